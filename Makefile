@@ -36,13 +36,14 @@ status: landscape ## Show the health of the landscape's parts
 images: landscape ## Build programs and images, and start nothing
 	@$(LANDSCAPE) images $(VERSIONS)
 
-# The package that takes longest comes first: the go command keeps the order, and the rest runs on the other cores meanwhile.
+# The package that takes longest comes first: the go command keeps the order, and the rest runs meanwhile. What go vet
+# would say is said by make check.
 test: bin/kubernetes ## Run unit and integration tests
-	go test -timeout 20m ./test/integration/federation ./...
+	go test -vet=off -timeout 20m ./test/integration/federation ./...
 	go -C test/schedulerfilters test -timeout 10m ./...
 
 test-race: bin/kubernetes ## Run those of the federation with the race detector, in PACKAGES or all; slow, and needs a C compiler
-	CGO_ENABLED=1 go test -race -count=1 -timeout 90m $(or $(PACKAGES),./pkg/federation/... ./test/integration/federation)
+	CGO_ENABLED=1 go test -race -count=1 -parallel 2 -timeout 90m $(or $(PACKAGES),./pkg/federation/... ./test/integration/federation)
 
 test-e2e: ## Run the end-to-end tests on the running landscape
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -parallel $(PARALLEL) -tags e2e ./test/e2e

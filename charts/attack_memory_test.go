@@ -14,8 +14,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/helm"
 )
 
-// TestAttackMemoryOfTheGarden plays tenants who have the processes that serve everybody read and keep all they can: each ends at a limit of its
-// own, before which its garbage collector does all that it can, and no node with it.
+// TestAttackMemoryOfTheGarden plays tenants who have the processes that serve everybody read and keep all they can:
+// each ends at a limit of its own, before which its garbage collector does all that it can, and no node with it.
 func TestAttackMemoryOfTheGarden(t *testing.T) {
 	for _, name := range []string{"garden", "gardenlet", "resource-manager"} {
 		deployments := deploymentsOf(t, name)
@@ -32,7 +32,8 @@ func TestAttackMemoryOfTheGarden(t *testing.T) {
 				environment[variable.Name] = variable
 			}
 			limit := environment["TRELLIS_MEMORY_LIMIT"].ValueFrom
-			if limit == nil || limit.ResourceFieldRef == nil || limit.ResourceFieldRef.Resource != "limits.memory" || limit.ResourceFieldRef.Divisor.String() != "1Mi" {
+			if limit == nil || limit.ResourceFieldRef == nil || limit.ResourceFieldRef.Resource != "limits.memory" ||
+				limit.ResourceFieldRef.Divisor.String() != "1Mi" {
 				t.Errorf("%s does not know its limit: %v", deployment.Name, container.Env)
 			}
 			if got := environment["GOMEMLIMIT"].Value; got != "$(TRELLIS_MEMORY_LIMIT)000000" {
@@ -54,7 +55,8 @@ func deploymentsWith(t *testing.T, name string, given map[string]any) []*appsv1.
 	if err != nil {
 		t.Fatal(err)
 	}
-	values, err := chartutil.ToRenderValues(chart, given, chartutil.ReleaseOptions{Name: name, Namespace: "garden"}, nil)
+	values, err := chartutil.ToRenderValues(chart, given, chartutil.ReleaseOptions{Name: name, Namespace: "garden"},
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// What runs for one control plane reads what its owner writes: each container of it ends at a limit of memory, before which its garbage
-// collector does all that it can.
+// What runs for one control plane reads what its owner writes: each container of it ends at a limit of memory, before
+// which its garbage collector does all that it can.
 func TestAttackMemoryOfControlPlanes(t *testing.T) {
 	templates := podTemplates(t)
 	for _, pod := range slices.Concat(podsOf["shoot"], podsOf["fleet"]) {
@@ -41,6 +41,7 @@ func checkMemory(t *testing.T, pod string, container corev1.Container) {
 	// Go writes Ki as KiB.
 	collects, err := resource.ParseQuantity(strings.TrimSuffix(container.Env[at].Value, "B"))
 	if err != nil || collects.Sign() <= 0 || collects.Cmp(*limit) >= 0 {
-		t.Errorf("%s, container %s: GOMEMLIMIT is %q, and its limit of memory %s", pod, container.Name, container.Env[at].Value, limit)
+		t.Errorf("%s, container %s: GOMEMLIMIT is %q, and its limit of memory %s", pod, container.Name,
+			container.Env[at].Value, limit)
 	}
 }

@@ -32,14 +32,17 @@ func ofShoot(p party) bool { return strings.HasPrefix(p.namespace, "shoot--") }
 // Who takes over a pod of one control plane reaches none of another.
 func TestAttackOtherControlPlanes(t *testing.T) {
 	for _, own := range []string{"shoot--demo--one", "shoot--demo--fleet"} {
-		refused(t, func(p party) bool { return p.namespace == own }, func(p party) bool { return ofShoot(p) && p.namespace != own })
+		refused(t, func(p party) bool { return p.namespace == own },
+			func(p party) bool { return ofShoot(p) && p.namespace != own })
 	}
 }
 
-// Who takes over a pod of a control plane reaches of the garden the egress proxy and the gateway, which everybody reaches, and no API of the seed
-// unless the pod works in it.
+// Who takes over a pod of a control plane reaches of the garden the egress proxy and the gateway, which everybody
+// reaches, and no API of the seed unless the pod works in it.
 func TestAttackGardenFromAControlPlane(t *testing.T) {
-	refused(t, ofShoot, func(p party) bool { return p.namespace == "garden" && p.name != "egress" && p.name != "gateway" })
+	refused(t, ofShoot, func(p party) bool {
+		return p.namespace == "garden" && p.name != "egress" && p.name != "gateway"
+	})
 	refused(t, func(p party) bool {
 		return ofShoot(p) && p.name != "machine-controller-manager" && p.name != "cluster-autoscaler"
 	}, func(p party) bool { return p.name == "seed-apiserver" })
@@ -49,7 +52,8 @@ func TestAttackGardenFromAControlPlane(t *testing.T) {
 func TestAttackEtcdOfAControlPlane(t *testing.T) {
 	refused(t, func(p party) bool { return p.name != "kube-apiserver" && p.name != "garden-apiserver" },
 		func(p party) bool { return strings.HasPrefix(p.name, "etcd-") })
-	refused(t, func(p party) bool { return p.namespace == "garden" }, func(p party) bool { return ofShoot(p) && strings.HasPrefix(p.name, "etcd-") })
+	refused(t, func(p party) bool { return p.namespace == "garden" },
+		func(p party) bool { return ofShoot(p) && strings.HasPrefix(p.name, "etcd-") })
 }
 
 // No pod of the seed reaches the metadata service of the cloud, its nodes' kubelets or what is blocked.
@@ -60,11 +64,12 @@ func TestAttackMetadataFromASeed(t *testing.T) {
 
 // Pods of a seed that belong to nobody we know reach what strangers reach: the gateway.
 func TestAttackFromOtherPodsOfASeed(t *testing.T) {
-	refused(t, func(p party) bool { return p.name == "pod-of-others" }, func(p party) bool { return p.group != "outside" && p.name != "gateway" })
+	refused(t, func(p party) bool { return p.name == "pod-of-others" },
+		func(p party) bool { return p.group != "outside" && p.name != "gateway" })
 }
 
-// Who takes over a machine that is a pod of the seed reaches of the seed what any machine reaches, and nobody's machines but its cluster's; nobody
-// else reaches machines.
+// Who takes over a machine that is a pod of the seed reaches of the seed what any machine reaches, and nobody's
+// machines but its cluster's; nobody else reaches machines.
 func TestAttackMachines(t *testing.T) {
 	machines := func(p party) bool { return p.group == "machines" }
 	refused(t, machines, func(p party) bool {

@@ -1,5 +1,5 @@
-// Package docs keeps the documentation true where that can be checked: its links lead somewhere, its documents in YAML can be read, and its
-// picture of the architecture has all packages.
+// Package docs keeps the documentation true where that can be checked: its links lead somewhere, its documents in YAML
+// can be read, and its picture of the architecture has all packages.
 package docs
 
 import (
@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/util/yaml"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers"
@@ -34,7 +34,8 @@ func pages(t *testing.T) map[string]string {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && path != root && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "bin" || entry.Name() == "node_modules"):
+		case entry.IsDir() && path != root &&
+			(strings.HasPrefix(entry.Name(), ".") || entry.Name() == "bin" || entry.Name() == "node_modules"):
 			return fs.SkipDir
 		case filepath.Ext(path) != ".md":
 			return nil
@@ -79,7 +80,8 @@ func TestLinksLeadSomewhere(t *testing.T) {
 		}
 	}
 	for path, text := range all {
-		for _, match := range link.FindAllStringSubmatch(inline.ReplaceAllString(fenced.ReplaceAllString(text, ""), ""), -1) {
+		for _, match := range link.FindAllStringSubmatch(inline.ReplaceAllString(fenced.ReplaceAllString(text, ""), ""),
+			-1) {
 			target, err := url.Parse(match[1])
 			if err != nil {
 				t.Errorf("%s: link %s: %v", path, match[1], err)
@@ -113,7 +115,7 @@ func TestExamplesCanBeRead(t *testing.T) {
 	schemes := []*runtime.Scheme{apis.GardenScheme(), apis.SeedScheme(), fleet}
 	for path, text := range pages(t) {
 		for _, match := range example.FindAllStringSubmatch(text, -1) {
-			reader := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(match[1])))
+			reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(match[1])))
 			for {
 				document, err := reader.Read()
 				if errors.Is(err, io.EOF) {
@@ -134,21 +136,23 @@ func TestExamplesCanBeRead(t *testing.T) {
 // readable decodes an object whose kind a scheme knows; of anything else it sees that it is YAML.
 func readable(document []byte, schemes []*runtime.Scheme) error {
 	object := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(document, &object.Object); err != nil {
+	if err := utilyaml.Unmarshal(document, &object.Object); err != nil {
 		return err
 	}
 	for _, scheme := range schemes {
 		if scheme.Recognizes(object.GroupVersionKind()) {
-			_, _, err := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer().Decode(document, nil, nil)
+			_, _, err := serializer.NewCodecFactory(scheme,
+				serializer.EnableStrict).UniversalDeserializer().Decode(document, nil, nil)
 			return err
 		}
 	}
 	return nil
 }
 
+// Extensions are a list of their own, images.Extensions.
 func TestAllPackagesAreListed(t *testing.T) {
 	packages := pages(t)["docs/packages.md"]
-	for _, parent := range []string{"cmd", "extensions", "pkg", "pkg/federation"} {
+	for _, parent := range []string{"cmd", "pkg", "pkg/federation"} {
 		entries, err := os.ReadDir(filepath.Join(root, parent))
 		if err != nil {
 			t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-garden/trellis/pkg/egress"
+	"github.com/trellis-garden/trellis/pkg/images"
 )
 
 const networkPage = "security-network.md"
@@ -55,15 +56,18 @@ type seed struct {
 	parties    []party
 }
 
-// allows decides as Kubernetes defines it: of the policies that select a pod for a direction one has to allow a connection, if there is any.
+// allows decides as Kubernetes defines it: of the policies that select a pod for a direction one has to allow a
+// connection, if there is any.
 func (s *seed) allows(from, to party, port networkPort) bool {
-	return s.direction(from, to, port, networkingv1.PolicyTypeEgress) && s.direction(to, from, port, networkingv1.PolicyTypeIngress)
+	return s.direction(from, to, port, networkingv1.PolicyTypeEgress) &&
+		s.direction(to, from, port, networkingv1.PolicyTypeIngress)
 }
 
 func (s *seed) direction(own, other party, port networkPort, direction networkingv1.PolicyType) bool {
 	selected := false
 	for _, policy := range s.policies {
-		if own.namespace != policy.Namespace || own.namespace == "" || !slices.Contains(policy.Spec.PolicyTypes, direction) || !matches(&policy.Spec.PodSelector, own.labels) {
+		if own.namespace != policy.Namespace || own.namespace == "" ||
+			!slices.Contains(policy.Spec.PolicyTypes, direction) || !matches(&policy.Spec.PodSelector, own.labels) {
 			continue
 		}
 		selected = true
@@ -99,7 +103,8 @@ func (s *seed) isAmong(peers []networkingv1.NetworkPolicyPeer, namespace string,
 		case peer.NamespaceSelector == nil:
 			return p.namespace == namespace && matches(peer.PodSelector, p.labels)
 		default:
-			return matches(peer.NamespaceSelector, s.namespaces[p.namespace]) && (peer.PodSelector == nil || matches(peer.PodSelector, p.labels))
+			return matches(peer.NamespaceSelector, s.namespaces[p.namespace]) &&
+				(peer.PodSelector == nil || matches(peer.PodSelector, p.labels))
 		}
 	})
 }
@@ -111,40 +116,79 @@ func matches(selector *metav1.LabelSelector, set map[string]string) bool {
 
 func portIn(ports []networkingv1.NetworkPolicyPort, port networkPort) bool {
 	return len(ports) == 0 || slices.ContainsFunc(ports, func(p networkingv1.NetworkPolicyPort) bool {
-		return ptr.Deref(p.Protocol, corev1.ProtocolTCP) == port.protocol && (p.Port == nil || p.Port.IntVal == port.number)
+		return ptr.Deref(p.Protocol, corev1.ProtocolTCP) == port.protocol &&
+			(p.Port == nil || p.Port.IntVal == port.number)
 	})
 }
 
 // podsOf says which pods run where. They are those of the golden files and charts, with their labels and ports.
 var podsOf = map[string][]string{
 	"shoot": {
-		"pkg/component/etcd StatefulSet/etcd-main", "pkg/component/etcd StatefulSet/etcd-events", "pkg/component/kubeapiserver Deployment/kube-apiserver",
-		"pkg/component/kubecontrollermanager Deployment/kube-controller-manager", "pkg/component/kubescheduler Deployment/kube-scheduler",
-		"pkg/component/clusterautoscaler Deployment/cluster-autoscaler", "pkg/component/vpnseedserver Deployment/vpn-seed-server",
+		"pkg/component/etcd StatefulSet/etcd-main", "pkg/component/etcd StatefulSet/etcd-events",
+		"pkg/component/kubeapiserver Deployment/kube-apiserver",
+		"pkg/component/kubecontrollermanager Deployment/kube-controller-manager",
+		"pkg/component/kubescheduler Deployment/kube-scheduler",
+		"pkg/component/clusterautoscaler Deployment/cluster-autoscaler",
+		"pkg/component/vpnseedserver Deployment/vpn-seed-server",
 		"extensions/pkg/worker Deployment/machine-controller-manager",
 	},
 	"fleet": {
-		"pkg/component/etcd StatefulSet/etcd-main", "pkg/component/etcd StatefulSet/etcd-events", "pkg/component/kubeapiserver Deployment/kube-apiserver",
-		"pkg/component/kubecontrollermanager Deployment/kube-controller-manager", "extensions/federation/pkg/fleet Deployment/federation",
+		"pkg/component/etcd StatefulSet/etcd-main", "pkg/component/etcd StatefulSet/etcd-events",
+		"pkg/component/kubeapiserver Deployment/kube-apiserver",
+		"pkg/component/kubecontrollermanager Deployment/kube-controller-manager",
+		"extensions/federation/pkg/fleet Deployment/federation",
 	},
 	"garden": {
-		"pkg/component/etcd StatefulSet/etcd-main", "pkg/component/etcd StatefulSet/etcd-events", "pkg/component/kubeapiserver Deployment/kube-apiserver",
-		"pkg/component/kubecontrollermanager Deployment/kube-controller-manager", "pkg/component/egress Deployment/egress",
-		"pkg/gardenlet/seed Deployment/reserve-excess-capacity-0", "charts/garden Deployment/garden-apiserver", "charts/garden Deployment/garden-controller-manager",
-		"charts/garden Deployment/garden-scheduler", "charts/gardenlet Deployment/gardenlet", "charts/gateway Deployment/gateway",
+		"pkg/component/etcd StatefulSet/etcd-main", "pkg/component/etcd StatefulSet/etcd-events",
+		"pkg/component/kubeapiserver Deployment/kube-apiserver",
+		"pkg/component/kubecontrollermanager Deployment/kube-controller-manager",
+		"pkg/component/egress Deployment/egress",
+		"pkg/gardenlet/seed Deployment/reserve-excess-capacity-0", "charts/garden Deployment/garden-apiserver",
+		"charts/garden Deployment/garden-controller-manager",
+		"charts/garden Deployment/garden-scheduler", "charts/gardenlet Deployment/gardenlet",
+		"charts/gateway Deployment/gateway",
 		"charts/resource-manager Deployment/resource-manager",
 	},
-	"machines": {"extensions/provider-local/pkg/machine Pod/machine-m1", "extensions/provider-local/pkg/machine Pod/machine-m1"},
-	"extension": {
-		"extensions/federation/charts/extension-federation Deployment/extension-federation", "extensions/networking-flannel/charts/networking-flannel Deployment/networking-flannel",
-		"extensions/os-debian/charts/os-debian Deployment/os-debian", "extensions/provider-local/charts/provider-local Deployment/provider-local",
+	"machines": {
+		"extensions/provider-local/pkg/machine Pod/machine-m1", "extensions/provider-local/pkg/machine Pod/machine-m1",
 	},
+	"extension": extensionPods(),
+}
+
+// extensionPods are those of the extensions of this repository: each has a Deployment with its name.
+func extensionPods() []string {
+	var pods []string
+	for _, e := range images.Extensions {
+		pods = append(pods, e.Dir+"/charts/"+e.Name+" Deployment/"+e.Name)
+	}
+	return pods
+}
+
+// everyExtension is how the table names them where all are alike.
+const everyExtension = "extension each "
+
+// summarized puts one line in place of those that all extensions have.
+func summarized(found map[string]bool) map[string]bool {
+	result := maps.Clone(found)
+	for _, first := range slices.Sorted(maps.Keys(found)) {
+		rest, ok := strings.CutPrefix(first, "extension "+images.Extensions[0].Name+" ")
+		lineOf := func(e images.Extension) string { return "extension " + e.Name + " " + rest }
+		if !ok || slices.ContainsFunc(images.Extensions, func(e images.Extension) bool { return !found[lineOf(e)] }) {
+			continue
+		}
+		for _, e := range images.Extensions {
+			delete(result, lineOf(e))
+		}
+		result[everyExtension+rest] = true
+	}
+	return result
 }
 
 // listening are ports of pods that their templates do not list.
 var listening = map[string][]networkPort{
-	"machine-m1": {{corev1.ProtocolTCP, 10250}, {corev1.ProtocolUDP, 8472}},
-	"federation": {{corev1.ProtocolTCP, egress.ServedAPIsPort}}, "kube-controller-manager": {{corev1.ProtocolTCP, 10257}}, "kube-scheduler": {{corev1.ProtocolTCP, 10259}},
+	"machine-m1":              {{corev1.ProtocolTCP, 10250}, {corev1.ProtocolUDP, 8472}},
+	"federation":              {{corev1.ProtocolTCP, egress.ServedAPIsPort}},
+	"kube-controller-manager": {{corev1.ProtocolTCP, 10257}}, "kube-scheduler": {{corev1.ProtocolTCP, 10259}},
 }
 
 // newSeed makes a seed with two shoots, a fleet, an extension, and what is outside.
@@ -152,7 +196,9 @@ func newSeed(t *testing.T) *seed {
 	t.Helper()
 	nodes := "172.18.0.0/24"
 	values := networkpolicies.Values{
-		Networks:   gardencorev1beta1.SeedNetworks{Nodes: &nodes, Pods: "10.1.0.0/16", Services: "10.2.0.0/16", BlockCIDRs: []string{"198.100.0.0/16"}},
+		Networks: gardencorev1beta1.SeedNetworks{
+			Nodes: &nodes, Pods: "10.1.0.0/16", Services: "10.2.0.0/16", BlockCIDRs: []string{"198.100.0.0/16"},
+		},
 		APIServer:  []networkpolicies.Endpoint{{Address: netip.MustParseAddr("172.18.0.5"), Port: 6443}},
 		Exceptions: []egress.Allowance{{Network: netip.MustParsePrefix("10.9.0.7/32"), Port: 443}},
 	}
@@ -162,7 +208,8 @@ func newSeed(t *testing.T) *seed {
 	s := &seed{namespaces: map[string]map[string]string{}}
 	address := netip.MustParseAddr("10.1.0.1")
 	templates := podTemplates(t)
-	add := func(group, namespace string, kind networkpolicies.Kind, v networkpolicies.Values, nsLabels map[string]string) {
+	add := func(group, namespace string, kind networkpolicies.Kind, v networkpolicies.Values,
+		nsLabels map[string]string) {
 		s.namespaces[namespace] = map[string]string{corev1.LabelMetadataName: namespace}
 		maps.Copy(s.namespaces[namespace], nsLabels)
 		for _, object := range networkpolicies.Objects(kind, namespace, v) {
@@ -190,7 +237,8 @@ func newSeed(t *testing.T) *seed {
 	add("garden", "garden", networkpolicies.Garden, values, nil)
 	add("machines", "infra-shoot--demo--one", networkpolicies.Machines, values, role("infra"))
 	add("machines", "infra-shoot--demo--two", networkpolicies.Machines, values, role("infra"))
-	s.policies = append(s.policies, charted(t, "extensions/provider-local/charts/provider-local", "extension-example")...)
+	s.policies = append(s.policies,
+		charted(t, "extensions/provider-local/charts/provider-local", "extension-example")...)
 	for _, namespace := range []string{"shoot--demo--fleet", "shoot--other--fleet"} {
 		policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
 		fleet.FillNetworkPolicy(policy)
@@ -200,21 +248,57 @@ func newSeed(t *testing.T) *seed {
 	s.namespaces["default"] = map[string]string{corev1.LabelMetadataName: "default"}
 	https := []networkPort{{corev1.ProtocolTCP, 443}}
 	s.parties = append(s.parties,
-		party{group: "outside", name: "dns", namespace: "kube-system", labels: map[string]string{"k8s-app": "kube-dns"}, address: netip.MustParseAddr("10.1.9.1"), ports: []networkPort{{corev1.ProtocolUDP, 53}}},
-		party{group: "outside", name: "pod-of-others", namespace: "default", address: netip.MustParseAddr("10.1.9.2"), ports: https},
-		party{group: "outside", name: "seed-apiserver", address: netip.MustParseAddr("172.18.0.5"), ports: []networkPort{{corev1.ProtocolTCP, 6443}}},
-		party{group: "outside", name: "kubelet", address: netip.MustParseAddr("172.18.0.9"), ports: []networkPort{{corev1.ProtocolTCP, 10250}}},
+		party{
+			group: "outside", name: "dns", namespace: "kube-system", labels: map[string]string{"k8s-app": "kube-dns"},
+			address: netip.MustParseAddr("10.1.9.1"), ports: []networkPort{{corev1.ProtocolUDP, 53}},
+		},
+		party{
+			group: "outside", name: "pod-of-others", namespace: "default", address: netip.MustParseAddr("10.1.9.2"),
+			ports: https,
+		},
+		party{
+			group: "outside", name: "seed-apiserver", address: netip.MustParseAddr("172.18.0.5"),
+			ports: []networkPort{{corev1.ProtocolTCP, 6443}},
+		},
+		party{
+			group: "outside", name: "kubelet", address: netip.MustParseAddr("172.18.0.9"),
+			ports: []networkPort{{corev1.ProtocolTCP, 10250}},
+		},
 		party{group: "outside", name: "public", address: netip.MustParseAddr("93.184.215.14"), ports: https},
 		party{group: "outside", name: "private", address: netip.MustParseAddr("10.200.0.1"), ports: https},
-		party{group: "outside", name: "exception", address: netip.MustParseAddr("10.9.0.7"), ports: append([]networkPort{{corev1.ProtocolTCP, 22}}, https...)},
-		party{group: "outside", name: "metadata", address: netip.MustParseAddr("169.254.169.254"), ports: []networkPort{{corev1.ProtocolTCP, 80}}},
-		party{group: "outside", name: "metadata", address: netip.MustParseAddr("100.100.100.200"), ports: []networkPort{{corev1.ProtocolTCP, 80}}},
-		party{group: "outside", name: "metadata", address: netip.MustParseAddr("168.63.129.16"), ports: []networkPort{{corev1.ProtocolTCP, 80}}},
-		party{group: "outside", name: "metadata", address: netip.MustParseAddr("fd00:ec2::254"), ports: []networkPort{{corev1.ProtocolTCP, 80}}},
-		party{group: "outside", name: "metadata", address: netip.MustParseAddr("fd20:ce::254"), ports: []networkPort{{corev1.ProtocolTCP, 80}}},
+		party{
+			group: "outside", name: "exception", address: netip.MustParseAddr("10.9.0.7"),
+			ports: append([]networkPort{{corev1.ProtocolTCP, 22}}, https...),
+		},
+		party{
+			group: "outside", name: "metadata", address: netip.MustParseAddr("169.254.169.254"),
+			ports: []networkPort{{corev1.ProtocolTCP, 80}},
+		},
+		party{
+			group: "outside", name: "metadata", address: netip.MustParseAddr("100.100.100.200"),
+			ports: []networkPort{{corev1.ProtocolTCP, 80}},
+		},
+		party{
+			group: "outside", name: "metadata", address: netip.MustParseAddr("168.63.129.16"),
+			ports: []networkPort{{corev1.ProtocolTCP, 80}},
+		},
+		party{
+			group: "outside", name: "metadata", address: netip.MustParseAddr("fd00:ec2::254"),
+			ports: []networkPort{{corev1.ProtocolTCP, 80}},
+		},
+		party{
+			group: "outside", name: "metadata", address: netip.MustParseAddr("fd20:ce::254"),
+			ports: []networkPort{{corev1.ProtocolTCP, 80}},
+		},
 		party{group: "outside", name: "blocked", address: netip.MustParseAddr("198.100.0.1"), ports: https},
-		party{group: "outside", name: "registry", address: netip.MustParseAddr("172.18.0.3"), ports: []networkPort{{corev1.ProtocolTCP, 5000}}},
-		party{group: "outside", name: "local-cloud", address: netip.MustParseAddr("172.18.0.2"), ports: []networkPort{{corev1.ProtocolTCP, 8090}}},
+		party{
+			group: "outside", name: "registry", address: netip.MustParseAddr("172.18.0.3"),
+			ports: []networkPort{{corev1.ProtocolTCP, 5000}},
+		},
+		party{
+			group: "outside", name: "local-cloud", address: netip.MustParseAddr("172.18.0.2"),
+			ports: []networkPort{{corev1.ProtocolTCP, 8090}},
+		},
 	)
 	return s
 }
@@ -235,7 +319,9 @@ func portsOf(spec corev1.PodSpec) []networkPort {
 			}
 			add(networkPort{protocol, port.ContainerPort})
 		}
-		for _, probe := range []*corev1.Probe{container.ReadinessProbe, container.LivenessProbe, container.StartupProbe} {
+		for _, probe := range []*corev1.Probe{
+			container.ReadinessProbe, container.LivenessProbe, container.StartupProbe,
+		} {
 			if probe != nil && probe.HTTPGet != nil && probe.HTTPGet.Port.IntVal != 0 {
 				add(networkPort{corev1.ProtocolTCP, probe.HTTPGet.Port.IntVal})
 			}
@@ -273,7 +359,8 @@ func line(from, to party, port networkPort) string {
 	return fmt.Sprintf("%s %s -> %s%s %s", from.group, from.name, where, to.name, port)
 }
 
-// What the policies let through is what the table of the page lists, for every pod and every port that it listens on; nothing else.
+// What the policies let through is what the table of the page lists, for every pod and every port that it listens on;
+// nothing else.
 func TestNetworkPoliciesDoWhatTheTableSays(t *testing.T) {
 	page, err := os.ReadFile(networkPage)
 	if err != nil {
@@ -300,7 +387,7 @@ func TestNetworkPoliciesDoWhatTheTableSays(t *testing.T) {
 			}
 		}
 	}
-	found := newSeed(t).connectionsOf()
+	found := summarized(newSeed(t).connectionsOf())
 	for _, connection := range slices.Sorted(maps.Keys(found)) {
 		if !wanted[connection] {
 			t.Errorf("let through, and not in docs/%s: %s", networkPage, connection)
@@ -324,15 +411,20 @@ func TestEveryPodOfASeedIsInTheTable(t *testing.T) {
 	for source, templates := range podTemplates(t) {
 		for _, template := range templates {
 			namespace := template.namespace
-			if template.spec.HostNetwork || namespace != "garden" && !strings.HasPrefix(namespace, "shoot--") && !strings.HasPrefix(source, "extensions/") && !strings.HasPrefix(source, "charts/") {
+			if template.spec.HostNetwork ||
+				namespace != "garden" && !strings.HasPrefix(namespace, "shoot--") &&
+					!strings.HasPrefix(source, "extensions/") && !strings.HasPrefix(source, "charts/") {
 				continue
 			}
 			// Machines and system components of shoots; the test of a container, which is no pod of its own.
-			if namespace == "kube-system" || strings.HasPrefix(namespace, "infra-") || strings.HasPrefix(template.name, "Pod/") || strings.HasPrefix(template.name, "Deployment/reserve-excess-capacity-") {
+			if namespace == "kube-system" || strings.HasPrefix(namespace, "infra-") ||
+				strings.HasPrefix(template.name, "Pod/") ||
+				strings.HasPrefix(template.name, "Deployment/reserve-excess-capacity-") {
 				continue
 			}
 			if !known[source+" "+template.name] {
-				t.Errorf("%s %s runs in a seed: add it to podsOf, and to docs/%s what it connects to", source, template.name, networkPage)
+				t.Errorf("%s %s runs in a seed: add it to podsOf, and to docs/%s what it connects to", source,
+					template.name, networkPage)
 			}
 		}
 	}

@@ -23,9 +23,12 @@ import (
 
 const podSecurityPage = "security-pods.md"
 
-// withoutPods are packages that name pods but deploy none: they read or change those of others, or build parts that other packages use.
+// withoutPods are packages that name pods but deploy none: they read or change those of others, or build parts that
+// other packages use.
 var withoutPods = map[string]string{
-	"pkg/component": "the parts that all components are built of", "pkg/federation/interpreter": "reads the pods of users' workloads",
+	"pkg/component":                        "the parts that all components are built of",
+	"pkg/federation/interpreter":           "reads the pods of users' workloads",
+	"pkg/component/connectproxy":           "what egress and vpnseedserver are built of",
 	"pkg/federation/interpreter/script":    "reads the pods of users' workloads",
 	"pkg/gardenlet/controllerinstallation": "changes the pods of extensions' charts",
 }
@@ -40,7 +43,8 @@ type podTemplate struct {
 	spec      corev1.PodSpec
 }
 
-// Every pod that Trellis makes is as narrow as can be, but for the exceptions in the table; and every exception is needed.
+// Every pod that Trellis makes is as narrow as can be, but for the exceptions in the table; and every exception is
+// needed.
 func TestPodsAreAsNarrowAsTheTableSays(t *testing.T) {
 	allowed, reasons := exceptions(t)
 	found := map[string]map[string]bool{}
@@ -86,7 +90,8 @@ func TestPackagesWithPodsHaveGoldenFiles(t *testing.T) {
 	eachFile(t, ".go", func(path string, text []byte) {
 		dir := filepath.Dir(path)
 		switch top := strings.SplitN(path, "/", 2)[0]; {
-		case top != "pkg" && top != "extensions" && top != "cmd", strings.HasSuffix(path, "_test.go"), strings.Contains(path, "zz_generated"), !literal.Match(text):
+		case top != "pkg" && top != "extensions" && top != "cmd", strings.HasSuffix(path, "_test.go"),
+			strings.Contains(path, "zz_generated"), !literal.Match(text):
 		case withoutPods[dir] != "":
 			used[dir] = true
 		case len(templates[dir]) == 0:
@@ -105,7 +110,8 @@ func TestControlPlanesFitTheRestrictedLevel(t *testing.T) {
 	// restricted says nothing about these.
 	free := map[string]bool{"token": true, "writable-root": true}
 	for _, source := range []string{
-		"pkg/component/etcd", "pkg/component/kubeapiserver", "pkg/component/kubecontrollermanager", "pkg/component/kubescheduler",
+		"pkg/component/etcd", "pkg/component/kubeapiserver", "pkg/component/kubecontrollermanager",
+		"pkg/component/kubescheduler",
 		"extensions/federation/pkg/fleet",
 	} {
 		templates := podTemplates(t)[source]
@@ -113,7 +119,8 @@ func TestControlPlanesFitTheRestrictedLevel(t *testing.T) {
 			t.Errorf("%s has no pods", source)
 		}
 		for _, template := range templates {
-			if slices.ContainsFunc(template.spec.Volumes, func(volume corev1.Volume) bool { return volume.HostPath != nil }) {
+			if slices.ContainsFunc(template.spec.Volumes,
+				func(volume corev1.Volume) bool { return volume.HostPath != nil }) {
 				// Backups in a folder of the node: no shoot has that.
 				continue
 			}
@@ -161,7 +168,8 @@ func violations(template podTemplate) map[string][]string {
 		result[template.name] = pod
 	}
 	for _, container := range slices.Concat(template.spec.InitContainers, template.spec.Containers) {
-		if what := containerViolations(ptr.Deref(template.spec.SecurityContext, corev1.PodSecurityContext{}), container); len(what) > 0 {
+		if what := containerViolations(ptr.Deref(template.spec.SecurityContext, corev1.PodSecurityContext{}),
+			container); len(what) > 0 {
 			result[template.name+":"+container.Name] = what
 		}
 	}
@@ -231,8 +239,8 @@ func isRoot(pod corev1.PodSecurityContext, own corev1.SecurityContext) bool {
 	return !ptr.Deref(nonRoot, false) || ptr.Deref(user, 1) == 0
 }
 
-// podTemplates finds all pods: those of components in their golden files, those of charts with default values, those of a landscape's node
-// in its files. They are listed by the folder of their package or chart.
+// podTemplates finds all pods: those of components in their golden files, those of charts with default values, those of
+// a landscape's node in its files. They are listed by the folder of their package or chart.
 func podTemplates(t *testing.T) map[string][]podTemplate {
 	t.Helper()
 	result := map[string][]podTemplate{}
@@ -274,7 +282,8 @@ func renderChart(t *testing.T, dir string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	values, err := chartutil.ToRenderValues(loaded, chartValues[loaded.Name()], chartutil.ReleaseOptions{Name: loaded.Name(), Namespace: "garden"}, nil)
+	values, err := chartutil.ToRenderValues(loaded, chartValues[loaded.Name()],
+		chartutil.ReleaseOptions{Name: loaded.Name(), Namespace: "garden"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,15 +322,21 @@ func decodePod(document []byte) (podTemplate, error) {
 	switch kind {
 	case "Pod":
 		err = yaml.Unmarshal(document, &pod)
-		return podTemplate{name: kind + "/" + pod.Name, namespace: pod.Namespace, labels: pod.Labels, spec: pod.Spec}, err
+		return podTemplate{name: kind + "/" + pod.Name, namespace: pod.Namespace, labels: pod.Labels, spec: pod.Spec},
+			err
 	case "CronJob":
 		err = yaml.Unmarshal(document, &job)
 		template := job.Spec.JobTemplate.Spec.Template
-		return podTemplate{name: kind + "/" + job.Name, namespace: job.Namespace, labels: template.Labels, spec: template.Spec}, err
+		return podTemplate{
+			name: kind + "/" + job.Name, namespace: job.Namespace, labels: template.Labels, spec: template.Spec,
+		}, err
 	default:
 		err = yaml.Unmarshal(document, &deployment)
 		template := deployment.Spec.Template
-		return podTemplate{name: kind + "/" + deployment.Name, namespace: deployment.Namespace, labels: template.Labels, spec: template.Spec}, err
+		return podTemplate{
+			name: kind + "/" + deployment.Name, namespace: deployment.Namespace, labels: template.Labels,
+			spec: template.Spec,
+		}, err
 	}
 }
 

@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What is only slow must not be restarted: with both cores of a node busy, an answer may take seconds, and that for a while.
+// What is only slow must not be restarted: with both cores of a node busy, an answer may take seconds, and that for a
+// while.
 const (
 	patienceForAnAnswer = 5 * time.Second
 	patienceForAProgram = time.Minute
@@ -23,18 +24,21 @@ func TestProbesArePatient(t *testing.T) {
 			for _, container := range slices.Concat(template.spec.InitContainers, template.spec.Containers) {
 				where := source + " " + template.name + ":" + container.Name
 				for kind, probe := range map[string]*corev1.Probe{
-					"startup": container.StartupProbe, "readiness": container.ReadinessProbe, "liveness": container.LivenessProbe,
+					"startup": container.StartupProbe, "readiness": container.ReadinessProbe,
+					"liveness": container.LivenessProbe,
 				} {
 					if probe == nil {
 						continue
 					}
 					probes++
 					if timeout := seconds(probe.TimeoutSeconds, 1); timeout < patienceForAnAnswer {
-						t.Errorf("%s: the %s probe waits %s for an answer, less than %s", where, kind, timeout, patienceForAnAnswer)
+						t.Errorf("%s: the %s probe waits %s for an answer, less than %s", where, kind, timeout,
+							patienceForAnAnswer)
 					}
 					patience := seconds(probe.PeriodSeconds, 10) * time.Duration(cmp.Or(probe.FailureThreshold, 3))
 					if kind != "readiness" && patience < patienceForAProgram {
-						t.Errorf("%s: the %s probe gives up after %s, before %s", where, kind, patience, patienceForAProgram)
+						t.Errorf("%s: the %s probe gives up after %s, before %s", where, kind, patience,
+							patienceForAProgram)
 					}
 				}
 			}
@@ -52,12 +56,14 @@ func TestAPIServersOutliveASlowEtcd(t *testing.T) {
 		for _, template := range templates {
 			for _, container := range template.spec.Containers {
 				probe := container.LivenessProbe
-				if probe == nil || probe.HTTPGet == nil || !slices.Contains([]string{"kube-apiserver", "apiserver", "garden-apiserver"}, container.Name) {
+				if probe == nil || probe.HTTPGet == nil ||
+					!slices.Contains([]string{"kube-apiserver", "apiserver", "garden-apiserver"}, container.Name) {
 					continue
 				}
 				found++
 				if probe.HTTPGet.Path != "/livez?exclude=etcd" {
-					t.Errorf("%s %s:%s: its liveness probe asks %s, which fails with etcd", source, template.name, container.Name, probe.HTTPGet.Path)
+					t.Errorf("%s %s:%s: its liveness probe asks %s, which fails with etcd", source, template.name,
+						container.Name, probe.HTTPGet.Path)
 				}
 			}
 		}

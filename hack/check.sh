@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Static checks: formatting, modules as they were published, vet, staticcheck, imports between layers, fields of the API without
-# effect, generated code.
+# Static checks: formatting, modules as they were published, vet, staticcheck, imports between layers, one way for each thing, fields
+# of the API without effect, generated code.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,6 +19,11 @@ mkdir -p .cache/bin
 go build -modfile=hack/tools/go.mod -o .cache/bin/staticcheck honnef.co/go/tools/cmd/staticcheck
 step "staticcheck" .cache/bin/staticcheck ./...
 step "imports between layers" hack/check-imports.sh
+step "tests of tools" go -C hack/tools test ./...
+go -C hack/tools build -o ../../.cache/bin/stylecheck ./stylecheck
+go -C hack/tools build -o ../../.cache/bin/linelength ./linelength
+step "one way for each thing" .cache/bin/stylecheck
+git ls-files -co --exclude-standard '*.go' | xargs .cache/bin/linelength
 go -C hack/tools build -o ../../.cache/bin/fieldcheck ./fieldcheck
 step "fields without effect" .cache/bin/fieldcheck hack/fieldcheck.txt
 if [ "${1:-}" != "--fast" ]; then

@@ -81,7 +81,8 @@ func newSnapshotsCommand() *cobra.Command {
 		RunE: func(command *cobra.Command, _ []string) error {
 			list, err := etcd.ListSnapshots(dir)
 			for _, snapshot := range list {
-				fmt.Fprintf(command.OutOrStdout(), "%s\trevision %d\t%s\n", snapshot.Path, snapshot.Revision, snapshot.Taken.UTC().Format(time.RFC3339))
+				fmt.Fprintf(command.OutOrStdout(), "%s\trevision %d\t%s\n", snapshot.Path, snapshot.Revision,
+					snapshot.Taken.UTC().Format(time.RFC3339))
 			}
 			return err
 		},
@@ -106,7 +107,8 @@ func newRestoreCommand() *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&options.Name, "name", options.Name, "name of the member")
-	command.Flags().StringVar(&options.DataDir, "data-dir", options.DataDir, "data directory of etcd; must hold no data")
+	command.Flags().StringVar(&options.DataDir, "data-dir", options.DataDir,
+		"data directory of etcd; must hold no data")
 	command.Flags().StringVar(&path, "snapshot", "", "file of the snapshot")
 	return command
 }

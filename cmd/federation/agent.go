@@ -46,25 +46,35 @@ It may be stopped at any time; what it had begun goes on when it starts again.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig of the member's API (default: $KUBECONFIG, then the pod's service account)")
-	flags.StringVar(&options.Namespace, "namespace", options.Namespace, "namespace of the member that holds the invitation, and the agent's credentials")
-	flags.StringSliceVar(&options.Allowance.Namespaces, "allow-namespaces", nil, "namespaces in which the fleet may manage objects, and none without a namespace (default: everything)")
-	flags.StringSliceVar(&options.Allowance.Kinds, "allow-kinds", nil, "kinds that the fleet may manage, like ConfigMap or Deployment.apps (default: all)")
+	flags.StringVar(&kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"),
+		"kubeconfig of the member's API (default: $KUBECONFIG, then the pod's service account)")
+	flags.StringVar(&options.Namespace, "namespace", options.Namespace,
+		"namespace of the member that holds the invitation, and the agent's credentials")
+	flags.StringSliceVar(&options.Allowance.Namespaces, "allow-namespaces", nil,
+		"namespaces in which the fleet may manage objects, and none without a namespace (default: everything)")
+	flags.StringSliceVar(&options.Allowance.Kinds, "allow-kinds", nil,
+		"kinds that the fleet may manage, like ConfigMap or Deployment.apps (default: all)")
 	flags.IntVar(&options.Workers, "workers", options.Workers, "how many objects are worked on at a time")
-	flags.StringVar(&options.MetricsAddress, "metrics-address", options.MetricsAddress, `address of /metrics, "0" for none`)
-	flags.StringVar(&options.HealthAddress, "health-address", options.HealthAddress, `address of /healthz, and of /readyz, which tells whether the agent serves its member; "0" for none`)
-	flags.DurationVar(&options.Clusters.ProbeInterval, "cluster-status-update-frequency", options.Clusters.ProbeInterval, "how often the member is asked whether it is ready")
-	flags.DurationVar(&options.Clusters.SurveyInterval, "cluster-survey-interval", options.Clusters.SurveyInterval, "how often the member's version and APIs are looked at")
-	flags.DurationVar(&options.LeaseDuration, "lease-duration", options.LeaseDuration, "how long the agent may be silent before the fleet begins to count the member as unreachable, up to 1m")
-	flags.DurationVar(&options.CertificateLifetime, "certificate-lifetime", options.CertificateLifetime, "how long certificates are asked to be valid; they are renewed at half of it")
+	flags.StringVar(&options.MetricsAddress, "metrics-address", options.MetricsAddress,
+		`address of /metrics, "0" for none`)
+	flags.StringVar(&options.HealthAddress, "health-address", options.HealthAddress,
+		`address of /healthz, and of /readyz, which tells whether the agent serves its member; "0" for none`)
+	flags.DurationVar(&options.Clusters.ProbeInterval, "cluster-status-update-frequency",
+		options.Clusters.ProbeInterval, "how often the member is asked whether it is ready")
+	flags.DurationVar(&options.Clusters.SurveyInterval, "cluster-survey-interval", options.Clusters.SurveyInterval,
+		"how often the member's version and APIs are looked at")
+	flags.DurationVar(&options.LeaseDuration, "lease-duration", options.LeaseDuration,
+		"how long the agent may be silent before the fleet begins to count the member as unreachable, up to 1m")
+	flags.DurationVar(&options.CertificateLifetime, "certificate-lifetime", options.CertificateLifetime,
+		"how long certificates are asked to be valid; they are renewed at half of it")
 	goFlags := flag.NewFlagSet("", flag.ContinueOnError)
 	logging.AddFlags(goFlags)
 	flags.AddGoFlagSet(goFlags)
 	return cmd
 }
 
-// memberConfig leads to the member by a kubeconfig, or without one as the pod's service account. (BuildConfigFromFlags warns of the latter,
-// which is how agents run.)
+// memberConfig leads to the member by a kubeconfig, or without one as the pod's service account. (BuildConfigFromFlags
+// warns of the latter, which is how agents run.)
 func memberConfig(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig != "" {
 		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)

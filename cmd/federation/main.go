@@ -59,18 +59,29 @@ It may be stopped at any time; what it had begun goes on when it starts again.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig of the fleet's API (default: $KUBECONFIG, then the pod's service account)")
-	flags.StringVar(&options.SkippedNamespaces, "skipped-propagating-namespaces", options.SkippedNamespaces, "regular expression of namespaces whose objects are never propagated")
+	flags.StringVar(&kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"),
+		"kubeconfig of the fleet's API (default: $KUBECONFIG, then the pod's service account)")
+	flags.StringVar(&options.SkippedNamespaces, "skipped-propagating-namespaces", options.SkippedNamespaces,
+		"regular expression of namespaces whose objects are never propagated")
 	flags.IntVar(&options.Workers, "workers", options.Workers, "how many objects each controller works on at a time")
-	flags.StringVar(&options.MetricsAddress, "metrics-address", options.MetricsAddress, `address of /metrics, "0" for none`)
-	flags.StringVar(&options.HealthAddress, "health-address", options.HealthAddress, `address of /healthz and /readyz, "0" for none`)
-	flags.DurationVar(&options.Clusters.ProbeInterval, "cluster-status-update-frequency", options.Clusters.ProbeInterval, "how often a member is asked whether it is ready")
-	flags.DurationVar(&options.Clusters.SurveyInterval, "cluster-survey-interval", options.Clusters.SurveyInterval, "how often a member's version, APIs, nodes and pods are looked at")
-	flags.DurationVar(&options.Clusters.FailureThreshold, "cluster-failure-threshold", options.Clusters.FailureThreshold, "how long a ready member must fail to answer before it counts as not ready")
-	flags.DurationVar(&options.Clusters.SuccessThreshold, "cluster-success-threshold", options.Clusters.SuccessThreshold, "how long a failed member must answer before it counts as ready")
-	flags.DurationVar(&options.PromiseLapse, "promise-lapse", options.PromiseLapse, "how long replicas that a member was told to run, and makes no pods for, hold room that others could have")
-	flags.StringVar(&options.MemberAPI.Listen, "member-api-address", options.MemberAPI.Listen, "address that clusters/{name}/proxy is served at for the fleet's kube-apiserver; none by default")
-	flags.StringVar(&options.MemberAPI.Address, "member-api-ip", os.Getenv("POD_IP"), "IP address by which the fleet's kube-apiserver reaches --member-api-address (default: $POD_IP)")
+	flags.StringVar(&options.MetricsAddress, "metrics-address", options.MetricsAddress,
+		`address of /metrics, "0" for none`)
+	flags.StringVar(&options.HealthAddress, "health-address", options.HealthAddress,
+		`address of /healthz and /readyz, "0" for none`)
+	flags.DurationVar(&options.Clusters.ProbeInterval, "cluster-status-update-frequency",
+		options.Clusters.ProbeInterval, "how often a member is asked whether it is ready")
+	flags.DurationVar(&options.Clusters.SurveyInterval, "cluster-survey-interval", options.Clusters.SurveyInterval,
+		"how often a member's version, APIs, nodes and pods are looked at")
+	flags.DurationVar(&options.Clusters.FailureThreshold, "cluster-failure-threshold",
+		options.Clusters.FailureThreshold, "how long a ready member must fail to answer before it counts as not ready")
+	flags.DurationVar(&options.Clusters.SuccessThreshold, "cluster-success-threshold",
+		options.Clusters.SuccessThreshold, "how long a failed member must answer before it counts as ready")
+	flags.DurationVar(&options.PromiseLapse, "promise-lapse", options.PromiseLapse,
+		"how long replicas that a member was told to run, and makes no pods for, hold room that others could have")
+	flags.StringVar(&options.MemberAPI.Listen, "member-api-address", options.MemberAPI.Listen,
+		"address that clusters/{name}/proxy is served at for the fleet's kube-apiserver; none by default")
+	flags.StringVar(&options.MemberAPI.Address, "member-api-ip", os.Getenv("POD_IP"),
+		"IP address by which the fleet's kube-apiserver reaches --member-api-address (default: $POD_IP)")
 	leave.add(flags)
 	failoverFlags(flags, &options.Failover)
 	deletionFlags(flags, &options.Deletions)

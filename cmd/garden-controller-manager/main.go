@@ -63,7 +63,8 @@ The garden is reached with --kubeconfig, $KUBECONFIG or the pod's service accoun
 	}
 	addFlags(cmd.Flags(), &options)
 	cmd.Flags().StringVar(&quotas, "project-quotas", quotas,
-		"YAML file with a list of {projectSelector, config}: the ResourceQuota that the namespaces of the selected projects get; an empty list for none, no file for the default one")
+		"YAML file with a list of {projectSelector, config}: the ResourceQuota that the namespaces of the selected "+
+			"projects get; an empty list for none, no file for the default one")
 	goFlags := flag.NewFlagSet("", flag.ExitOnError)
 	logging.AddFlags(goFlags)
 	cmd.Flags().AddGoFlagSet(goFlags)
@@ -73,23 +74,56 @@ The garden is reached with --kubeconfig, $KUBECONFIG or the pod's service accoun
 
 // addFlags binds the options to flags. Their defaults are what the options hold.
 func addFlags(flags *pflag.FlagSet, options *controllermanager.Options) {
-	flags.BoolVar(&options.LeaderElection, "leader-elect", options.LeaderElection, "wait to be elected before working; for several replicas")
-	flags.StringVar(&options.HealthAddress, "health-address", options.HealthAddress, `address of /healthz and /readyz, "0" for none`)
-	flags.StringVar(&options.MetricsAddress, "metrics-address", options.MetricsAddress, `address of /metrics, "0" for none`)
+	flags.BoolVar(&options.LeaderElection, "leader-elect", options.LeaderElection,
+		"wait to be elected before working; for several replicas")
+	flags.StringVar(&options.HealthAddress, "health-address", options.HealthAddress,
+		`address of /healthz and /readyz, "0" for none`)
+	flags.StringVar(&options.MetricsAddress, "metrics-address", options.MetricsAddress,
+		`address of /metrics, "0" for none`)
 	for _, period := range []struct {
 		value       *time.Duration
 		name, usage string
 	}{
-		{&options.SeedGracePeriod, "seed-grace-period", "how long a gardenlet may be silent before its Seed counts as unknown"},
-		{&options.ShootGracePeriod, "shoot-grace-period", "how long a gardenlet may be silent before its Shoots count as unknown"},
-		{&options.StaleProjects.MinimumLifetime, "project-minimum-lifetime", "how old a Project and its last activity have to be before it can count as unused"},
-		{&options.StaleProjects.GracePeriod, "project-stale-grace-period", "how long a Project is unused before its deletion is announced in its status"},
-		{&options.StaleProjects.ExpirationTime, "project-stale-expiration-time", "how long a Project is unused before it is deleted"},
-		{&options.StaleProjects.SyncPeriod, "project-stale-sync-period", "how often Projects are checked for being unused"},
-		{&options.HibernationDeadline, "hibernation-trigger-deadline", "how late a hibernation schedule is still followed"},
-		{&options.LifetimeSyncPeriod, "shoot-quota-sync-period", "how often the Quotas that bound the lifetime of a Shoot are looked at"},
-		{&options.BastionMaxLifetime, "bastion-max-lifetime", "how long a Bastion lives at most, however often it is kept alive"},
-		{&options.ManagedSeedSetSyncPeriod, "managed-seed-set-sync-period", "how often a ManagedSeedSet is looked at although nothing seems to have changed"},
+		{
+			&options.SeedGracePeriod, "seed-grace-period",
+			"how long a gardenlet may be silent before its Seed counts as unknown",
+		},
+		{
+			&options.ShootGracePeriod, "shoot-grace-period",
+			"how long a gardenlet may be silent before its Shoots count as unknown",
+		},
+		{
+			&options.StaleProjects.MinimumLifetime, "project-minimum-lifetime",
+			"how old a Project and its last activity have to be before it can count as unused",
+		},
+		{
+			&options.StaleProjects.GracePeriod, "project-stale-grace-period",
+			"how long a Project is unused before its deletion is announced in its status",
+		},
+		{
+			&options.StaleProjects.ExpirationTime, "project-stale-expiration-time",
+			"how long a Project is unused before it is deleted",
+		},
+		{
+			&options.StaleProjects.SyncPeriod, "project-stale-sync-period",
+			"how often Projects are checked for being unused",
+		},
+		{
+			&options.HibernationDeadline, "hibernation-trigger-deadline",
+			"how late a hibernation schedule is still followed",
+		},
+		{
+			&options.LifetimeSyncPeriod, "shoot-quota-sync-period",
+			"how often the Quotas that bound the lifetime of a Shoot are looked at",
+		},
+		{
+			&options.BastionMaxLifetime, "bastion-max-lifetime",
+			"how long a Bastion lives at most, however often it is kept alive",
+		},
+		{
+			&options.ManagedSeedSetSyncPeriod, "managed-seed-set-sync-period",
+			"how often a ManagedSeedSet is looked at although nothing seems to have changed",
+		},
 		{&options.EventTTL, "event-ttl-non-shoot", "how long events are kept that are not about Shoots"},
 	} {
 		flags.DurationVar(period.value, period.name, *period.value, period.usage)

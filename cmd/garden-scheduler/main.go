@@ -10,7 +10,7 @@ import (
 	"k8s.io/klog/v2/textlogger"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/scheduler"
 	"github.com/trellis-garden/trellis/pkg/version"
 )
@@ -56,10 +56,14 @@ The garden is reached with --kubeconfig, $KUBECONFIG or the pod's service accoun
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&strategy, "strategy", string(scheduler.SameRegion), "which regions are good for a shoot: SameRegion or MinimalDistance")
-	flags.StringVar(&options.SchedulerName, "scheduler-name", corev1beta1.DefaultSchedulerName, "spec.schedulerName of the shoots to care for")
-	flags.DurationVar(&options.RetryPeriod, "retry-period", scheduler.DefaultRetryPeriod, "how often a waiting shoot is tried again although nothing seems to have changed")
-	flags.BoolVar(&options.LeaderElection, "leader-elect", false, "wait to be elected before working; for several replicas")
+	flags.StringVar(&strategy, "strategy", string(scheduler.SameRegion),
+		"which regions are good for a shoot: SameRegion or MinimalDistance")
+	flags.StringVar(&options.SchedulerName, "scheduler-name", gardencorev1beta1.DefaultSchedulerName,
+		"spec.schedulerName of the shoots to care for")
+	flags.DurationVar(&options.RetryPeriod, "retry-period", scheduler.DefaultRetryPeriod,
+		"how often a waiting shoot is tried again although nothing seems to have changed")
+	flags.BoolVar(&options.LeaderElection, "leader-elect", false,
+		"wait to be elected before working; for several replicas")
 	flags.StringVar(&options.HealthAddress, "health-address", ":8081", `address of /healthz and /readyz, "0" for none`)
 	flags.StringVar(&options.MetricsAddress, "metrics-address", "0", `address of /metrics, "0" for none`)
 	goFlags := flag.NewFlagSet("", flag.ExitOnError)

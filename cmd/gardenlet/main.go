@@ -70,7 +70,8 @@ The seed is reached with --kubeconfig, $KUBECONFIG or the pod's service account.
 	flags := cmd.Flags()
 	flags.StringVar(&path, "config", "", "path of the configuration file (required)")
 	flags.StringVar(&opts.HealthAddress, "health-address", ":8081", `address of /healthz and /readyz, "0" for none`)
-	flags.BoolVar(&opts.LeaderElection, "leader-elect", false, "elect one of several pods that works; the others stand by")
+	flags.BoolVar(&opts.LeaderElection, "leader-elect", false,
+		"elect one of several pods that works; the others stand by")
 	flags.StringVar(&opts.MetricsAddress, "metrics-address", "0", `address of /metrics, "0" for none`)
 	if err := cmd.MarkFlagRequired("config"); err != nil {
 		panic(err)

@@ -61,8 +61,10 @@ cgroups. All state lies in one folder, .landscape in the repository.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.PersistentFlags().StringVar(&f.name, "name", landscape.DefaultName, "name of the landscape; several of different names run side by side")
-	root.PersistentFlags().StringVar(&f.root, "root", "", "clone of Trellis to build from (default: the one that holds the working directory)")
+	root.PersistentFlags().StringVar(&f.name, "name", landscape.DefaultName,
+		"name of the landscape; several of different names run side by side")
+	root.PersistentFlags().StringVar(&f.root, "root", "",
+		"clone of Trellis to build from (default: the one that holds the working directory)")
 	root.AddCommand(upCommand(f), downCommand(f), statusCommand(f), buildCommand(f), execCommand(f), rotateCommand(f))
 	root.AddCommand(nodeCommand(), initCommand(), forwardCommand(), registryCommand())
 	return root
@@ -82,9 +84,11 @@ func upCommand(f *flags) *cobra.Command {
 			return l.Up(cmd.Context(), options, landscape.NewProgress(os.Stdout))
 		},
 	}
-	command.Flags().StringSliceVar(&options.Phases, "phase", nil, "run only these phases: "+strings.Join(landscape.PhaseNames(), ", "))
+	command.Flags().StringSliceVar(&options.Phases, "phase", nil,
+		"run only these phases: "+strings.Join(landscape.PhaseNames(), ", "))
 	command.Flags().BoolVar(&options.NoBuild, "no-build", false, "take programs and images as they were built before")
-	command.Flags().StringSliceVar(&options.KubernetesVersions, "kubernetes-version", nil, "build these versions of Kubernetes too, such as 1.35.4")
+	command.Flags().StringSliceVar(&options.KubernetesVersions, "kubernetes-version", nil,
+		"build these versions of Kubernetes too, such as 1.35.4")
 	return command
 }
 
@@ -132,7 +136,8 @@ func buildCommand(f *flags) *cobra.Command {
 			return l.Build(cmd.Context(), options, landscape.NewProgress(os.Stdout))
 		},
 	}
-	command.Flags().StringSliceVar(&options.KubernetesVersions, "kubernetes-version", nil, "build these versions of Kubernetes too, such as 1.35.4")
+	command.Flags().StringSliceVar(&options.KubernetesVersions, "kubernetes-version", nil,
+		"build these versions of Kubernetes too, such as 1.35.4")
 	return command
 }
 
@@ -187,7 +192,8 @@ func nodeCommand() *cobra.Command {
 func initCommand() *cobra.Command {
 	var spec string
 	command := &cobra.Command{
-		Use: node.InitCommand, Short: "Be the first process of a node (started by the supervisor)", Hidden: true, Args: cobra.NoArgs,
+		Use: node.InitCommand, Short: "Be the first process of a node (started by the supervisor)", Hidden: true,
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return node.Init(spec) },
 	}
 	command.Flags().StringVar(&spec, "spec", "", "file with the node's spec")
@@ -196,15 +202,17 @@ func initCommand() *cobra.Command {
 
 func forwardCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: node.ForwardCommand + " TARGET...", Short: "Serve inherited listeners (started by the supervisor)", Hidden: true,
-		RunE: func(cmd *cobra.Command, targets []string) error { return node.ServeForwards(cmd.Context(), targets) },
+		Use: node.ForwardCommand + " TARGET...", Short: "Serve inherited listeners (started by the supervisor)",
+		Hidden: true,
+		RunE:   func(cmd *cobra.Command, targets []string) error { return node.ServeForwards(cmd.Context(), targets) },
 	}
 }
 
 func registryCommand() *cobra.Command {
 	var store, address string
 	command := &cobra.Command{
-		Use: "registry", Short: "Serve the images of a store (started by the supervisor)", Hidden: true, Args: cobra.NoArgs,
+		Use: "registry", Short: "Serve the images of a store (started by the supervisor)", Hidden: true,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			listener, err := net.Listen("tcp", address)
 			if err != nil {

@@ -38,7 +38,8 @@ machine's user data brought, and kubelet's certificate once the node has joined.
 			return agent.Run(command.Context())
 		},
 	}
-	command.Flags().StringVar(&configPath, "config", nodeagent.ConfigPath, "configuration file, written by the machine's user data")
+	command.Flags().StringVar(&configPath, "config", nodeagent.ConfigPath,
+		"configuration file, written by the machine's user data")
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()

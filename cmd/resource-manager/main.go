@@ -49,7 +49,8 @@ The seed is reached with --kubeconfig, $KUBECONFIG or the pod's service account.
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&opts.ClusterID, "cluster-id", "seed", "identity of the seed, the first part of the annotation "+`"resources.gardener.cloud/origin"`)
+	flags.StringVar(&opts.ClusterID, "cluster-id", "seed",
+		"identity of the seed, the first part of the annotation "+`"resources.gardener.cloud/origin"`)
 	flags.DurationVar(&opts.SyncPeriod, "sync-period", time.Minute, "how often unchanged objects are applied again")
 	flags.IntVar(&opts.Concurrency, "concurrency", 20, "how many ManagedResources are worked on at a time")
 	flags.StringVar(&opts.HealthAddress, "health-address", ":8081", `address of /healthz and /readyz, "0" for none`)

@@ -33,7 +33,8 @@ with a PROXY protocol v2 header that names the API server. It needs NET_ADMIN.`,
 	flags.StringVar(&listen, "listen", "240.0.0.1:443", "address that kube-apiserver advertises, and its port")
 	flags.StringVar(&config.Gateway, "gateway", "", "host:port of the gateway's PROXY protocol port")
 	flags.StringVar(&config.Authority, "authority", "", "host name of the API server at the gateway")
-	flags.StringVar(&config.HealthAddress, "health-address", "", "TCP address of /healthz, /readyz and /metrics; empty for none")
+	flags.StringVar(&config.HealthAddress, "health-address", "",
+		"TCP address of /healthz, /readyz and /metrics; empty for none")
 	require(command, "gateway", "authority")
 	return command
 }

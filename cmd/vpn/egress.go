@@ -38,10 +38,13 @@ local or reserved ones, none of --denied-networks, and what --allowed-networks a
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&config.ClusterAddress, "cluster-address", fmt.Sprintf(":%d", egress.ClusterPort), "TCP address for what kube-apiservers ask of their clusters")
-	flags.StringVar(&config.OutsideAddress, "outside-address", fmt.Sprintf(":%d", egress.OutsidePort), "TCP address for what kube-apiservers ask of the world outside")
+	flags.StringVar(&config.ClusterAddress, "cluster-address", fmt.Sprintf(":%d", egress.ClusterPort),
+		"TCP address for what kube-apiservers ask of their clusters")
+	flags.StringVar(&config.OutsideAddress, "outside-address", fmt.Sprintf(":%d", egress.OutsidePort),
+		"TCP address for what kube-apiservers ask of the world outside")
 	flags.StringSliceVar(&denied, "denied-networks", nil, "networks of the seed and the garden")
-	flags.StringSliceVar(&allowed, "allowed-networks", nil, "networks that may be reached although they are private or denied, each with :<port> if only that may be")
+	flags.StringSliceVar(&allowed, "allowed-networks", nil,
+		"networks that may be reached although they are private or denied, each with :<port> if only that may be")
 	flags.StringVar(&config.TLS.Cert, "tls-cert-file", "", "certificate of the proxy (PEM); read again when it changes")
 	flags.StringVar(&config.TLS.Key, "tls-key-file", "", "key of the certificate (PEM)")
 	flags.StringVar(&config.TLS.CA, "client-ca-file", "", "CA of the client certificates that the proxy requires (PEM)")

@@ -1,5 +1,5 @@
-// Command vpn holds the parts of the way between seeds and shoots: both ends of the tunnel, the gateway of the seed and its way out, and the
-// proxy that gives pods of a shoot their API server.
+// Command vpn holds the parts of the way between seeds and shoots: both ends of the tunnel, the gateway of the seed and
+// its way out, and the proxy that gives pods of a shoot their API server.
 package main
 
 import (
@@ -38,12 +38,14 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	verbosity := command.PersistentFlags().IntP("v", "v", 0, "log verbosity: 1 sessions and refusals, 2 connections, 4 WireGuard")
+	verbosity := command.PersistentFlags().IntP("v", "v", 0,
+		"log verbosity: 1 sessions and refusals, 2 connections, 4 WireGuard")
 	log := func() logr.Logger {
 		logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(*verbosity)))
 		klog.SetLogger(logger)
 		return logger
 	}
-	command.AddCommand(newSeedServer(log), newShootClient(log), newGateway(log), newAPIServerProxy(log), newEgress(log), newEgressSidecar(log))
+	command.AddCommand(newSeedServer(log), newShootClient(log), newGateway(log), newAPIServerProxy(log), newEgress(log),
+		newEgressSidecar(log))
 	return command
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 
@@ -14,6 +15,7 @@ import (
 
 func newSeedServer(log func() logr.Logger) *cobra.Command {
 	var config seedserver.Config
+	var tunnel wireguard.SeedConfig
 	var privateKeyFile, peerKeyFile, clusterDNS string
 	var addresses, allowedIPs []string
 	command := &cobra.Command{
@@ -31,13 +33,14 @@ be reached. Where a connection fails, the answer says whether the seed, the tunn
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			limitMemory()
 			config.Log = log()
-			if config.PrivateKey, err = wireguard.ReadKeyFile(privateKeyFile); err != nil {
+			tunnel.Log = config.Log.WithName("wireguard")
+			if tunnel.PrivateKey, err = wireguard.ReadKeyFile(privateKeyFile); err != nil {
 				return err
 			}
-			if config.PeerPublicKey, err = wireguard.ReadKeyFile(peerKeyFile); err != nil {
+			if tunnel.PeerPublicKey, err = wireguard.ReadKeyFile(peerKeyFile); err != nil {
 				return err
 			}
-			if config.Addresses, err = parseAll(addresses, netip.ParseAddr); err != nil {
+			if tunnel.Addresses, err = parseAll(addresses, netip.ParseAddr); err != nil {
 				return fmt.Errorf("--address: %w", err)
 			}
 			if config.AllowedIPs, err = parseAll(allowedIPs, netip.ParsePrefix); err != nil {
@@ -47,28 +50,40 @@ be reached. Where a connection fails, the answer says whether the seed, the tunn
 				return fmt.Errorf("--cluster-dns: %w", err)
 			}
 			config.AllowedIPs = append(config.AllowedIPs, netip.PrefixFrom(vpn.ShootAddress, vpn.ShootAddress.BitLen()))
-			server, err := seedserver.New(config)
-			if err != nil {
-				return err
-			}
-			defer server.Close()
-			return server.Run(command.Context())
+			return serveSeed(command.Context(), config, tunnel)
 		},
 	}
 	flags := command.Flags()
 	flags.StringVar(&privateKeyFile, "private-key-file", "", "file with the seed's base64 WireGuard private key")
 	flags.StringVar(&peerKeyFile, "peer-public-key-file", "", "file with the shoot's base64 WireGuard public key")
-	flags.IntVar(&config.ListenPort, "listen-port", vpn.WireGuardPort, "UDP port of WireGuard")
+	flags.IntVar(&tunnel.ListenPort, "listen-port", vpn.WireGuardPort, "UDP port of WireGuard")
 	flags.StringSliceVar(&addresses, "address", []string{vpn.SeedAddress.String()}, "own addresses inside the tunnel")
-	flags.StringSliceVar(&allowedIPs, "allowed-ips", nil, "networks of the shoot that may be reached: nodes, pods, services")
-	flags.IntVar(&config.MTU, "mtu", vpn.DefaultMTU, "MTU inside the tunnel; the same at both ends")
-	flags.StringVar(&clusterDNS, "cluster-dns", "", "address of the shoot's DNS server, for CONNECT to names; without it names are refused")
-	flags.StringVar(&config.ClusterDomain, "cluster-domain", "cluster.local", "domain appended to names that end in .svc")
-	flags.StringVar(&config.ProxyAddress, "proxy-address", fmt.Sprintf(":%d", vpn.HTTPConnectPort), "TCP address of the HTTP CONNECT proxy")
+	flags.StringSliceVar(&allowedIPs, "allowed-ips", nil,
+		"networks of the shoot that may be reached: nodes, pods, services")
+	flags.IntVar(&tunnel.MTU, "mtu", vpn.DefaultMTU, "MTU inside the tunnel; the same at both ends")
+	flags.StringVar(&clusterDNS, "cluster-dns", "",
+		"address of the shoot's DNS server, for CONNECT to names; without it names are refused")
+	flags.StringVar(&config.ClusterDomain, "cluster-domain", "cluster.local",
+		"domain appended to names that end in .svc")
+	flags.StringVar(&config.ProxyAddress, "proxy-address", fmt.Sprintf(":%d", vpn.HTTPConnectPort),
+		"TCP address of the HTTP CONNECT proxy")
 	flags.StringVar(&config.TLS.Cert, "tls-cert-file", "", "certificate of the proxy (PEM); read again when it changes")
 	flags.StringVar(&config.TLS.Key, "tls-key-file", "", "key of the certificate (PEM)")
 	flags.StringVar(&config.TLS.CA, "client-ca-file", "", "CA of the client certificates that the proxy requires (PEM)")
-	flags.StringVar(&config.HealthAddress, "health-address", ":8080", "TCP address of /healthz, /readyz, /tunnel and /metrics")
-	require(command, "private-key-file", "peer-public-key-file", "allowed-ips", "tls-cert-file", "tls-key-file", "client-ca-file")
+	flags.StringVar(&config.HealthAddress, "health-address", ":8080",
+		"TCP address of /healthz, /readyz, /tunnel and /metrics")
+	require(command, "private-key-file", "peer-public-key-file", "allowed-ips", "tls-cert-file", "tls-key-file",
+		"client-ca-file")
 	return command
+}
+
+func serveSeed(ctx context.Context, config seedserver.Config, tunnel wireguard.SeedConfig) error {
+	tunnel.AllowedIPs = config.AllowedIPs
+	end, err := wireguard.OpenSeed(tunnel)
+	if err != nil {
+		return err
+	}
+	defer end.Close()
+	config.EchoAddress = tunnel.Addresses[0]
+	return seedserver.New(config, end).Run(ctx)
 }

@@ -13,7 +13,8 @@ import (
 )
 
 func newShootClient(log func() logr.Logger) *cobra.Command {
-	config := shootclient.Config{}
+	var config shootclient.Config
+	var tunnel wireguard.Shoot
 	var privateKeyFile, peerKeyFile, mode, address, seedAddress string
 	command := &cobra.Command{
 		Use:   "shoot-client",
@@ -31,10 +32,11 @@ starts. /readyz says whether the last probe was answered.`,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			limitMemory()
 			config.Log = log()
-			if config.PrivateKey, err = wireguard.ReadKeyFile(privateKeyFile); err != nil {
+			tunnel.Log = config.Log
+			if tunnel.PrivateKey, err = wireguard.ReadKeyFile(privateKeyFile); err != nil {
 				return err
 			}
-			if config.PeerPublicKey, err = wireguard.ReadKeyFile(peerKeyFile); err != nil {
+			if tunnel.PeerPublicKey, err = wireguard.ReadKeyFile(peerKeyFile); err != nil {
 				return err
 			}
 			if config.Address, err = netip.ParsePrefix(address); err != nil {
@@ -43,9 +45,11 @@ starts. /readyz says whether the last probe was answered.`,
 			if config.SeedAddress, err = netip.ParseAddr(seedAddress); err != nil {
 				return fmt.Errorf("--seed-address: %w", err)
 			}
-			if config.Mode, err = parseMode(mode); err != nil {
-				return err
+			if tunnel.Mode, err = wireguard.ParseMode(mode); err != nil {
+				return fmt.Errorf("--mode %w", err)
 			}
+			tunnel.SeedAddress = config.SeedAddress
+			config.Tunnel = tunnel
 			return shootclient.Run(command.Context(), config)
 		},
 	}
@@ -55,20 +59,14 @@ starts. /readyz says whether the last probe was answered.`,
 	flags.StringVar(&privateKeyFile, "private-key-file", "", "file with the shoot's base64 WireGuard private key")
 	flags.StringVar(&peerKeyFile, "peer-public-key-file", "", "file with the seed's base64 WireGuard public key")
 	flags.StringVar(&config.Interface, "interface", "wg-seed", "name of the network interface to create")
-	flags.StringVar(&address, "address", defaultAddress.String(), "own address inside the tunnel, with the length of its network")
+	flags.StringVar(&address, "address", defaultAddress.String(),
+		"own address inside the tunnel, with the length of its network")
 	flags.StringVar(&seedAddress, "seed-address", vpn.SeedAddress.String(), "the seed's address inside the tunnel")
 	flags.IntVar(&config.MTU, "mtu", vpn.DefaultMTU, "MTU inside the tunnel; the same at both ends")
-	flags.DurationVar(&config.Keepalive, "keepalive", vpn.Keepalive, "interval of keepalives when the tunnel is idle")
-	flags.StringVar(&mode, "mode", string(shootclient.ModeAuto), "auto, kernel or userspace")
-	flags.StringVar(&config.HealthAddress, "health-address", ":8080", "TCP address of /healthz, /readyz and /tunnel; empty for none")
+	flags.DurationVar(&tunnel.Keepalive, "keepalive", vpn.Keepalive, "interval of keepalives when the tunnel is idle")
+	flags.StringVar(&mode, "mode", string(wireguard.ModeAuto), "auto, kernel or userspace")
+	flags.StringVar(&config.HealthAddress, "health-address", ":8080",
+		"TCP address of /healthz, /readyz and /tunnel; empty for none")
 	require(command, "endpoint", "private-key-file", "peer-public-key-file")
 	return command
-}
-
-func parseMode(text string) (shootclient.Mode, error) {
-	switch mode := shootclient.Mode(text); mode {
-	case shootclient.ModeAuto, shootclient.ModeKernel, shootclient.ModeUserspace:
-		return mode, nil
-	}
-	return "", fmt.Errorf("--mode %q is none of auto, kernel, userspace", text)
 }

@@ -21,18 +21,22 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 			if fieldDescription(field) == "" {
 				t.Errorf("%s: field %s has no description", name, field.name)
 			}
-			if !strings.Contains(content, "`"+field.name+"`") || !strings.Contains(content, cell(fieldDescription(field))) {
+			if !strings.Contains(content, "`"+field.name+"`") ||
+				!strings.Contains(content, cell(fieldDescription(field))) {
 				t.Errorf("%s: field %s is not on its page", name, field.name)
 			}
 		}
 	}
 	for kind, page := range map[string]string{
-		"Shoot": "core-v1beta1.md", "Seed": "core-v1beta1.md", "CloudProfile": "core-v1beta1.md", "Project": "core-v1beta1.md",
+		"Shoot": "core-v1beta1.md", "Seed": "core-v1beta1.md", "CloudProfile": "core-v1beta1.md",
+		"Project":           "core-v1beta1.md",
 		"PropagationPolicy": "policy-v1alpha1.md", "Work": "work-v1alpha1.md", "ResourceBinding": "work-v1alpha2.md",
-		"FleetGrowth": "fleet-v1alpha1.md", "FleetConfig": "federation-v1alpha1.md", "ResourceInterpreterContext": "config-v1alpha1.md",
-		"Extension": "extensions-v1alpha1.md", "ManagedResource": "resources-v1alpha1.md",
+		"FleetGrowth": "fleet-v1alpha1.md", "FleetConfig": "federation-v1alpha1.md",
+		"ResourceInterpreterContext": "config-v1alpha1.md",
+		"Extension":                  "extensions-v1alpha1.md", "ManagedResource": "resources-v1alpha1.md",
 	} {
-		if !strings.Contains(pages[page], "\n### "+kind+"\n") || !strings.Contains(pages["README.md"], "["+kind+"]("+page+"#") {
+		if !strings.Contains(pages[page], "\n### "+kind+"\n") ||
+			!strings.Contains(pages["README.md"], "["+kind+"]("+page+"#") {
 			t.Errorf("kind %s has no section in %s", kind, page)
 		}
 	}
@@ -86,20 +90,26 @@ func TestRendering(t *testing.T) {
 		"cloud.gardener.core.v1beta1.Thing": {SchemaProps: spec.SchemaProps{
 			Description: "Thing is a kind.", Required: []string{"spec"},
 			Properties: map[string]spec.Schema{
-				"kind": kind, "metadata": *spec.RefSchema(modelReference + "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
+				"kind": kind, "metadata": *spec.RefSchema(modelReference +
+					"io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
 				"spec": other, "others": *spec.ArrayProperty(&other), "map": *spec.MapProperty(&text), "text": text,
 			},
 		}},
-		"cloud.gardener.core.v1beta1.Other": {SchemaProps: spec.SchemaProps{Description: "Other is a type.", Properties: map[string]spec.Schema{
-			"kind":   {SchemaProps: spec.SchemaProps{Type: []string{"string"}, Description: "Kind that is meant."}},
-			"number": {SchemaProps: spec.SchemaProps{Type: []string{"integer"}, Format: "int32", Description: "A number."}},
-		}}},
+		"cloud.gardener.core.v1beta1.Other": {
+			SchemaProps: spec.SchemaProps{Description: "Other is a type.", Properties: map[string]spec.Schema{
+				"kind": {SchemaProps: spec.SchemaProps{Type: []string{"string"}, Description: "Kind that is meant."}},
+				"number": {
+					SchemaProps: spec.SchemaProps{Type: []string{"integer"}, Format: "int32", Description: "A number."},
+				},
+			}},
+		},
 	}
 	page := newReference(definitions).pages()["core-v1beta1.md"]
 	for _, want := range []string{
 		"# core.gardener.cloud/v1beta1\n", "### Thing\n\nThing is a kind.\n", "### Other\n\nOther is a type.\n",
 		"| **`spec`** | [Other](#other) |", "| `others` | list of [Other](#other) |", "| `map` | map to string |",
-		"| `metadata` | ObjectMeta |", `| One of a\|b. See &lt;c&gt;. |`, "| `kind` | string | The kind's name. |", "| `kind` | string | Kind that is meant. |", "| `number` | integer (int32) | A number. |",
+		"| `metadata` | ObjectMeta |", `| One of a\|b. See &lt;c&gt;. |`, "| `kind` | string | The kind's name. |",
+		"| `kind` | string | Kind that is meant. |", "| `number` | integer (int32) | A number. |",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)

@@ -1,5 +1,5 @@
-// apidocs writes the reference of the API of gardens, seeds and fleets: a page in Markdown per group and version, made from OpenAPI
-// definitions; for the garden, they are those that it serves.
+// apidocs writes the reference of the API of gardens, seeds and fleets: a page in Markdown per group and version, made
+// from OpenAPI definitions; for the garden, they are those that it serves.
 //
 //	apidocs <folder>
 package main
@@ -62,8 +62,8 @@ func definitions() map[string]spec.Schema {
 	return schemas
 }
 
-// modelName is the model name of a type. Custom resources refer to types of the garden's API by their path in Go, because the generator
-// works on the two apart.
+// modelName is the model name of a type. Custom resources refer to types of the garden's API by their path in Go,
+// because the generator works on the two apart.
 func modelName(name string) string {
 	if path, found := strings.CutPrefix(name, "github.com/trellis-garden/trellis/pkg/apis/"); found {
 		return "cloud.gardener." + strings.ReplaceAll(path, "/", ".")

@@ -80,7 +80,8 @@ func parseModel(name string) model {
 // isOwn tells whether a model is one of our groups.
 func isOwn(name string) bool { return parseModel(name).page() != "" }
 
-// page is the name of the file that describes a model; empty when none does. Our groups differ in the first part of their names.
+// page is the name of the file that describes a model; empty when none does. Our groups differ in the first part of
+// their names.
 func (m model) page() string {
 	if !slices.ContainsFunc(ownGroups, func(end string) bool { return strings.HasSuffix(m.group, end) }) {
 		return ""
@@ -111,7 +112,8 @@ func (r *reference) pages() map[string]string {
 func (r *reference) index(byPage map[string][]string) string {
 	var out strings.Builder
 	out.WriteString("# The API\n\n")
-	out.WriteString("Every kind and every field, made by `make generate` from the comments in the code. `kubectl explain` shows the same where it is served.\n")
+	out.WriteString("Every kind and every field, made by `make generate` from the comments in the code. `kubectl " +
+		"explain` shows the same where it is served.\n")
 	for _, part := range parts {
 		fmt.Fprintf(&out, "\n## %s\n\n%s\n", part.title, part.text)
 		for _, page := range slices.Sorted(maps.Keys(byPage)) {
@@ -128,7 +130,8 @@ func (r *reference) list(out *strings.Builder, page string, models []string) {
 	slices.Sort(models)
 	fmt.Fprintf(out, "\n### [%s](%s)\n\n", parseModel(models[0]).groupVersion(), page)
 	for _, kind := range r.kinds(models) {
-		fmt.Fprintf(out, "- [%s](%s#%s): %s\n", parseModel(kind).name, page, anchor(kind), firstSentence(r.definitions[kind].Description))
+		fmt.Fprintf(out, "- [%s](%s#%s): %s\n", parseModel(kind).name, page, anchor(kind),
+			firstSentence(r.definitions[kind].Description))
 	}
 }
 
@@ -137,7 +140,8 @@ func (r *reference) page(models []string) string {
 	first := parseModel(models[0])
 	kinds := r.kinds(models)
 	var out strings.Builder
-	fmt.Fprintf(&out, "# %s\n\nMade from the comments in the code by `make generate`. Fields in **bold** are required.\n\n", first.groupVersion())
+	fmt.Fprintf(&out, "# %s\n\nMade from the comments in the code by `make generate`. Fields in **bold** are "+
+		"required.\n\n", first.groupVersion())
 	for _, kind := range kinds {
 		fmt.Fprintf(&out, "- [%s](#%s)\n", parseModel(kind).name, anchor(kind))
 	}

@@ -57,7 +57,8 @@ func (r *reference) describe(out *strings.Builder, name string) {
 		if field.required {
 			label = "**" + label + "**"
 		}
-		fmt.Fprintf(out, "| %s | %s | %s |\n", label, r.typeName(field.schema, parseModel(name).page()), cell(fieldDescription(field)))
+		fmt.Fprintf(out, "| %s | %s | %s |\n", label, r.typeName(field.schema, parseModel(name).page()),
+			cell(fieldDescription(field)))
 	}
 }
 

@@ -17,7 +17,8 @@ const types = "package v1\n\n" +
 	"\tOwn int `json:\"own\"`\n" +
 	"\tv1.Base `json:\",inline\"`\n" +
 	"\tHidden int `json:\"-\"`\n}\n\n" +
-	"// +protobuf=false\n\n// Config is read from a file.\n// +protobuf=false\ntype Config struct {\n\tName string `json:\"name\"`\n}\n"
+	"// +protobuf=false\n\n// Config is read from a file.\n// +protobuf=false\ntype Config struct {\n\tName string " +
+	"`json:\"name\"`\n}\n"
 
 // Fields of the published API have its numbers, others have their own, and a second run changes nothing.
 func TestRun(t *testing.T) {
@@ -70,12 +71,19 @@ func TestNumbersAreNeverUsedAgain(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	tests := map[string]struct{ numbers, source, want string }{
-		"a number twice":       {"m.T a=1 b=1\n", "", "never used again"},
-		"a message twice":      {"m.T a=1\nm.T b=2\n", "", "twice"},
-		"no number":            {"m.T a\n", "", "is not <field>=<number>"},
-		"a changed number":     {"m.T a=1\n", "type T struct {\n\tA int `json:\"a\" protobuf:\"varint,2,opt,name=a\"`\n}\n", "never changed"},
-		"a number of another":  {"m.T a=1 b=2\n", "type T struct {\n\tC int `json:\"c\" protobuf:\"varint,2,opt,name=c\"`\n}\n", "field b has 2"},
-		"a tag without number": {"", "type T struct {\n\tA int `json:\"a\" protobuf:\"varint\"`\n}\n", "names no number"},
+		"a number twice":  {"m.T a=1 b=1\n", "", "never used again"},
+		"a message twice": {"m.T a=1\nm.T b=2\n", "", "twice"},
+		"no number":       {"m.T a\n", "", "is not <field>=<number>"},
+		"a changed number": {
+			"m.T a=1\n", "type T struct {\n\tA int `json:\"a\" protobuf:\"varint,2,opt,name=a\"`\n}\n", "never changed",
+		},
+		"a number of another": {
+			"m.T a=1 b=2\n", "type T struct {\n\tC int `json:\"c\" protobuf:\"varint,2,opt,name=c\"`\n}\n",
+			"field b has 2",
+		},
+		"a tag without number": {
+			"", "type T struct {\n\tA int `json:\"a\" protobuf:\"varint\"`\n}\n", "names no number",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,7 +1,7 @@
-// fieldnumbers gives the fields of the garden's API their protobuf numbers: it writes a protobuf tag to every field that has
-// none. Numbers come from pkg/apis/fieldnumbers.txt, which holds those of the published API and those that were given here;
-// a field that is in neither gets the next number of its message from 1001 on, and is added to the file. Nothing is ever taken out
-// of the file, so that no number is used twice.
+// fieldnumbers gives the fields of the garden's API their protobuf numbers: it writes a protobuf tag to every field
+// that has none. Numbers come from pkg/apis/fieldnumbers.txt, which holds those of the published API and those that
+// were given here; a field that is in neither gets the next number of its message from 1001 on, and is added to the
+// file. Nothing is ever taken out of the file, so that no number is used twice.
 //
 // The tag names number and field only; go-to-protobuf completes it.
 package main
@@ -70,5 +70,6 @@ func numberFolder(numbers *Numbers, root, folder string) error {
 }
 
 func holdsTypes(name string) bool {
-	return !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "zz_generated.") && !strings.HasPrefix(name, "generated.")
+	return !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "zz_generated.") &&
+		!strings.HasPrefix(name, "generated.")
 }

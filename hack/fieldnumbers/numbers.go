@@ -64,7 +64,8 @@ func (n *Numbers) add(message, field string, number int) error {
 	}
 	for other, taken := range n.messages[message] {
 		if (other == field) != (taken == number) {
-			return fmt.Errorf("%s: field %s cannot have number %d, as field %s has %d: numbers are never changed and never used again",
+			return fmt.Errorf("%s: field %s cannot have number %d, as field %s has %d: numbers are never changed "+
+				"and never used again",
 				message, field, number, other, taken)
 		}
 	}
@@ -97,7 +98,8 @@ func (n *Numbers) String() string {
 	for _, message := range slices.Sorted(maps.Keys(n.messages)) {
 		out.WriteString(message)
 		fields := n.messages[message]
-		byNumber := slices.SortedFunc(maps.Keys(fields), func(a, b string) int { return cmp.Compare(fields[a], fields[b]) })
+		byNumber := slices.SortedFunc(maps.Keys(fields),
+			func(a, b string) int { return cmp.Compare(fields[a], fields[b]) })
 		for _, field := range byNumber {
 			fmt.Fprintf(&out, " %s=%d", field, fields[field])
 		}

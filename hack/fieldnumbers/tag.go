@@ -14,8 +14,8 @@ import (
 // notMessage in a type's comment says that the type never goes over the wire as protobuf.
 const notMessage = "+protobuf=false"
 
-// tag returns a file's source with a protobuf tag on every field of its exported structs. Tags that are there stay, and are
-// recorded in numbers.
+// tag returns a file's source with a protobuf tag on every field of its exported structs. Tags that are there stay, and
+// are recorded in numbers.
 func tag(numbers *Numbers, folder string, source []byte) ([]byte, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, "", source, parser.ParseComments)
@@ -53,7 +53,8 @@ func messages(file *ast.File) []*ast.TypeSpec {
 		}
 		for _, one := range types.Specs {
 			spec := one.(*ast.TypeSpec)
-			if _, isStruct := spec.Type.(*ast.StructType); isStruct && spec.Name.IsExported() && !excluded(types.Doc, spec.Doc) {
+			if _, isStruct := spec.Type.(*ast.StructType); isStruct && spec.Name.IsExported() &&
+				!excluded(types.Doc, spec.Doc) {
 				found = append(found, spec)
 			}
 		}
@@ -75,7 +76,8 @@ func excluded(comments ...*ast.CommentGroup) bool {
 	return false
 }
 
-// fields are those of a struct that JSON knows, or that have a number already. Type and version are not among them: they lie in the envelope.
+// fields are those of a struct that JSON knows, or that have a number already. Type and version are not among them:
+// they lie in the envelope.
 func fields(message *ast.TypeSpec) []*ast.Field {
 	var found []*ast.Field
 	for _, field := range message.Type.(*ast.StructType).Fields.List {
@@ -107,8 +109,8 @@ func numberField(numbers *Numbers, message string, field *ast.Field) (string, er
 	return "", numbers.add(message, name, number)
 }
 
-// fieldName is the name in a field's tag, else that in JSON. What JSON has inline is a field of its own in protobuf, named after
-// its type.
+// fieldName is the name in a field's tag, else that in JSON. What JSON has inline is a field of its own in protobuf,
+// named after its type.
 func fieldName(field *ast.Field) string {
 	for _, part := range strings.Split(tagOf(field).Get("protobuf"), ",") {
 		if name, found := strings.CutPrefix(part, "name="); found {

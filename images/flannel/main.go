@@ -1,5 +1,5 @@
 // The flanneld program of the landscape: flannel's own packages with the two backends that need no C compiler
-// (vxlan and host-gw), and the flags of the published flanneld that the networking-flannel extension sets.
+// (vxlan and host-gw), and the flags of the published flanneld that the extension for flannel sets.
 package main
 
 import (
@@ -33,9 +33,11 @@ type options struct {
 
 func main() {
 	var o options
-	flag.BoolVar(&o.kubeSubnetManager, "kube-subnet-mgr", true, "take the node's subnet from its podCIDR (the only mode that is offered)")
+	flag.BoolVar(&o.kubeSubnetManager, "kube-subnet-mgr", true,
+		"take the node's subnet from its podCIDR (the only mode that is offered)")
 	flag.BoolVar(&o.ipMasquerade, "ip-masq", false, "masquerade what leaves the pod network")
-	flag.StringVar(&o.networkInterface, "iface", "", "interface for traffic between nodes; default: that of the default route")
+	flag.StringVar(&o.networkInterface, "iface", "",
+		"interface for traffic between nodes; default: that of the default route")
 	flag.StringVar(&o.kubeconfig, "kubeconfig-file", "", "kubeconfig; default: the pod's service account")
 	flag.StringVar(&o.subnetFile, "subnet-file", "/run/flannel/subnet.env", "file for the CNI plugin")
 	flag.StringVar(&o.networkConfig, "net-config-path", "/etc/kube-flannel/net-conf.json", "network configuration")
@@ -86,13 +88,15 @@ func run(ctx context.Context, o options) error {
 		return fmt.Errorf("firewall: %w", err)
 	}
 	if o.ipMasquerade {
-		err := firewall.SetupAndEnsureMasqRules(ctx, config.Network, ip.IP4Net{}, ip.IP4Net{}, config.IPv6Network, ip.IP6Net{}, ip.IP6Net{}, network.Lease(), o.resyncSeconds)
+		err := firewall.SetupAndEnsureMasqRules(ctx, config.Network, ip.IP4Net{}, ip.IP4Net{}, config.IPv6Network,
+			ip.IP6Net{}, ip.IP6Net{}, network.Lease(), o.resyncSeconds)
 		if err != nil {
 			return fmt.Errorf("masquerading: %w", err)
 		}
 	}
 	firewall.SetupAndEnsureForwardRules(ctx, config.Network, config.IPv6Network, o.resyncSeconds)
-	if err := subnets.HandleSubnetFile(o.subnetFile, config, o.ipMasquerade, network.Lease().Subnet, network.Lease().IPv6Subnet, network.MTU()); err != nil {
+	if err := subnets.HandleSubnetFile(o.subnetFile, config, o.ipMasquerade, network.Lease().Subnet,
+		network.Lease().IPv6Subnet, network.MTU()); err != nil {
 		return fmt.Errorf("writing %s: %w", o.subnetFile, err)
 	}
 	group.Go(func() { network.Run(ctx) })

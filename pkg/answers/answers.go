@@ -1,5 +1,6 @@
-// Package answers bounds what API servers that others have in their hands may answer to a process of a seed: shoots, whose owners register APIs
-// with them and whose workers are reached through them, and members of fleets. What is read has an end, and nobody is sent elsewhere.
+// Package answers bounds what API servers that others have in their hands may answer to a process of a seed: shoots,
+// whose owners register APIs with them and whose workers are reached through them, and members of fleets. What is read
+// has an end, and nobody is sent elsewhere.
 package answers
 
 import (
@@ -24,8 +25,8 @@ type Limits struct {
 	Watch int64
 }
 
-// ofShoots has room for lists of all objects of a kind in clusters with thousands of nodes. An event has room for the largest objects that etcd
-// stores. Watches of large clusters may go on for as long as the shoot likes.
+// ofShoots has room for lists of all objects of a kind in clusters with thousands of nodes. An event has room for the
+// largest objects that etcd stores. Watches of large clusters may go on for as long as the shoot likes.
 var ofShoots = Limits{Answer: 256 << 20, Event: 16 << 20}
 
 // violationMemory is how long an answer that was too large is remembered.
@@ -118,30 +119,35 @@ func (g *Guard) begin(request *http.Request, response *http.Response) error {
 		most = math.MaxInt64
 	}
 	response.Body = &limitedStream{
-		limitedBody: limitedBody{ReadCloser: response.Body, left: most, fail: func() error { return g.refuse(request, "the watch", most) }},
-		framed:      isFramed(response), most: g.limits.Event,
+		limitedBody: limitedBody{
+			ReadCloser: response.Body, left: most, fail: func() error { return g.refuse(request, "the watch", most) },
+		},
+		framed: isFramed(response), most: g.limits.Event,
 		tooLarge: func() error { return g.refuse(request, "an event", g.limits.Event) },
 	}
 	return nil
 }
 
-// staysHere keeps a server from having who reads from it ask somebody else, with all the networks that one reaches. API servers redirect reads
-// within themselves.
+// staysHere keeps a server from having who reads from it ask somebody else, with all the networks that one reaches. API
+// servers redirect reads within themselves.
 func (g *Guard) staysHere(request *http.Request, response *http.Response) error {
 	switch response.StatusCode {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
+		http.StatusPermanentRedirect:
 	default:
 		return nil
 	}
 	location, err := request.URL.Parse(response.Header.Get("Location"))
 	if err != nil {
-		return fmt.Errorf("the answer of %s at %s to %s %s names no valid Location: %w", g.whose, request.URL.Host, request.Method, request.URL.Path, err)
+		return fmt.Errorf("the answer of %s at %s to %s %s names no valid Location: %w", g.whose, request.URL.Host,
+			request.Method, request.URL.Path, err)
 	}
 	reads := request.Method == http.MethodGet || request.Method == http.MethodHead
 	if reads && location.Scheme == request.URL.Scheme && location.Host == request.URL.Host {
 		return nil
 	}
-	return fmt.Errorf("%s at %s sends who asks %s %s elsewhere, to host %q, which it may not", g.whose, request.URL.Host, request.Method, request.URL.Path, location.Host)
+	return fmt.Errorf("%s at %s sends who asks %s %s elsewhere, to host %q, which it may not", g.whose,
+		request.URL.Host, request.Method, request.URL.Path, location.Host)
 }
 
 // isWatch is false for what only was asked for as a watch: errors are read to their end.
@@ -150,8 +156,8 @@ func isWatch(request *http.Request, response *http.Response) bool {
 	return (watch == "true" || watch == "1") && response.StatusCode == http.StatusOK
 }
 
-// isFramed tells whether events are preceded by their lengths, which clients bound themselves. Whatever else, or nothing, is named, clients take
-// for JSON.
+// isFramed tells whether events are preceded by their lengths, which clients bound themselves. Whatever else, or
+// nothing, is named, clients take for JSON.
 func isFramed(response *http.Response) bool {
 	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	return kind == "application/vnd.kubernetes.protobuf"

@@ -42,16 +42,26 @@ func TestAnswersAreLimited(t *testing.T) {
 		times             int
 		want              string
 	}{
-		"an answer":                    {200, "/api", "application/json", chunk, 4, ""},
-		"one that is too long":         {200, "/api", "application/json", chunk, 5, "it is larger than 4 MiB"},
-		"a watch":                      {200, "/api?watch=true", "application/json", `{"a":"}` + chunk + `"}` + "\n", 7, ""},
-		"a watch with a large event":   {200, "/api?watch=true", "application/json", `"` + chunk, 7, "an event is larger than 2 MiB"},
-		"with lines in the event":      {200, "/api?watch=true", "application/json", "[\n" + chunk + "\n", 7, "an event is larger than 2 MiB"},
-		"a watch that floods":          {200, "/api?watch=1", "application/json", `{"a":"` + chunk + `"}`, 8, "the watch is larger than 8 MiB"},
+		"an answer":            {200, "/api", "application/json", chunk, 4, ""},
+		"one that is too long": {200, "/api", "application/json", chunk, 5, "it is larger than 4 MiB"},
+		"a watch": {
+			200, "/api?watch=true", "application/json", `{"a":"}` + chunk + `"}` + "\n", 7, "",
+		},
+		"a watch with a large event": {
+			200, "/api?watch=true", "application/json", `"` + chunk, 7, "an event is larger than 2 MiB",
+		},
+		"with lines in the event": {
+			200, "/api?watch=true", "application/json", "[\n" + chunk + "\n", 7, "an event is larger than 2 MiB",
+		},
+		"a watch that floods": {
+			200, "/api?watch=1", "application/json", `{"a":"` + chunk + `"}`, 8, "the watch is larger than 8 MiB",
+		},
 		"a watch of no format":         {200, "/api?watch=1", "", chunk, 8, "an event is larger than 2 MiB"},
 		"protobuf bounds its events":   {200, "/api?watch=1", protobuf, chunk, 8, ""},
 		"but not the watch as a whole": {200, "/api?watch=1", protobuf, chunk, 9, "the watch is larger than 8 MiB"},
-		"an error instead of a watch":  {500, "/api?watch=1", "application/json", "{}" + strings.Repeat(" ", mebi), 8, "it is larger than 4 MiB"},
+		"an error instead of a watch": {
+			500, "/api?watch=1", "application/json", "{}" + strings.Repeat(" ", mebi), 8, "it is larger than 4 MiB",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +119,10 @@ func TestIdleConnectionsAreClosedThroughTheGuard(t *testing.T) {
 func FuzzLimitedStream(f *testing.F) {
 	f.Add([]byte(`{"a":"}\""}[1]`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		s := &limitedStream{limitedBody: limitedBody{ReadCloser: io.NopCloser(bytes.NewReader(body)), left: math.MaxInt64}, most: math.MaxInt64}
+		s := &limitedStream{
+			limitedBody: limitedBody{ReadCloser: io.NopCloser(bytes.NewReader(body)), left: math.MaxInt64},
+			most:        math.MaxInt64,
+		}
 		read, err := io.ReadAll(s)
 		if err != nil || !bytes.Equal(read, body) {
 			t.Errorf("got %q, %v", read, err)

@@ -30,7 +30,8 @@ func hostile(t *testing.T, handler http.HandlerFunc) kubernetes.Interface {
 	return client
 }
 
-// TestAttackEndlessAnswers plays the owner of a shoot whose API server answers without an end, or with what takes much more room than it sends.
+// TestAttackEndlessAnswers plays the owner of a shoot whose API server answers without an end, or with what takes much
+// more room than it sends.
 func TestAttackEndlessAnswers(t *testing.T) {
 	chunk := []byte(strings.Repeat(" ", 1<<16))
 	endless := func(w io.Writer, begin string) {
@@ -60,7 +61,8 @@ func TestAttackEndlessAnswers(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			_, err := client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 			runtime.ReadMemStats(&after)
-			if err == nil || !strings.Contains(err.Error(), "the answer of the shoot at 127.0.0.1:") || !strings.Contains(err.Error(), "to GET /api/v1/pods was cut off: it is larger than 4 MiB") {
+			if err == nil || !strings.Contains(err.Error(), "the answer of the shoot at 127.0.0.1:") ||
+				!strings.Contains(err.Error(), "to GET /api/v1/pods was cut off: it is larger than 4 MiB") {
 				t.Errorf("got %v", err)
 			}
 			if took := after.TotalAlloc - before.TotalAlloc; took > 100*mebi {
@@ -70,8 +72,8 @@ func TestAttackEndlessAnswers(t *testing.T) {
 	}
 }
 
-// TestAttackEndlessEvent plays the owner of a shoot whose API server sends one event of a watch that never ends, in formats that clients take for
-// JSON.
+// TestAttackEndlessEvent plays the owner of a shoot whose API server sends one event of a watch that never ends, in
+// formats that clients take for JSON.
 func TestAttackEndlessEvent(t *testing.T) {
 	for _, kind := range []string{"application/json", "application/json;stream=watch", "", "nonsense/"} {
 		client := hostile(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -87,7 +89,8 @@ func TestAttackEndlessEvent(t *testing.T) {
 			continue
 		}
 		for event := range watch.ResultChan() {
-			if status, is := event.Object.(*metav1.Status); !is || !strings.Contains(status.Message, "an event is larger than 1 MiB") {
+			if status, is := event.Object.(*metav1.Status); !is ||
+				!strings.Contains(status.Message, "an event is larger than 1 MiB") {
 				t.Errorf("%q: got %v", kind, event)
 			}
 		}
@@ -96,11 +99,16 @@ func TestAttackEndlessEvent(t *testing.T) {
 
 // TestAttackRedirectsTheSeed plays the owner of a shoot who sends gardenlet to an address that only the seed reaches.
 func TestAttackRedirectsTheSeed(t *testing.T) {
-	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the address inside was asked") }))
+	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("the address inside was asked")
+	}))
 	t.Cleanup(inside.Close)
 	for _, status := range []int{301, 302, 303, 307, 308} {
-		client := hostile(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, inside.URL+"/latest", status) })
-		if _, err := client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}); err == nil || !strings.Contains(err.Error(), "elsewhere, to host \"127.0.0.1:") {
+		client := hostile(t, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, inside.URL+"/latest", status)
+		})
+		if _, err := client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}); err == nil ||
+			!strings.Contains(err.Error(), "elsewhere, to host \"127.0.0.1:") {
 			t.Errorf("%d: got %v", status, err)
 		}
 	}
@@ -116,10 +124,12 @@ func TestRedirectsWithinAServer(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"kind":"PodList","apiVersion":"v1","items":[{}]}`)
 	})
-	if pods, err := client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}); err != nil || len(pods.Items) != 1 {
+	if pods, err := client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}); err != nil ||
+		len(pods.Items) != 1 {
 		t.Errorf("got %v, %v", pods, err)
 	}
-	if err := client.CoreV1().Pods("a").Delete(t.Context(), "b", metav1.DeleteOptions{}); err == nil || !strings.Contains(err.Error(), "elsewhere") {
+	if err := client.CoreV1().Pods("a").Delete(t.Context(), "b", metav1.DeleteOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "elsewhere") {
 		t.Errorf("what writes is sent on: %v", err)
 	}
 }

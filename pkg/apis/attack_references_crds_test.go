@@ -20,10 +20,12 @@ func TestAttackReferencesOfFleets(t *testing.T) {
 
 // TestAttackReferencesOfSeeds does the same for the kinds of seeds.
 func TestAttackReferencesOfSeeds(t *testing.T) {
-	checkDecisions(t, "references-seed.txt", referencesOfDefinitions(t, "seed"), "namespace", "checked", "gardenlet", "own", "unread", "nothing")
+	checkDecisions(t, "references-seed.txt", referencesOfDefinitions(t, "seed"), "namespace", "checked", "gardenlet",
+		"own", "unread", "nothing")
 }
 
-// referencesOfDefinitions returns the fields, as <kind>.<path>, of the CustomResourceDefinitions of a folder that name another object.
+// referencesOfDefinitions returns the fields, as <kind>.<path>, of the CustomResourceDefinitions of a folder that name
+// another object.
 func referencesOfDefinitions(t *testing.T, folder string) sets.Set[string] {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("../../charts/crds", folder, "*.yaml"))
@@ -51,7 +53,8 @@ func referencesOfDefinitions(t *testing.T, folder string) sets.Set[string] {
 	return found
 }
 
-// referencesIn returns the fields at and below a path. Of a reference that is a structure each part is one. What has no schema may hold any.
+// referencesIn returns the fields at and below a path. Of a reference that is a structure each part is one. What has no
+// schema may hold any.
 func referencesIn(path, field string, schema *apiextensionsv1.JSONSchemaProps) sets.Set[string] {
 	for schema.Items != nil && schema.Items.Schema != nil {
 		path, schema = path+"[]", schema.Items.Schema
@@ -87,7 +90,8 @@ properties:
 `), schema); err != nil {
 		t.Fatal(err)
 	}
-	want := sets.New("K.secretRef.name", "K.secretRef.namespace", "K.clusterNames[]", "K.items[][].ref", "K.byZone{}[].bucketName", "K.names{}", "K.value", "K.objectReference")
+	want := sets.New("K.secretRef.name", "K.secretRef.namespace", "K.clusterNames[]", "K.items[][].ref",
+		"K.byZone{}[].bucketName", "K.names{}", "K.value", "K.objectReference")
 	if got := referencesIn("K", "k", schema); !got.Equal(want) {
 		t.Errorf("found %v, want %v", sets.List(got), sets.List(want))
 	}
@@ -120,8 +124,9 @@ func readKindDecisions(t *testing.T, file string) map[string]decision {
 	return decided
 }
 
-// checkDecisions holds a table of decisions against the fields that there are. That something is checked is said together with the test that tries
-// it, which docs/security.md has, too; package test/attack finds out whether there is such a test.
+// checkDecisions holds a table of decisions against the fields that there are. That something is checked is said
+// together with the test that tries it, which docs/security.md has, too; package test/attack finds out whether there is
+// such a test.
 func checkDecisions(t *testing.T, file string, found sets.Set[string], words ...string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/security.md")
@@ -134,7 +139,8 @@ func checkDecisions(t *testing.T, file string, found sets.Set[string], words ...
 	}
 	for field := range found {
 		if _, ok := decided[field]; !ok {
-			t.Errorf("%s names another object, or may hold what does: decide in testdata/%s who may reach what by it", field, file)
+			t.Errorf("%s names another object, or may hold what does: decide in testdata/%s who may reach what by it",
+				field, file)
 		}
 	}
 	for field, said := range decided {
@@ -145,7 +151,8 @@ func checkDecisions(t *testing.T, file string, found sets.Set[string], words ...
 		case !sets.New(words...).Has(said.word):
 			t.Errorf("testdata/%s: %s: %q is no decision, only %v are", file, field, said.word, words)
 		case needsTest != (said.tests != ""):
-			t.Errorf("testdata/%s: %s: only a field that is checked, or held to readers, needs a test; it has %q", file, field, said.tests)
+			t.Errorf("testdata/%s: %s: only a field that is checked, or held to readers, needs a test; it has %q", file,
+				field, said.tests)
 		}
 		for _, test := range strings.Split(said.tests, ",") {
 			if test != "" && !strings.Contains(string(page), "`"+test+"`") {

@@ -19,13 +19,14 @@ const gardenModels = "cloud.gardener."
 var namesObject = regexp.MustCompile(`(?i:refs?|names?|resources|kubeconfigs?|credentials|secrets?|namespace|url|overrides|growth)$|(^r|R)eference$`)
 
 // referenceTypes are the types of fields that name another object, whatever they are called.
-var referenceTypes = sets.New("ObjectReference", "LocalObjectReference", "SecretReference", "CrossVersionObjectReference", "TypedLocalObjectReference")
+var referenceTypes = sets.New("ObjectReference", "LocalObjectReference", "SecretReference",
+	"CrossVersionObjectReference", "TypedLocalObjectReference")
 
 // decisions are what may be said about a field.
 var decisions = sets.New("reader", "namespace", "checked", "operator", "seed", "garden", "nothing")
 
-// TestAttackReferences holds all fields by which somebody could reach what is another's against the table of decisions about them: a
-// new field needs one.
+// TestAttackReferences holds all fields by which somebody could reach what is another's against the table of decisions
+// about them: a new field needs one.
 func TestAttackReferences(t *testing.T) {
 	decided, found := readDecisions(t), referenceFields()
 	if len(found) == 0 {
@@ -41,7 +42,8 @@ func TestAttackReferences(t *testing.T) {
 			t.Errorf("testdata/references.txt: there is no field %s any more", field)
 		}
 		if !decisions.Has(decision) {
-			t.Errorf("testdata/references.txt: %s: %q is no decision, only %v are", field, decision, sets.List(decisions))
+			t.Errorf("testdata/references.txt: %s: %q is no decision, only %v are", field, decision,
+				sets.List(decisions))
 		}
 	}
 }
@@ -49,7 +51,9 @@ func TestAttackReferences(t *testing.T) {
 // referenceFields returns the fields of all kinds that name another object, as <group>.<version>.<type>.<field>.
 func referenceFields() sets.Set[string] {
 	found := sets.New[string]()
-	for name, definition := range openapi.GetOpenAPIDefinitions(func(path string) spec.Ref { return spec.MustCreateRef(path) }) {
+	for name, definition := range openapi.GetOpenAPIDefinitions(func(path string) spec.Ref {
+		return spec.MustCreateRef(path)
+	}) {
 		if !strings.HasPrefix(name, gardenModels) {
 			continue
 		}

@@ -20,7 +20,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/apis"
 )
 
-// The definitions that seeds get are accepted by an API server, and keep every field of the types that they are made from.
+// The definitions that seeds get are accepted by an API server, and keep every field of the types that they are made
+// from.
 func TestCustomResourceDefinitions(t *testing.T) {
 	files, err := filepath.Glob("../../charts/crds/seed/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -36,7 +37,9 @@ func TestCustomResourceDefinitions(t *testing.T) {
 			if errs := crdvalidation.ValidateCustomResourceDefinition(t.Context(), crd); len(errs) > 0 {
 				t.Fatal(errs.ToAggregate())
 			}
-			kind := schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Kind: crd.Spec.Names.Kind}
+			kind := schema.GroupVersionKind{
+				Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Kind: crd.Spec.Names.Kind,
+			}
 			if own.Has(kind.GroupVersion()) {
 				keepsEveryField(t, crd, kind)
 			}
@@ -59,7 +62,8 @@ func readDefinition(t *testing.T, file string) *apiextensions.CustomResourceDefi
 	// an API server fills these in when the definition is created
 	definition.Status.StoredVersions = []string{definition.Spec.Versions[0].Name}
 	var internal apiextensions.CustomResourceDefinition
-	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&definition, &internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&definition,
+		&internal, nil); err != nil {
 		t.Fatal(err)
 	}
 	return &internal

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// kubectl explain teaches: every kind, and every field that goes over the wire, has a description of its own, with its default.
+// kubectl explain teaches: every kind, and every field that goes over the wire, has a description of its own, with its
+// default.
 func TestEveryFieldHasADescription(t *testing.T) {
 	folders, err := filepath.Glob("*/v*")
 	if err != nil || len(folders) == 0 {
@@ -40,7 +41,8 @@ func parseFolder(t *testing.T, folder string) []*ast.File {
 	var files []*ast.File
 	for _, entry := range entries {
 		name := entry.Name()
-		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "zz_generated") {
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") ||
+			strings.HasPrefix(name, "zz_generated") {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(folder, name), nil, parser.ParseComments)

@@ -15,21 +15,28 @@ import (
 	"github.com/trellis-garden/trellis/pkg/apis/generated/openapi"
 )
 
-// mergeKeys are the lists of the spec that the published API merges item by item, with the field that tells items apart.
+// mergeKeys are the lists of the spec that the published API merges item by item, with the field that tells items
+// apart.
 var mergeKeys = map[reflect.Type]map[string]string{
-	reflect.TypeFor[gardencorev1beta1.CloudProfileSpec]():           {"machineImages": "name", "machineTypes": "name", "regions": "name", "volumeTypes": "name"},
-	reflect.TypeFor[gardencorev1beta1.NamespacedCloudProfileSpec](): {"machineImages": "name", "machineTypes": "name", "volumeTypes": "name"},
-	reflect.TypeFor[gardencorev1beta1.KubernetesSettings]():         {"versions": "version"},
-	reflect.TypeFor[gardencorev1beta1.MachineImage]():               {"versions": "version"},
-	reflect.TypeFor[gardencorev1beta1.Region]():                     {"zones": "name"},
-	reflect.TypeFor[gardencorev1beta1.ExposureClassScheduling]():    {"tolerations": "key"},
-	reflect.TypeFor[gardencorev1beta1.ProjectTolerations]():         {"defaults": "key", "whitelist": "key"},
-	reflect.TypeFor[gardencorev1beta1.SeedVolume]():                 {"providers": "name"},
-	reflect.TypeFor[gardencorev1beta1.ShootSpec]():                  {"tolerations": "key"},
-	reflect.TypeFor[gardencorev1beta1.Provider]():                   {"workers": "name"},
-	reflect.TypeFor[gardencorev1beta1.KubeAPIServerConfig]():        {"admissionPlugins": "name"},
-	reflect.TypeFor[gardencorev1beta1.ShootStatus]():                {"advertisedAddresses": "name", "conditions": "type", "constraints": "type"},
-	reflect.TypeFor[gardencorev1beta1.ShootStateSpec]():             {"gardener": "name"},
+	reflect.TypeFor[gardencorev1beta1.CloudProfileSpec](): {
+		"machineImages": "name", "machineTypes": "name", "regions": "name", "volumeTypes": "name",
+	},
+	reflect.TypeFor[gardencorev1beta1.NamespacedCloudProfileSpec](): {
+		"machineImages": "name", "machineTypes": "name", "volumeTypes": "name",
+	},
+	reflect.TypeFor[gardencorev1beta1.KubernetesSettings]():      {"versions": "version"},
+	reflect.TypeFor[gardencorev1beta1.MachineImage]():            {"versions": "version"},
+	reflect.TypeFor[gardencorev1beta1.Region]():                  {"zones": "name"},
+	reflect.TypeFor[gardencorev1beta1.ExposureClassScheduling](): {"tolerations": "key"},
+	reflect.TypeFor[gardencorev1beta1.ProjectTolerations]():      {"defaults": "key", "whitelist": "key"},
+	reflect.TypeFor[gardencorev1beta1.SeedVolume]():              {"providers": "name"},
+	reflect.TypeFor[gardencorev1beta1.ShootSpec]():               {"tolerations": "key"},
+	reflect.TypeFor[gardencorev1beta1.Provider]():                {"workers": "name"},
+	reflect.TypeFor[gardencorev1beta1.KubeAPIServerConfig]():     {"admissionPlugins": "name"},
+	reflect.TypeFor[gardencorev1beta1.ShootStatus](): {
+		"advertisedAddresses": "name", "conditions": "type", "constraints": "type",
+	},
+	reflect.TypeFor[gardencorev1beta1.ShootStateSpec](): {"gardener": "name"},
 }
 
 func TestMergeKeysAreThePublishedOnes(t *testing.T) {
@@ -40,8 +47,8 @@ func TestMergeKeysAreThePublishedOnes(t *testing.T) {
 	}
 }
 
-// The API server merges strategic merge patches by the tags of Go, and tracks by the OpenAPI definitions who owns which item; kubectl
-// makes patches by the latter. Where the two differ, items cannot be removed.
+// The API server merges strategic merge patches by the tags of Go, and tracks by the OpenAPI definitions who owns which
+// item; kubectl makes patches by the latter. Where the two differ, items cannot be removed.
 func TestMergeKeysAgreeWithOpenAPI(t *testing.T) {
 	definitions := openapi.GetOpenAPIDefinitions(func(string) spec.Ref { return spec.Ref{} })
 	var merged int
@@ -90,7 +97,8 @@ func ownStructs() []reflect.Type {
 	found := map[reflect.Type]bool{}
 	scheme := apis.GardenScheme()
 	for kind, goType := range scheme.AllKnownTypes() {
-		if isServed := strings.HasSuffix(kind.Group, ".gardener.cloud"); isServed && kind.Group != "extensions.gardener.cloud" && kind.Group != "resources.gardener.cloud" {
+		if isServed := strings.HasSuffix(kind.Group, ".gardener.cloud"); isServed &&
+			kind.Group != "extensions.gardener.cloud" && kind.Group != "resources.gardener.cloud" {
 			collectStructs(goType, found)
 		}
 	}

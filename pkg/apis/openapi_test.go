@@ -17,15 +17,17 @@ import (
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
-// Every kind that garden-apiserver serves has a definition, under the name that the API server looks for, with all that it refers
-// to and with its group, version and kind.
+// Every kind that garden-apiserver serves has a definition, under the name that the API server looks for, with all that
+// it refers to and with its group, version and kind.
 func TestOpenAPIDefinitionsAreComplete(t *testing.T) {
 	scheme := apis.GardenScheme()
-	config := genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, openapinamer.NewDefinitionNamer(scheme))
+	config := genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions,
+		openapinamer.NewDefinitionNamer(scheme))
 	for gvk := range scheme.AllKnownTypes() {
 		switch gvk.GroupVersion() {
 		case gardencorev1beta1.SchemeGroupVersion, gardencorev1.SchemeGroupVersion, securityv1alpha1.SchemeGroupVersion,
-			seedmanagementv1alpha1.SchemeGroupVersion, operationsv1alpha1.SchemeGroupVersion, authenticationv1alpha1.SchemeGroupVersion:
+			seedmanagementv1alpha1.SchemeGroupVersion, operationsv1alpha1.SchemeGroupVersion,
+			authenticationv1alpha1.SchemeGroupVersion:
 		default:
 			continue
 		}

@@ -13,8 +13,8 @@ import (
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
-// Clients of controller-runtime speak protobuf for kinds that they are told of, and JSON for all others, such as those of
-// CustomResourceDefinitions. Whoever imports this package speaks protobuf with garden-apiserver.
+// Clients of controller-runtime speak protobuf for kinds that they are told of, and JSON for all others, such as those
+// of CustomResourceDefinitions. Whoever imports this package speaks protobuf with garden-apiserver.
 func init() {
 	for _, add := range gardenGroups {
 		utilruntime.Must(apiutil.AddToProtobufScheme(add))
@@ -23,6 +23,7 @@ func init() {
 
 // gardenGroups are the groups that garden-apiserver serves.
 var gardenGroups = []func(*runtime.Scheme) error{
-	gardencorev1beta1.AddToScheme, gardencorev1.AddToScheme, securityv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme,
+	gardencorev1beta1.AddToScheme, gardencorev1.AddToScheme, securityv1alpha1.AddToScheme,
+	seedmanagementv1alpha1.AddToScheme,
 	operationsv1alpha1.AddToScheme, authenticationv1alpha1.AddToScheme,
 }

@@ -20,8 +20,8 @@ type wired interface {
 	Unmarshal(data []byte) error
 }
 
-// FuzzProtobufFields gives anything to the decoder of a kind. It never panics, and what it understood it understands again when it
-// is written.
+// FuzzProtobufFields gives anything to the decoder of a kind. It never panics, and what it understood it understands
+// again when it is written.
 func FuzzProtobufFields(f *testing.F) {
 	scheme := apis.GardenScheme()
 	kinds := sortedKinds(scheme)

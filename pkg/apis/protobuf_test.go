@@ -46,7 +46,8 @@ func TestProtobufRoundTripOfNothing(t *testing.T) {
 	}
 }
 
-func filled(t testing.TB, scheme *runtime.Scheme, kind schema.GroupVersionKind, filler *randfill.Filler) runtime.Object {
+func filled(t testing.TB, scheme *runtime.Scheme, kind schema.GroupVersionKind,
+	filler *randfill.Filler) runtime.Object {
 	t.Helper()
 	object, err := scheme.New(kind)
 	if err != nil {
@@ -75,7 +76,8 @@ func throughProtobuf(t *testing.T, serializer *protobuf.Serializer, object runti
 	}
 }
 
-// plain is an object as JSON without lists and maps that are empty, which protobuf does not tell from those that are not there.
+// plain is an object as JSON without lists and maps that are empty, which protobuf does not tell from those that are
+// not there.
 func plain(t *testing.T, object runtime.Object) any {
 	t.Helper()
 	var value any
@@ -153,7 +155,8 @@ func typesOfGarden() map[reflect.Type]bool {
 		for goType.Kind() == reflect.Pointer || goType.Kind() == reflect.Slice || goType.Kind() == reflect.Map {
 			goType = goType.Elem()
 		}
-		if goType.Kind() != reflect.Struct || found[goType] || !strings.Contains(goType.PkgPath(), "/trellis/pkg/apis/") {
+		if goType.Kind() != reflect.Struct || found[goType] ||
+			!strings.Contains(goType.PkgPath(), "/trellis/pkg/apis/") {
 			return
 		}
 		found[goType] = true

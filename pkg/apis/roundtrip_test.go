@@ -16,7 +16,7 @@ import (
 	metafuzzer "k8s.io/apimachinery/pkg/apis/meta/fuzzer"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	runtimeserializer "k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/randfill"
 	"sigs.k8s.io/yaml"
@@ -51,7 +51,8 @@ func TestRoundTrip(t *testing.T) {
 func ownKinds(scheme *runtime.Scheme) []schema.GroupVersionKind {
 	own := []schema.GroupVersion{
 		gardencorev1beta1.SchemeGroupVersion, gardencorev1.SchemeGroupVersion, securityv1alpha1.SchemeGroupVersion,
-		seedmanagementv1alpha1.SchemeGroupVersion, operationsv1alpha1.SchemeGroupVersion, authenticationv1alpha1.SchemeGroupVersion,
+		seedmanagementv1alpha1.SchemeGroupVersion, operationsv1alpha1.SchemeGroupVersion,
+		authenticationv1alpha1.SchemeGroupVersion,
 		extensionsv1alpha1.SchemeGroupVersion, resourcesv1alpha1.SchemeGroupVersion,
 	}
 	shared := scheme.KnownTypes(schema.GroupVersion{Version: "v1"})
@@ -109,10 +110,11 @@ func decodeStrictly(data []byte, into any) error {
 }
 
 func fillerFor(scheme *runtime.Scheme) *randfill.Filler {
-	own := func(runtimeserializer.CodecFactory) []any {
+	own := func(serializer.CodecFactory) []any {
 		return []any{
 			func(raw *runtime.RawExtension, c randfill.Continue) {
-				raw.Raw = []byte(`{"apiVersion":"example.com/v1","kind":"Config","number":` + string('0'+rune(c.Intn(10))) + `}`)
+				raw.Raw = []byte(`{"apiVersion":"example.com/v1","kind":"Config","number":` +
+					string('0'+rune(c.Intn(10))) + `}`)
 			},
 			func(raw *apiextensionsv1.JSON, c randfill.Continue) {
 				raw.Raw = []byte(`["` + string('a'+rune(c.Intn(26))) + `"]`)
@@ -120,9 +122,12 @@ func fillerFor(scheme *runtime.Scheme) *randfill.Filler {
 			func(quantity *resource.Quantity, c randfill.Continue) {
 				*quantity = *resource.NewQuantity(c.Int63n(1<<30), resource.DecimalSI)
 			},
-			func(ingress *corev1.LoadBalancerIngress, _ randfill.Continue) { ingress.IP = "192.0.2.1" }, // its schema has patterns
-			func(value *[]byte, c randfill.Continue) { *value = []byte{byte(c.Intn(256))} },             // the schema refuses empty ones
-			func(value *int32, c randfill.Continue) { *value = c.Int31() },                              // modes of files are not negative
+			// its schema has patterns
+			func(ingress *corev1.LoadBalancerIngress, _ randfill.Continue) { ingress.IP = "192.0.2.1" },
+			// the schema refuses empty ones
+			func(value *[]byte, c randfill.Continue) { *value = []byte{byte(c.Intn(256))} },
+			// modes of files are not negative
+			func(value *int32, c randfill.Continue) { *value = c.Int31() },
 			func(value *intstr.IntOrString, c randfill.Continue) {
 				*value = intstr.FromInt32(c.Int31n(100))
 				if c.Bool() {
@@ -131,7 +136,8 @@ func fillerFor(scheme *runtime.Scheme) *randfill.Filler {
 			},
 		}
 	}
-	return fuzzer.FuzzerFor(fuzzer.MergeFuzzerFuncs(metafuzzer.Funcs, own), rand.NewSource(1), runtimeserializer.NewCodecFactory(scheme))
+	return fuzzer.FuzzerFor(fuzzer.MergeFuzzerFuncs(metafuzzer.Funcs, own), rand.NewSource(1),
+		serializer.NewCodecFactory(scheme))
 }
 
 // A CloudProfile from the documentation of the published API decodes strictly and comes back as it was.

@@ -1,5 +1,5 @@
-// Package apis offers the schemes with which clients and servers of gardens and seeds decode objects. The kinds lie in a folder
-// per group and version.
+// Package apis offers the schemes with which clients and servers of gardens and seeds decode objects. The kinds lie in
+// a folder per group and version.
 package apis
 
 import (
@@ -9,7 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	kubernetesscheme "k8s.io/client-go/kubernetes/scheme"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -20,11 +20,13 @@ import (
 
 var (
 	gardenScheme = sync.OnceValue(func() *runtime.Scheme {
-		return newScheme(append([]func(*runtime.Scheme) error{kubernetesscheme.AddToScheme, apiregistrationv1.AddToScheme}, gardenGroups...)...)
+		return newScheme(append([]func(*runtime.Scheme) error{
+			clientgoscheme.AddToScheme, apiregistrationv1.AddToScheme,
+		}, gardenGroups...)...)
 	})
 	seedScheme = sync.OnceValue(func() *runtime.Scheme {
 		return newScheme(
-			kubernetesscheme.AddToScheme,
+			clientgoscheme.AddToScheme,
 			apiextensionsv1.AddToScheme,
 			extensionsv1alpha1.AddToScheme,
 			resourcesv1alpha1.AddToScheme,
@@ -35,13 +37,13 @@ var (
 	})
 )
 
-// GardenScheme returns the scheme for objects in the garden: those of Kubernetes, APIServices, and the groups core, security,
-// seedmanagement, operations and authentication. It is built once; callers must not add to it.
+// GardenScheme returns the scheme for objects in the garden: those of Kubernetes, APIServices, and the groups core,
+// security, seedmanagement, operations and authentication. It is built once; callers must not add to it.
 func GardenScheme() *runtime.Scheme { return gardenScheme() }
 
-// SeedScheme returns the scheme for objects in seeds: those of Kubernetes, CustomResourceDefinitions, the groups extensions,
-// resources and machine, routes of the Gateway API, and core for what a Cluster holds. It is built once; callers must not add
-// to it.
+// SeedScheme returns the scheme for objects in seeds: those of Kubernetes, CustomResourceDefinitions, the groups
+// extensions, resources and machine, routes of the Gateway API, and core for what a Cluster holds. It is built once;
+// callers must not add to it.
 func SeedScheme() *runtime.Scheme { return seedScheme() }
 
 // newScheme panics when a group cannot be added, which no input can cause.

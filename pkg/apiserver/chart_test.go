@@ -23,7 +23,8 @@ func renderGarden(t *testing.T, values map[string]any) (map[string]*appsv1.Deplo
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := chartutil.ToRenderValues(chart, values, chartutil.ReleaseOptions{Name: "garden", Namespace: "garden"}, nil)
+	all, err := chartutil.ToRenderValues(chart, values, chartutil.ReleaseOptions{Name: "garden", Namespace: "garden"},
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,17 +73,21 @@ func TestChartFitsTheServer(t *testing.T) {
 	if err := options.Validate(); err != nil {
 		t.Errorf("the chart's arguments are not enough: %v", err)
 	}
-	if got, want := options.Recommended.SecureServing.BindPort, int(pod.Spec.Containers[0].Ports[0].ContainerPort); got != want {
+	if got, want := options.Recommended.SecureServing.BindPort,
+		int(pod.Spec.Containers[0].Ports[0].ContainerPort); got != want {
 		t.Errorf("listens on %d, the container's port is %d", got, want)
 	}
-	if len(services) != 1 || services[0].Name != "garden-apiserver" || services[0].Spec.Selector["role"] != pod.Labels["role"] {
+	if len(services) != 1 || services[0].Name != "garden-apiserver" ||
+		services[0].Spec.Selector["role"] != pod.Labels["role"] {
 		t.Errorf("services = %+v, want one for garden-apiserver's pods", services)
 	}
 }
 
 func TestReplicasOfControllersAreElected(t *testing.T) {
 	deployments, _ := renderGarden(t, map[string]any{"scheduler": map[string]any{"replicas": 2}})
-	for name, want := range map[string]string{"garden-scheduler": "--leader-elect=true", "garden-controller-manager": "--leader-elect=false"} {
+	for name, want := range map[string]string{
+		"garden-scheduler": "--leader-elect=true", "garden-controller-manager": "--leader-elect=false",
+	} {
 		if args := deployments[name].Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, want) {
 			t.Errorf("%s runs with %v, want %s", name, args, want)
 		}
@@ -94,7 +99,8 @@ func TestChartPassesFlagsOn(t *testing.T) {
 	flags := map[string]any{"flags": map[string]any{"metrics-address": ":8080"}}
 	deployments, _ := renderGarden(t, map[string]any{"controllerManager": flags, "scheduler": flags})
 	for _, name := range []string{"garden-controller-manager", "garden-scheduler"} {
-		if args := deployments[name].Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--metrics-address=:8080") {
+		if args := deployments[name].Spec.Template.Spec.Containers[0].Args; !slices.Contains(args,
+			"--metrics-address=:8080") {
 			t.Errorf("%s is given %q", name, args)
 		}
 	}

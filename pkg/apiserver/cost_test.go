@@ -21,7 +21,7 @@ import (
 	"k8s.io/kube-openapi/pkg/builder3"
 	"sigs.k8s.io/yaml"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apis/generated/openapi"
 	"github.com/trellis-garden/trellis/pkg/apiserver/decoding"
 )
@@ -42,27 +42,34 @@ func repeated(n int, item string) string {
 func largest(items, values int) map[string]string {
 	lists := values / 2 / items
 	return map[string]string{
-		"Shoot/workers":          `"spec":{"provider":{"workers":[` + repeated(items, `{"name":"w%d"}`) + `]}}`,
-		"Shoot/empty workers":    `"spec":{"provider":{"workers":[` + repeated(items, `{}`) + `]}}`,
-		"CloudProfile/types":     `"spec":{"machineTypes":[` + repeated(items, `{"name":"w%d","cpu":"1","gpu":"0","memory":"1Gi","usable":true}`) + `]}`,
-		"CloudProfile/versions":  `"spec":{"machineImages":[` + repeated(lists, `{"name":"i%d","versions":[`+repeated(items*9/10, `{"version":"%d"}`)+`]}`) + `]}`,
-		"InternalSecret/data":    `"data":{` + repeated(items, `"k%d":""`) + `}`,
-		"Shoot/providerConfig":   `"spec":{"provider":{"providerConfig":{` + repeated(2*lists, `"a%d":[`+repeated(items*9/10, `1`)+`]`) + `}}}`,
-		"Shoot/metadata":         `"metadata":{"name":"a","namespace":"b",` + fullMetadata + `}`,
-		"Shoot/managedFields":    `"metadata":{"name":"a","namespace":"b","managedFields":[` + managedBy(`{`+repeated(decoding.MaxManagedFields/17, `"f:%d":{}`)+`}`) + `]}`,
-		"Shoot/unsorted managed": `"metadata":{"name":"a","namespace":"b","managedFields":[` + managedBy(unsorted(decoding.MaxUnsortedManagedFields/17)) + `]}`,
+		"Shoot/workers":       `"spec":{"provider":{"workers":[` + repeated(items, `{"name":"w%d"}`) + `]}}`,
+		"Shoot/empty workers": `"spec":{"provider":{"workers":[` + repeated(items, `{}`) + `]}}`,
+		"CloudProfile/types": `"spec":{"machineTypes":[` +
+			repeated(items, `{"name":"w%d","cpu":"1","gpu":"0","memory":"1Gi","usable":true}`) + `]}`,
+		"CloudProfile/versions": `"spec":{"machineImages":[` +
+			repeated(lists, `{"name":"i%d","versions":[`+repeated(items*9/10, `{"version":"%d"}`)+`]}`) + `]}`,
+		"InternalSecret/data": `"data":{` + repeated(items, `"k%d":""`) + `}`,
+		"Shoot/providerConfig": `"spec":{"provider":{"providerConfig":{` +
+			repeated(2*lists, `"a%d":[`+repeated(items*9/10, `1`)+`]`) + `}}}`,
+		"Shoot/metadata": `"metadata":{"name":"a","namespace":"b",` + fullMetadata + `}`,
+		"Shoot/managedFields": `"metadata":{"name":"a","namespace":"b","managedFields":[` +
+			managedBy(`{`+repeated(decoding.MaxManagedFields/17, `"f:%d":{}`)+`}`) + `]}`,
+		"Shoot/unsorted managed": `"metadata":{"name":"a","namespace":"b","managedFields":[` +
+			managedBy(unsorted(decoding.MaxUnsortedManagedFields/17)) + `]}`,
 	}
 }
 
-var fullMetadata = `"labels":{` + repeated(decoding.MaxMetadata, `"l%d":"a"`) + `},"annotations":{` + repeated(decoding.MaxMetadata, `"l%d":"a"`) +
-	`},"finalizers":[` + repeated(decoding.MaxMetadata, `"a/%d"`) + `],"ownerReferences":[` + repeated(decoding.MaxMetadata, `{"uid":"%d"}`) + `]`
+var fullMetadata = `"labels":{` + repeated(decoding.MaxMetadata, `"l%d":"a"`) + `},"annotations":{` +
+	repeated(decoding.MaxMetadata, `"l%d":"a"`) +
+	`},"finalizers":[` + repeated(decoding.MaxMetadata, `"a/%d"`) + `],"ownerReferences":[` +
+	repeated(decoding.MaxMetadata, `{"uid":"%d"}`) + `]`
 
 func managedBy(fields string) string {
 	return `{"manager":"m","operation":"Update","apiVersion":"core.gardener.cloud/v1beta1","fieldsType":"FieldsV1","time":"2020-01-01T00:00:00Z","fieldsV1":` + fields + `}`
 }
 
-// BenchmarkLargest takes the largest bodies that are accepted through what is expensive about them: decoding, tracking of managed
-// fields, and server-side apply.
+// BenchmarkLargest takes the largest bodies that are accepted through what is expensive about them: decoding, tracking
+// of managed fields, and server-side apply.
 func BenchmarkLargest(b *testing.B) {
 	for name, content := range largest(decoding.MaxItems, decoding.MaxValues) {
 		gvk, body := objectOf(name, content)
@@ -124,7 +131,8 @@ func objectOf(name, content string) (schema.GroupVersionKind, []byte) {
 	if !strings.HasPrefix(content, `"metadata"`) {
 		content = `"metadata":{"name":"a","namespace":"b"},` + content
 	}
-	return corev1beta1.SchemeGroupVersion.WithKind(kind), []byte(`{"apiVersion":"core.gardener.cloud/v1beta1","kind":"` + kind + `",` + content + `}`)
+	return gardencorev1beta1.SchemeGroupVersion.WithKind(kind),
+		[]byte(`{"apiVersion":"core.gardener.cloud/v1beta1","kind":"` + kind + `",` + content + `}`)
 }
 
 // The largest objects are accepted, so that the benchmarks measure what is possible.
@@ -135,17 +143,23 @@ func TestLargestAreAccepted(t *testing.T) {
 	}{
 		{http.MethodPost, "application/json", largest(decoding.MaxItems, decoding.MaxValues)},
 		{http.MethodPatch, "application/apply-patch+yaml", largest(decoding.MaxMergedItems, decoding.MaxMergedValues)},
-		{http.MethodPatch, "application/strategic-merge-patch+json", largest(decoding.MaxMergedItems, decoding.MaxMergedValues)},
+		{
+			http.MethodPatch, "application/strategic-merge-patch+json",
+			largest(decoding.MaxMergedItems, decoding.MaxMergedValues),
+		},
 	} {
 		for name, content := range test.objects {
 			t.Run(test.format+" "+name, func(t *testing.T) {
 				_, body := objectOf(name, content)
 				request := httptest.NewRequest(test.method, "/", bytes.NewReader(body))
 				request.Header.Set("Content-Type", test.format)
-				request = request.WithContext(apirequest.WithRequestInfo(request.Context(), &apirequest.RequestInfo{IsResourceRequest: true, APIGroup: corev1beta1.GroupName}))
+				request = request.WithContext(apirequest.WithRequestInfo(request.Context(),
+					&apirequest.RequestInfo{IsResourceRequest: true, APIGroup: gardencorev1beta1.GroupName}))
 				passed, answer := false, httptest.NewRecorder()
 				filter := &decoding.Filter{Scheme: Scheme, Codecs: Codecs, MaxBytes: 3 << 20}
-				filter.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { passed = true })).ServeHTTP(answer, request)
+				filter.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+					passed = true
+				})).ServeHTTP(answer, request)
 				if !passed {
 					t.Errorf("refused: %s", answer.Body)
 				}
@@ -196,7 +210,8 @@ func newFieldManager(b *testing.B, gvk schema.GroupVersionKind) *managedfields.F
 	if err != nil {
 		b.Fatal(err)
 	}
-	manager, err := managedfields.NewDefaultFieldManager(converter, Scheme, Scheme, Scheme, gvk, schema.GroupVersion{Group: gvk.Group, Version: runtime.APIVersionInternal}, "", nil)
+	manager, err := managedfields.NewDefaultFieldManager(converter, Scheme, Scheme, Scheme, gvk,
+		schema.GroupVersion{Group: gvk.Group, Version: runtime.APIVersionInternal}, "", nil)
 	if err != nil {
 		b.Fatal(err)
 	}

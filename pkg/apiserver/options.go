@@ -12,7 +12,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
-	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
+	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/util/compatibility"
@@ -71,13 +71,17 @@ func NewOptions() *Options {
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Recommended.AddFlags(flags)
 	flags.StringVar(&o.ClusterIdentity, "cluster-identity", o.ClusterIdentity,
-		"Name of the garden, unique among the gardens its users know. Published in ConfigMap kube-system/cluster-identity.")
-	flags.DurationVar(&o.AdminKubeconfigMaxExpiration, "shoot-admin-kubeconfig-max-expiration", o.AdminKubeconfigMaxExpiration,
+		"Name of the garden, unique among the gardens its users know. Published in ConfigMap "+
+			"kube-system/cluster-identity.")
+	flags.DurationVar(&o.AdminKubeconfigMaxExpiration, "shoot-admin-kubeconfig-max-expiration",
+		o.AdminKubeconfigMaxExpiration,
 		"Longest validity of an issued admin kubeconfig; longer requests are cut to it.")
-	flags.DurationVar(&o.ViewerKubeconfigMaxExpiration, "shoot-viewer-kubeconfig-max-expiration", o.ViewerKubeconfigMaxExpiration,
+	flags.DurationVar(&o.ViewerKubeconfigMaxExpiration, "shoot-viewer-kubeconfig-max-expiration",
+		o.ViewerKubeconfigMaxExpiration,
 		"Longest validity of an issued viewer kubeconfig; longer requests are cut to it.")
 	flags.BoolVar(&o.InsecureKubeconfigs, "allow-insecure-webhook-kubeconfigs", o.InsecureKubeconfigs,
-		"Let the kubeconfigs of shoots' webhooks name a proxy and turn off the verification of certificates. Gardenlets have a setting of their own.")
+		"Let the kubeconfigs of shoots' webhooks name a proxy and turn off the verification of certificates. "+
+			"Gardenlets have a setting of their own.")
 	o.Tokens.addFlags(flags)
 }
 
@@ -88,7 +92,9 @@ func (o *Options) Validate() error {
 		errs = append(errs, errors.New("--kubeconfig is missing: the garden's kube-apiserver"))
 	}
 	if !identityPattern.MatchString(o.ClusterIdentity) {
-		errs = append(errs, fmt.Errorf("--cluster-identity %q: letters, digits, - and _ are allowed, and it must begin and end with a letter or digit", o.ClusterIdentity))
+		errs =
+			append(errs, fmt.Errorf("--cluster-identity %q: letters, digits, - and _ are allowed, and it must begin "+
+				"and end with a letter or digit", o.ClusterIdentity))
 	}
 	return utilerrors.NewAggregate(append(errs, o.Tokens.validate()...))
 }
@@ -154,32 +160,35 @@ func (o *Options) newServer() (*Server, error) {
 	})
 }
 
-// withoutLimit leaves it to the garden's kube-apiserver, which is fair, who waits. The limit of a client is one for all users: a Shoot with
-// many references would hold up everybody's writes.
+// withoutLimit leaves it to the garden's kube-apiserver, which is fair, who waits. The limit of a client is one for all
+// users: a Shoot with many references would hold up everybody's writes.
 func withoutLimit(config *rest.Config) *rest.Config {
 	unlimited := rest.CopyConfig(config)
 	unlimited.QPS = -1
 	return unlimited
 }
 
-func (o *Options) serverConfig(dependencies *gardenadmission.Dependencies) (*genericapiserver.RecommendedConfig, error) {
+func (o *Options) serverConfig(dependencies *gardenadmission.Dependencies) (*genericapiserver.RecommendedConfig,
+	error) {
 	if err := o.Recommended.SecureServing.MaybeDefaultWithSelfSignedCerts("localhost", nil, nil); err != nil {
 		return nil, fmt.Errorf("serving certificate: %w", err)
 	}
 	config := genericapiserver.NewRecommendedConfig(Codecs)
 	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
-	namer := apiopenapi.NewDefinitionNamer(wireScheme)
+	namer := openapinamer.NewDefinitionNamer(wireScheme)
 	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
 	config.OpenAPIConfig.Info.Title = "Trellis"
 	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
 	config.OpenAPIV3Config.Info.Title = "Trellis"
-	o.Recommended.ExtraAdmissionInitializers = func(config *genericapiserver.RecommendedConfig) ([]admission.PluginInitializer, error) {
-		client, err := kubernetes.NewForConfig(withoutLimit(config.ClientConfig))
-		if err != nil {
-			return nil, fmt.Errorf("client for quotas: %w", err)
+	o.Recommended.ExtraAdmissionInitializers =
+		func(config *genericapiserver.RecommendedConfig) ([]admission.PluginInitializer, error) {
+			client, err := kubernetes.NewForConfig(withoutLimit(config.ClientConfig))
+			if err != nil {
+				return nil, fmt.Errorf("client for quotas: %w", err)
+			}
+			return []admission.PluginInitializer{gardenadmission.NewInitializer(dependencies), resourceQuotas{client}},
+				nil
 		}
-		return []admission.PluginInitializer{gardenadmission.NewInitializer(dependencies), resourceQuotas{client}}, nil
-	}
 	if err := o.Recommended.ApplyTo(config); err != nil {
 		return nil, err
 	}

@@ -7,7 +7,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// resourceQuotas completes the admission plugin ResourceQuota: all kinds of the garden are counted, and nothing of them but their number.
+// resourceQuotas completes the admission plugin ResourceQuota: all kinds of the garden are counted, and nothing of them
+// but their number.
 type resourceQuotas struct {
 	// client writes what is used to ResourceQuotas, in the garden's kube-apiserver.
 	client kubernetes.Interface

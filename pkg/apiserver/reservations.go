@@ -11,7 +11,8 @@ import (
 )
 
 // reserveIn lets all requests of a server claim what several objects share, in the etcd that holds the objects.
-func reserveIn(config *genericapiserver.RecommendedConfig, storage storagebackend.Config) (*reservation.Reservations, error) {
+func reserveIn(config *genericapiserver.RecommendedConfig,
+	storage storagebackend.Config) (*reservation.Reservations, error) {
 	reservations, err := reservation.New(storage)
 	if err != nil {
 		return nil, fmt.Errorf("reservations: %w", err)

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // protobufMagic is what Kubernetes' protobuf begins with.
@@ -23,7 +23,7 @@ func TestStorageCodec(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	project, ok := fromJSON.(*corev1beta1.Project)
+	project, ok := fromJSON.(*gardencorev1beta1.Project)
 	if !ok || project.Name != "demo" || *project.Spec.Namespace != "garden-demo" {
 		t.Fatalf("JSON is read as %#v", fromJSON)
 	}

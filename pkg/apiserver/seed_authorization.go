@@ -16,7 +16,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/apiserver/seedauthorizer"
 )
 
-// seedAuthorization decides about gardenlets in this process, and answers the garden's kube-apiserver that asks about them.
+// seedAuthorization decides about gardenlets in this process, and answers the garden's kube-apiserver that asks about
+// them.
 type seedAuthorization struct {
 	authorizer *seedauthorizer.Authorizer
 	feeds      atomic.Pointer[seedauthorizer.Feeds]
@@ -37,13 +38,15 @@ func (s *seedAuthorization) synced() bool {
 	return feeds != nil && feeds.Synced()
 }
 
-// start feeds the graph from the server's stores once it serves, and answers at the path of the authorizer. The server is not
-// ready before the graph is complete.
-func (s *seedAuthorization) start(server *genericapiserver.GenericAPIServer, stores registry.Stores, client kubernetes.Interface) error {
-	feeds, err := seedauthorizer.NewFeeds(s.authorizer.Graph, func(resource schema.GroupResource) (seedauthorizer.Storage, bool) {
-		store, found := stores[resource]
-		return store, found
-	}, client)
+// start feeds the graph from the server's stores once it serves, and answers at the path of the authorizer. The server
+// is not ready before the graph is complete.
+func (s *seedAuthorization) start(server *genericapiserver.GenericAPIServer, stores registry.Stores,
+	client kubernetes.Interface) error {
+	feeds, err := seedauthorizer.NewFeeds(s.authorizer.Graph,
+		func(resource schema.GroupResource) (seedauthorizer.Storage, bool) {
+			store, found := stores[resource]
+			return store, found
+		}, client)
 	if err != nil {
 		return err
 	}
@@ -55,8 +58,9 @@ func (s *seedAuthorization) start(server *genericapiserver.GenericAPIServer, sto
 		}
 		return nil
 	}))
-	return errors.Join(err, server.AddPostStartHook("feed-seed-authorizer", func(hook genericapiserver.PostStartHookContext) error {
-		go feeds.Run(hook.Context)
-		return nil
-	}))
+	return errors.Join(err, server.AddPostStartHook("feed-seed-authorizer",
+		func(hook genericapiserver.PostStartHookContext) error {
+			go feeds.Run(hook.Context)
+			return nil
+		}))
 }

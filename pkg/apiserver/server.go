@@ -20,7 +20,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	gardenadmission "github.com/trellis-garden/trellis/pkg/apiserver/admission"
 	"github.com/trellis-garden/trellis/pkg/apiserver/kubeconfig"
 	"github.com/trellis-garden/trellis/pkg/apiserver/registry"
@@ -52,7 +52,8 @@ type serverSettings struct {
 }
 
 // newServer builds the storage of all kinds, completes the dependencies of admission with it, and installs the API.
-func newServer(config *genericapiserver.RecommendedConfig, client kubernetes.Interface, dependencies *gardenadmission.Dependencies, settings serverSettings) (*Server, error) {
+func newServer(config *genericapiserver.RecommendedConfig, client kubernetes.Interface,
+	dependencies *gardenadmission.Dependencies, settings serverSettings) (*Server, error) {
 	kinds := registry.Kinds()
 	for _, kind := range kinds {
 		if err := kind.RegisterFieldLabels(Scheme); err != nil {
@@ -72,7 +73,7 @@ func newServer(config *genericapiserver.RecommendedConfig, client kubernetes.Int
 	dependencies.Secret = secretsOf(client)
 	dependencies.ConfigMap = configMapsOf(client)
 
-	addKubeconfigs(served[corev1beta1.SchemeGroupVersion], stores, client, config, settings)
+	addKubeconfigs(served[gardencorev1beta1.SchemeGroupVersion], stores, client, config, settings)
 	if err := addViews(served, stores, settings.tokens); err != nil {
 		return nil, err
 	}
@@ -94,7 +95,8 @@ func newServer(config *genericapiserver.RecommendedConfig, client kubernetes.Int
 	return &Server{GenericAPIServer: generic, reservations: settings.reservations}, err
 }
 
-func buildStorage(getter generic.RESTOptionsGetter, kinds []registry.Served) (map[schema.GroupVersion]map[string]rest.Storage, registry.Stores, error) {
+func buildStorage(getter generic.RESTOptionsGetter,
+	kinds []registry.Served) (map[schema.GroupVersion]map[string]rest.Storage, registry.Stores, error) {
 	return registry.Build(Scheme, getter, kinds)
 }
 
@@ -112,15 +114,19 @@ func install(server *genericapiserver.GenericAPIServer, served map[schema.GroupV
 }
 
 // addKubeconfigs serves shoots/adminkubeconfig and shoots/viewerkubeconfig.
-func addKubeconfigs(core map[string]rest.Storage, stores registry.Stores, client kubernetes.Interface, config *genericapiserver.RecommendedConfig, settings serverSettings) {
+func addKubeconfigs(core map[string]rest.Storage, stores registry.Stores, client kubernetes.Interface,
+	config *genericapiserver.RecommendedConfig, settings serverSettings) {
 	sources := kubeconfig.Sources{
-		Shoots:          stores[corev1beta1.Resource("shoots")],
-		InternalSecrets: stores[corev1beta1.Resource("internalsecrets")],
+		Shoots:          stores[gardencorev1beta1.Resource("shoots")],
+		InternalSecrets: stores[gardencorev1beta1.Resource("internalsecrets")],
 		ConfigMap:       configMapsOf(client),
 		Secret:          secretsOf(client),
 	}
 	subresource := func(level kubeconfig.Level, expiration time.Duration) *kubeconfig.REST {
-		return &kubeconfig.REST{Level: level, Sources: sources, Authorizer: config.Authorization.Authorizer, Clock: clock.RealClock{}, MaxExpiration: expiration}
+		return &kubeconfig.REST{
+			Level: level, Sources: sources, Authorizer: config.Authorization.Authorizer, Clock: clock.RealClock{},
+			MaxExpiration: expiration,
+		}
 	}
 	core["shoots/adminkubeconfig"] = subresource(kubeconfig.Admin, settings.adminExpiration)
 	core["shoots/viewerkubeconfig"] = subresource(kubeconfig.Viewer, settings.viewerExpiration)
@@ -132,7 +138,8 @@ func secretsOf(client kubernetes.Interface) func(ctx context.Context, namespace,
 	}
 }
 
-func configMapsOf(client kubernetes.Interface) func(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
+func configMapsOf(client kubernetes.Interface) func(ctx context.Context,
+	namespace, name string) (*corev1.ConfigMap, error) {
 	return func(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
 		return client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	}
@@ -145,7 +152,8 @@ const identityRetry = 5 * time.Second
 func publishIdentity(ctx context.Context, client kubernetes.Interface, identity string) {
 	_ = wait.PollUntilContextCancel(ctx, identityRetry, true, func(ctx context.Context) (bool, error) {
 		if err := ensureIdentity(ctx, client, identity); err != nil {
-			klog.FromContext(ctx).Error(err, "Cannot publish the identity of the garden, trying again", "after", identityRetry)
+			klog.FromContext(ctx).Error(err, "Cannot publish the identity of the garden, trying again", "after",
+				identityRetry)
 			return false, nil
 		}
 		return true, nil
@@ -166,7 +174,8 @@ func ensureIdentity(ctx context.Context, client kubernetes.Interface, identity s
 		return err
 	}
 	if present.Data["cluster-identity"] != identity {
-		return fmt.Errorf("the garden is already called %q, --cluster-identity says %q: restore the flag, or delete ConfigMap kube-system/cluster-identity", present.Data["cluster-identity"], identity)
+		return fmt.Errorf("the garden is already called %q, --cluster-identity says %q: restore the flag, or delete "+
+			"ConfigMap kube-system/cluster-identity", present.Data["cluster-identity"], identity)
 	}
 	return nil
 }

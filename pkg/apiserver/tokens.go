@@ -42,22 +42,30 @@ func (o *tokenOptions) addFlags(flags *pflag.FlagSet) {
 
 func (o *tokenOptions) validate() []error {
 	var errs []error
-	if issuer, err := url.Parse(o.Issuer); err != nil || o.Issuer != "" && (issuer.Scheme != "https" || issuer.Host == "") {
-		errs = append(errs, fmt.Errorf("--%s %q: must be a URL such as https://issuer.example.com", workloadidentity.IssuerFlag, o.Issuer))
+	if issuer, err := url.Parse(o.Issuer); err != nil ||
+		o.Issuer != "" && (issuer.Scheme != "https" || issuer.Host == "") {
+		errs = append(errs, fmt.Errorf("--%s %q: must be a URL such as https://issuer.example.com",
+			workloadidentity.IssuerFlag, o.Issuer))
 	}
 	if (o.Issuer == "") != (o.SigningKeyFile == "") {
-		errs = append(errs, fmt.Errorf("--%s and --%s are of use together only", workloadidentity.IssuerFlag, workloadidentity.SigningKeyFlag))
+		errs = append(errs, fmt.Errorf("--%s and --%s are of use together only", workloadidentity.IssuerFlag,
+			workloadidentity.SigningKeyFlag))
 	}
 	for _, limit := range []struct {
 		flag  string
 		value time.Duration
 	}{{"min", o.Limits.Min}, {"default", o.Limits.Default}, {"max", o.Limits.Max}} {
-		if limit.value < time.Duration(securityv1alpha1.MinTokenExpirationSeconds)*time.Second || limit.value > time.Duration(securityv1alpha1.MaxTokenExpirationSeconds)*time.Second {
-			errs = append(errs, fmt.Errorf("--workload-identity-token-%s-expiration %s: must be between 10 minutes and 2^32 seconds", limit.flag, limit.value))
+		if limit.value < time.Duration(securityv1alpha1.MinTokenExpirationSeconds)*time.Second ||
+			limit.value > time.Duration(securityv1alpha1.MaxTokenExpirationSeconds)*time.Second {
+			errs =
+				append(errs, fmt.Errorf("--workload-identity-token-%s-expiration %s: must be between 10 minutes and "+
+					"2^32 seconds", limit.flag, limit.value))
 		}
 	}
 	if o.Limits.Min > o.Limits.Max {
-		errs = append(errs, fmt.Errorf("--workload-identity-token-min-expiration %s is more than --workload-identity-token-max-expiration %s", o.Limits.Min, o.Limits.Max))
+		errs =
+			append(errs, fmt.Errorf("--workload-identity-token-min-expiration %s is more than "+
+				"--workload-identity-token-max-expiration %s", o.Limits.Min, o.Limits.Max))
 	}
 	return errs
 }
@@ -75,7 +83,8 @@ func (o *tokenOptions) issuer() (*workloadidentity.Issuer, error) {
 }
 
 // publish lets anybody read what verifiers of tokens have to know. It returns nil without an issuer.
-func publish(config *genericapiserver.RecommendedConfig, issuer *workloadidentity.Issuer) (*workloadidentity.Publication, error) {
+func publish(config *genericapiserver.RecommendedConfig,
+	issuer *workloadidentity.Issuer) (*workloadidentity.Publication, error) {
 	if issuer == nil {
 		return nil, nil
 	}

@@ -12,8 +12,10 @@ import (
 	"github.com/trellis-garden/trellis/pkg/apiserver/workloadidentity"
 )
 
-// addViews serves what has no storage of its own: another version of a kind, and subresources with a payload of another kind.
-func addViews(served map[schema.GroupVersion]map[string]rest.Storage, stores registry.Stores, tokens *workloadidentity.Issuer) error {
+// addViews serves what has no storage of its own: another version of a kind, and subresources with a payload of another
+// kind.
+func addViews(served map[schema.GroupVersion]map[string]rest.Storage, stores registry.Stores,
+	tokens *workloadidentity.Issuer) error {
 	deployments, err := registry.ControllerDeploymentsV1(Scheme, stores)
 	if err != nil {
 		return err
@@ -25,7 +27,8 @@ func addViews(served map[schema.GroupVersion]map[string]rest.Storage, stores reg
 	served[gardencorev1.SchemeGroupVersion] = map[string]rest.Storage{"controllerdeployments": deployments}
 	served[seedmanagementv1alpha1.SchemeGroupVersion]["managedseedsets/scale"] = scale
 	served[securityv1alpha1.SchemeGroupVersion]["workloadidentities/token"] = &workloadidentity.REST{
-		Identities: stores[securityv1alpha1.Resource("workloadidentities")], Reader: stores, Issuer: tokens, Clock: clock.RealClock{},
+		Identities: stores[securityv1alpha1.Resource("workloadidentities")], Reader: stores, Issuer: tokens,
+		Clock: clock.RealClock{},
 	}
 	return nil
 }

@@ -33,12 +33,14 @@ func waitForKubeAPIServer(ctx context.Context, kubeconfig string) error {
 	}
 	attempts := 0
 	return wait.PollUntilContextCancel(ctx, kubeAPIServerInterval, true, func(ctx context.Context) (bool, error) {
-		_, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authenticationConfigMap, metav1.GetOptions{})
+		_, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authenticationConfigMap,
+			metav1.GetOptions{})
 		if err == nil {
 			return true, nil
 		}
 		if attempts++; attempts%kubeAPIServerAttempts == 0 {
-			klog.FromContext(ctx).Info("Waiting for the garden's kube-apiserver", "server", config.Host, "reason", err.Error())
+			klog.FromContext(ctx).Info("Waiting for the garden's kube-apiserver", "server", config.Host, "reason",
+				err.Error())
 		}
 		return false, nil
 	})

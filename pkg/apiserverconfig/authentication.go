@@ -27,19 +27,24 @@ func newScheme() *runtime.Scheme {
 }
 
 // parseAuthentication reads an AuthenticationConfiguration of any served version and checks it as kube-apiserver does.
-func parseAuthentication(data []byte, rules Rules, anonymousElsewhere bool) (*apiserverv1.AuthenticationConfiguration, error) {
+func parseAuthentication(data []byte, rules Rules,
+	anonymousElsewhere bool) (*apiserverv1.AuthenticationConfiguration, error) {
 	decoded, err := runtime.Decode(strictConfigs, data)
 	if err != nil {
 		return nil, inKey(KeyConfig, err)
 	}
 	config, ok := decoded.(*apiserver.AuthenticationConfiguration)
 	if !ok {
-		return nil, inKey(KeyConfig, fmt.Errorf("must be an AuthenticationConfiguration of %s, not a %s", apiserverv1.SchemeGroupVersion, decoded.GetObjectKind().GroupVersionKind()))
+		return nil, inKey(KeyConfig, fmt.Errorf("must be an AuthenticationConfiguration of %s, not a %s",
+			apiserverv1.SchemeGroupVersion, decoded.GetObjectKind().GroupVersionKind()))
 	}
 	if config.Anonymous != nil && anonymousElsewhere {
-		return nil, inKey(KeyConfig, errors.New("anonymous: spec.kubernetes.kubeAPIServer.enableAnonymousAuthentication is set as well; use one of them"))
+		return nil,
+			inKey(KeyConfig, errors.New("anonymous: spec.kubernetes.kubeAPIServer.enableAnonymousAuthentication is "+
+				"set as well; use one of them"))
 	}
-	if errs := validation.ValidateAuthenticationConfiguration(authenticationcel.NewDefaultCompiler(), config, rules.Issuers); len(errs) > 0 {
+	if errs := validation.ValidateAuthenticationConfiguration(authenticationcel.NewDefaultCompiler(), config,
+		rules.Issuers); len(errs) > 0 {
 		return nil, inKey(KeyConfig, errs.ToAggregate())
 	}
 	if len(config.JWT) > 0 {
@@ -51,6 +56,8 @@ func parseAuthentication(data []byte, rules Rules, anonymousElsewhere bool) (*ap
 	if err := scheme.Convert(config, result, nil); err != nil {
 		return nil, inKey(KeyConfig, err)
 	}
-	result.TypeMeta = metav1.TypeMeta{APIVersion: apiserverv1.SchemeGroupVersion.String(), Kind: "AuthenticationConfiguration"}
+	result.TypeMeta = metav1.TypeMeta{
+		APIVersion: apiserverv1.SchemeGroupVersion.String(), Kind: "AuthenticationConfiguration",
+	}
 	return result, nil
 }

@@ -57,7 +57,8 @@ func Referred(config *gardencorev1beta1.KubeAPIServerConfig) bool {
 			return true
 		}
 	}
-	return auditConfigMap(config) != "" || config.StructuredAuthentication != nil || config.StructuredAuthorization != nil
+	return auditConfigMap(config) != "" || config.StructuredAuthentication != nil ||
+		config.StructuredAuthorization != nil
 }
 
 func auditConfigMap(config *gardencorev1beta1.KubeAPIServerConfig) string {
@@ -84,8 +85,10 @@ func pluginPath(path *field.Path, i int) *field.Path {
 	return path.Child("admissionPlugins").Index(i).Child("kubeconfigSecretName")
 }
 
-// Read reads everything that a configuration refers to. What is missing is told by field; the error is one of the source.
-func Read(ctx context.Context, source Source, config *gardencorev1beta1.KubeAPIServerConfig, path *field.Path) (*Files, field.ErrorList, error) {
+// Read reads everything that a configuration refers to. What is missing is told by field; the error is one of the
+// source.
+func Read(ctx context.Context, source Source, config *gardencorev1beta1.KubeAPIServerConfig,
+	path *field.Path) (*Files, field.ErrorList, error) {
 	r := &reader{ctx: ctx, source: source}
 	files := &Files{}
 	if config == nil {
@@ -101,7 +104,8 @@ func Read(ctx context.Context, source Source, config *gardencorev1beta1.KubeAPIS
 		files.Authorization = r.configMap(authorizationPath(path), authorization.ConfigMapName, KeyConfig)
 		files.AuthorizerKubeconfigs = map[string][]byte{}
 		for i, kubeconfig := range authorization.Kubeconfigs {
-			files.AuthorizerKubeconfigs[kubeconfig.AuthorizerName] = r.secret(authorizerPath(path, i), kubeconfig.SecretName)
+			files.AuthorizerKubeconfigs[kubeconfig.AuthorizerName] = r.secret(authorizerPath(path, i),
+				kubeconfig.SecretName)
 		}
 	}
 	for i, plugin := range config.AdmissionPlugins {
@@ -152,7 +156,8 @@ func (r *reader) failed(path *field.Path, kind, name string, err error) bool {
 
 func (r *reader) value(path *field.Path, kind, name, key string, value []byte) []byte {
 	if len(value) == 0 {
-		r.missing = append(r.missing, field.Invalid(path, name, fmt.Sprintf("the %s has no key %q, or nothing under it", kind, key)))
+		r.missing = append(r.missing, field.Invalid(path, name,
+			fmt.Sprintf("the %s has no key %q, or nothing under it", kind, key)))
 	}
 	return value
 }

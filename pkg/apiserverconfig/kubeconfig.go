@@ -16,16 +16,16 @@ func (r Rules) permissions() permissions {
 	return permissions{proxy: r.InsecureKubeconfigs, unverified: r.InsecureKubeconfigs}
 }
 
-// permissionsOfPlugin are those of the kubeconfig of an admission plugin. That of ImagePolicyWebhook never names a proxy: the seed writes its own
-// there, which is that plugin's only way out.
+// permissionsOfPlugin are those of the kubeconfig of an admission plugin. That of ImagePolicyWebhook never names a
+// proxy: the seed writes its own there, which is that plugin's only way out.
 func (r Rules) permissionsOfPlugin(name string) permissions {
 	allowed := r.permissions()
 	allowed.proxy = allowed.proxy && name != "ImagePolicyWebhook"
 	return allowed
 }
 
-// validateKubeconfig accepts kubeconfigs that hold everything themselves. They are used inside of kube-apiserver's container,
-// where files are the control plane's, and programs would run in the seed.
+// validateKubeconfig accepts kubeconfigs that hold everything themselves. They are used inside of kube-apiserver's
+// container, where files are the control plane's, and programs would run in the seed.
 func validateKubeconfig(data []byte, allowed permissions) error {
 	config, err := clientcmd.Load(data)
 	if err != nil {
@@ -55,9 +55,11 @@ func validateCluster(cluster *clientcmdapi.Cluster, allowed permissions) error {
 	case cluster.CertificateAuthority != "":
 		return errors.New("certificate-authority names a file, which is not there; use certificate-authority-data")
 	case cluster.ProxyURL != "" && !allowed.proxy:
-		return errors.New("proxy-url would have the seed connect to whatever it names; give the address of the webhook itself as server")
+		return errors.New("proxy-url would have the seed connect to whatever it names; give the address of the " +
+			"webhook itself as server")
 	case cluster.InsecureSkipTLSVerify && !allowed.unverified:
-		return errors.New("insecure-skip-tls-verify would give what the webhook is told to whoever answers; use certificate-authority-data")
+		return errors.New("insecure-skip-tls-verify would give what the webhook is told to whoever answers; use " +
+			"certificate-authority-data")
 	}
 	return nil
 }

@@ -102,13 +102,15 @@ func (a *Autoscaler) giveUp(ctx context.Context, s *Snapshot) {
 		if len(surplus) == 0 || group.Rolling {
 			continue
 		}
-		a.log.Info("Removing machines that did not become nodes", "group", group.Name, "machines", surplus, "reason", why)
+		a.log.Info("Removing machines that did not become nodes", "group", group.Name, "machines", surplus, "reason",
+			why)
 		if err := a.groups.Delete(ctx, group, surplus...); err != nil {
 			a.log.Error(err, "Removing machines failed", "group", group.Name)
 			continue
 		}
 		group.Target -= len(surplus)
-		group.Machines = slices.DeleteFunc(group.Machines, func(m nodegroup.Machine) bool { return slices.Contains(surplus, m.Name) })
+		group.Machines = slices.DeleteFunc(group.Machines,
+			func(m nodegroup.Machine) bool { return slices.Contains(surplus, m.Name) })
 	}
 }
 
@@ -121,21 +123,24 @@ func (s *Snapshot) hopeless(group *nodegroup.Group) (names []string, why string)
 		if machine.Problem != "" {
 			names, why = append(names, machine.Name), machine.Problem
 		} else if s.Now.Sub(machine.Created) > group.MaxNodeProvisionTime {
-			names, why = append(names, machine.Name), fmt.Sprintf("machine %s did not become a node within %s", machine.Name, group.MaxNodeProvisionTime)
+			names, why = append(names, machine.Name),
+				fmt.Sprintf("machine %s did not become a node within %s", machine.Name, group.MaxNodeProvisionTime)
 		}
 	}
 	return names, why
 }
 
 // grow asks for machines for the pending pods.
-func (a *Autoscaler) grow(ctx context.Context, s *Snapshot, world *scheduling.Cluster, pending []*corev1.Pod) (bool, error) {
+func (a *Autoscaler) grow(ctx context.Context, s *Snapshot, world *scheduling.Cluster,
+	pending []*corev1.Pod) (bool, error) {
 	if len(pending) == 0 {
 		return false, nil
 	}
 	paused := func(group string) string { return a.backoff.reason(group, s.Now) }
 	plan := s.planScaleUp(&a.options, world, pending, paused, a.choose, a.now)
 	for pod, reasons := range plan.Unhelped {
-		a.events.Eventf(pod, corev1.EventTypeNormal, "NotTriggerScaleUp", "pod didn't trigger scale-up: %s", explain(reasons))
+		a.events.Eventf(pod, corev1.EventTypeNormal, "NotTriggerScaleUp", "pod didn't trigger scale-up: %s",
+			explain(reasons))
 	}
 	var all error
 	var changes []string
@@ -146,7 +151,8 @@ func (a *Autoscaler) grow(ctx context.Context, s *Snapshot, world *scheduling.Cl
 			continue
 		}
 		a.metrics.scaledUp(growth.Delta)
-		changes = append(changes, fmt.Sprintf("%s %d->%d (max: %d)", growth.Group.Name, growth.Group.Target, growth.Group.Target+growth.Delta, growth.Group.Maximum))
+		changes = append(changes, fmt.Sprintf("%s %d->%d (max: %d)", growth.Group.Name, growth.Group.Target,
+			growth.Group.Target+growth.Delta, growth.Group.Maximum))
 	}
 	if len(changes) == 0 {
 		return false, all
@@ -154,7 +160,8 @@ func (a *Autoscaler) grow(ctx context.Context, s *Snapshot, world *scheduling.Cl
 	a.grown = s.Now
 	a.log.Info("Growing", "groups", changes, "pods", len(plan.Helped))
 	for _, pod := range plan.Helped {
-		a.events.Eventf(pod, corev1.EventTypeNormal, "TriggeredScaleUp", "pod triggered scale-up: %s", strings.Join(changes, ", "))
+		a.events.Eventf(pod, corev1.EventTypeNormal, "TriggeredScaleUp", "pod triggered scale-up: %s",
+			strings.Join(changes, ", "))
 	}
 	return true, all
 }
@@ -184,7 +191,8 @@ func (a *Autoscaler) shrink(ctx context.Context, s *Snapshot, world *scheduling.
 func (a *Autoscaler) cooling(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return now.Sub(a.grown) < a.options.ScaleDownDelayAfterAdd || now.Sub(a.removed) < a.options.ScaleDownDelayAfterDelete ||
+	return now.Sub(a.grown) < a.options.ScaleDownDelayAfterAdd ||
+		now.Sub(a.removed) < a.options.ScaleDownDelayAfterDelete ||
 		now.Sub(a.failed) < a.options.ScaleDownDelayAfterFailure
 }
 

@@ -18,9 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes/fake"
+	kubernetesfake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/ptr"
 
 	"github.com/trellis-garden/trellis/pkg/clusterautoscaler/nodegroup"
 )
@@ -42,7 +41,8 @@ func defaults(t *testing.T, arguments ...string) Options {
 func node(name string, changes ...func(*corev1.Node)) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
 	n.Status.Allocatable = corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("110"),
+		corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"),
+		corev1.ResourcePods: resource.MustParse("110"),
 	}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	for _, change := range changes {
@@ -62,14 +62,23 @@ func unready(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionF
 // pod belongs to a ReplicaSet and is pending unless it has a node.
 func pod(name, cpu, on string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "default", Name: name, CreationTimestamp: metav1.NewTime(start), Labels: map[string]string{"app": name},
-		OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", Controller: ptr.To(true)}},
+		Namespace: "default", Name: name, CreationTimestamp: metav1.NewTime(start),
+		Labels:          map[string]string{"app": name},
+		OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", Controller: new(true)}},
 	}}
 	p.Spec.NodeName = on
-	p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
+	p.Spec.Containers = []corev1.Container{
+		{
+			Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
+			},
+		},
+	}
 	if on == "" {
 		p.Status.Phase = corev1.PodPending
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+		p.Status.Conditions = []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable},
+		}
 	}
 	for _, change := range changes {
 		change(p)
@@ -86,9 +95,13 @@ func annotated(key, value string) func(*corev1.Pod) {
 
 // group has a machine for each node, and a template of two cores.
 func group(name string, minimum, maximum, target int, nodes ...string) *nodegroup.Group {
-	g := &nodegroup.Group{Limits: nodegroup.Limits{Name: name, Minimum: minimum, Maximum: maximum}, Pool: "pool", Target: target, Template: node("")}
+	g := &nodegroup.Group{
+		Limits: nodegroup.Limits{Name: name, Minimum: minimum, Maximum: maximum}, Pool: "pool", Target: target,
+		Template: node(""),
+	}
 	g.Options = nodegroup.Options{
-		ScaleDownUtilizationThreshold: 0.5, ScaleDownGPUUtilizationThreshold: 0.5, ScaleDownUnneededTime: time.Minute, ScaleDownUnreadyTime: 10 * time.Minute,
+		ScaleDownUtilizationThreshold: 0.5, ScaleDownGPUUtilizationThreshold: 0.5, ScaleDownUnneededTime: time.Minute,
+		ScaleDownUnreadyTime: 10 * time.Minute,
 		MaxNodeProvisionTime: 20 * time.Minute,
 	}
 	for _, n := range nodes {
@@ -134,7 +147,8 @@ func (f *fleet) Delete(_ context.Context, g *nodegroup.Group, machines ...string
 	}
 	found := f.find(g.Name)
 	found.Target -= len(machines)
-	found.Machines = slices.DeleteFunc(found.Machines, func(m nodegroup.Machine) bool { return slices.Contains(machines, m.Name) })
+	found.Machines = slices.DeleteFunc(found.Machines,
+		func(m nodegroup.Machine) bool { return slices.Contains(machines, m.Name) })
 	return nil
 }
 
@@ -156,7 +170,8 @@ func newBench(t *testing.T, shoot Snapshot, groups []*nodegroup.Group, arguments
 		own.groups = append(own.groups, &copied)
 	}
 	b := &bench{t: t, shoot: shoot, fleet: own, time: start, ended: make(chan error)}
-	a, err := newAutoscaler(testr.New(t), defaults(t, arguments...), b.fleet, fake.NewClientset(), record.NewFakeRecorder(100), newMetrics(prometheus.NewRegistry()))
+	a, err := newAutoscaler(testr.New(t), defaults(t, arguments...), b.fleet, kubernetesfake.NewClientset(),
+		record.NewFakeRecorder(100), newMetrics(prometheus.NewRegistry()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,25 +219,72 @@ func TestScaleUp(t *testing.T) {
 		arguments []string
 		want      string
 	}{
-		"from zero":            {nil, []*corev1.Pod{pod("a", "1", "")}, []*nodegroup.Group{group("pool", 0, 5, 0)}, nil, "pool+1"},
-		"as few as needed":     {nil, []*corev1.Pod{pod("a", "1", ""), pod("b", "1500m", ""), pod("c", "1", ""), pod("d", "500m", "")}, []*nodegroup.Group{group("pool", 0, 5, 0)}, nil, "pool+2"},
-		"up to the maximum":    {nil, []*corev1.Pod{pod("a", "2", ""), pod("b", "2", ""), pod("c", "2", "")}, []*nodegroup.Group{group("pool", 0, 2, 0)}, nil, "pool+2"},
-		"room on a node":       {[]*corev1.Node{node("n")}, []*corev1.Pod{pod("a", "1", "")}, []*nodegroup.Group{group("pool", 0, 5, 1, "n")}, nil, ""},
-		"node is full":         {[]*corev1.Node{node("n")}, []*corev1.Pod{pod("x", "2", "n"), pod("a", "1", "")}, []*nodegroup.Group{group("pool", 0, 5, 1, "n")}, nil, "pool+1"},
-		"machine on its way":   {nil, []*corev1.Pod{pod("a", "1", "")}, []*nodegroup.Group{group("pool", 0, 5, 1)}, nil, ""},
-		"node starting":        {[]*corev1.Node{node("n", withTaint("starting"))}, []*corev1.Pod{pod("a", "1", "")}, []*nodegroup.Group{group("pool", 0, 5, 1, "n")}, []string{"--startup-taint=starting"}, ""},
-		"node being removed":   {[]*corev1.Node{node("n", withTaint(TaintToBeDeleted))}, []*corev1.Pod{pod("a", "1", "")}, []*nodegroup.Group{group("pool", 0, 5, 1, "n")}, nil, "pool+1"},
-		"too big for any":      {nil, []*corev1.Pod{pod("a", "3", "")}, []*nodegroup.Group{group("pool", 0, 5, 0)}, nil, ""},
-		"only the big helps":   {nil, []*corev1.Pod{pod("a", "3", "")}, []*nodegroup.Group{group("pool", 0, 5, 0), big}, nil, "big+1"},
-		"least waste":          {nil, []*corev1.Pod{pod("a", "1", "")}, []*nodegroup.Group{big, group("pool", 0, 5, 0)}, nil, "pool+1"},
-		"most pods":            {nil, []*corev1.Pod{pod("a", "1", ""), pod("b", "3", "")}, []*nodegroup.Group{group("pool", 0, 5, 0), big}, []string{"--expander=most-pods"}, "big+1"},
-		"least nodes":          {nil, []*corev1.Pod{pod("a", "2", ""), pod("b", "2", "")}, []*nodegroup.Group{group("pool", 0, 5, 0), big}, []string{"--expander=least-nodes"}, "big+1"},
-		"priority":             {nil, []*corev1.Pod{pod("a", "1", "")}, []*nodegroup.Group{group("pool", 0, 5, 0), big}, []string{"--expander=priority,least-waste"}, "big+1"},
-		"over the zones":       {nil, []*corev1.Pod{pod("a", "2", ""), pod("b", "2", ""), pod("c", "2", "")}, []*nodegroup.Group{group("pool-z1", 0, 5, 0), group("pool-z2", 0, 5, 0)}, []string{"--expander=most-pods"}, "+1 +2"},
+		"from zero": {
+			nil, []*corev1.Pod{pod("a", "1", "")}, []*nodegroup.Group{group("pool", 0, 5, 0)}, nil, "pool+1",
+		},
+		"as few as needed": {
+			nil, []*corev1.Pod{pod("a", "1", ""), pod("b", "1500m", ""), pod("c", "1", ""), pod("d", "500m", "")},
+			[]*nodegroup.Group{group("pool", 0, 5, 0)}, nil, "pool+2",
+		},
+		"up to the maximum": {
+			nil, []*corev1.Pod{pod("a", "2", ""), pod("b", "2", ""), pod("c", "2", "")},
+			[]*nodegroup.Group{group("pool", 0, 2, 0)}, nil, "pool+2",
+		},
+		"room on a node": {
+			[]*corev1.Node{node("n")}, []*corev1.Pod{pod("a", "1", "")},
+			[]*nodegroup.Group{group("pool", 0, 5, 1, "n")}, nil, "",
+		},
+		"node is full": {
+			[]*corev1.Node{node("n")}, []*corev1.Pod{pod("x", "2", "n"), pod("a", "1", "")},
+			[]*nodegroup.Group{group("pool", 0, 5, 1, "n")}, nil, "pool+1",
+		},
+		"machine on its way": {
+			nil, []*corev1.Pod{pod("a", "1", "")}, []*nodegroup.Group{group("pool", 0, 5, 1)}, nil, "",
+		},
+		"node starting": {
+			[]*corev1.Node{node("n", withTaint("starting"))}, []*corev1.Pod{pod("a", "1", "")},
+			[]*nodegroup.Group{group("pool", 0, 5, 1, "n")}, []string{"--startup-taint=starting"}, "",
+		},
+		"node being removed": {
+			[]*corev1.Node{node("n", withTaint(TaintToBeDeleted))}, []*corev1.Pod{pod("a", "1", "")},
+			[]*nodegroup.Group{group("pool", 0, 5, 1, "n")}, nil, "pool+1",
+		},
+		"too big for any": {
+			nil, []*corev1.Pod{pod("a", "3", "")}, []*nodegroup.Group{group("pool", 0, 5, 0)}, nil, "",
+		},
+		"only the big helps": {
+			nil, []*corev1.Pod{pod("a", "3", "")}, []*nodegroup.Group{group("pool", 0, 5, 0), big}, nil, "big+1",
+		},
+		"least waste": {
+			nil, []*corev1.Pod{pod("a", "1", "")}, []*nodegroup.Group{big, group("pool", 0, 5, 0)}, nil, "pool+1",
+		},
+		"most pods": {
+			nil, []*corev1.Pod{pod("a", "1", ""), pod("b", "3", "")}, []*nodegroup.Group{group("pool", 0, 5, 0), big},
+			[]string{"--expander=most-pods"}, "big+1",
+		},
+		"least nodes": {
+			nil, []*corev1.Pod{pod("a", "2", ""), pod("b", "2", "")}, []*nodegroup.Group{group("pool", 0, 5, 0), big},
+			[]string{"--expander=least-nodes"}, "big+1",
+		},
+		"priority": {
+			nil, []*corev1.Pod{pod("a", "1", "")}, []*nodegroup.Group{group("pool", 0, 5, 0), big},
+			[]string{"--expander=priority,least-waste"}, "big+1",
+		},
+		"over the zones": {
+			nil, []*corev1.Pod{pod("a", "2", ""), pod("b", "2", ""), pod("c", "2", "")},
+			[]*nodegroup.Group{group("pool-z1", 0, 5, 0), group("pool-z2", 0, 5, 0)}, []string{"--expander=most-pods"},
+			"+1 +2",
+		},
 		"infrastructure empty": {nil, []*corev1.Pod{pod("a", "1", "")}, []*nodegroup.Group{broken}, nil, "pool-m"},
 		"nothing known":        {nil, []*corev1.Pod{pod("a", "1", "")}, []*nodegroup.Group{unknown}, nil, ""},
-		"too young":            {nil, []*corev1.Pod{pod("a", "1", "", later)}, []*nodegroup.Group{group("pool", 0, 5, 0)}, []string{"--new-pod-scale-up-delay=2m"}, ""},
-		"expendable":           {nil, []*corev1.Pod{pod("a", "1", "", func(p *corev1.Pod) { p.Spec.Priority = ptr.To[int32](-11) })}, []*nodegroup.Group{group("pool", 0, 5, 0)}, nil, ""},
+		"too young": {
+			nil, []*corev1.Pod{pod("a", "1", "", later)}, []*nodegroup.Group{group("pool", 0, 5, 0)},
+			[]string{"--new-pod-scale-up-delay=2m"}, "",
+		},
+		"expendable": {
+			nil, []*corev1.Pod{pod("a", "1", "", func(p *corev1.Pod) { p.Spec.Priority = new(int32(-11)) })},
+			[]*nodegroup.Group{group("pool", 0, 5, 0)}, nil, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, Snapshot{Nodes: test.nodes, Pods: test.pods}, test.groups, test.arguments...)
@@ -245,17 +307,24 @@ func TestScaleUp(t *testing.T) {
 func TestDaemonSetsNeedTheirPartOfNewNodes(t *testing.T) {
 	daemon := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "agent"}}
 	daemon.Spec.Template.Spec = pod("agent", "500m", "").Spec
-	b := newBench(t, Snapshot{Pods: []*corev1.Pod{pod("a", "1500m", ""), pod("b", "500m", "")}, DaemonSets: []*appsv1.DaemonSet{daemon}}, []*nodegroup.Group{group("pool", 0, 5, 0)})
+	b := newBench(t, Snapshot{
+		Pods: []*corev1.Pod{pod("a", "1500m", ""), pod("b", "500m", "")}, DaemonSets: []*appsv1.DaemonSet{daemon},
+	}, []*nodegroup.Group{
+		group("pool", 0, 5, 0),
+	})
 	if got := b.step(0); got != "pool+2" {
 		t.Errorf("got %q, want two nodes", got)
 	}
 }
 
 func TestEventsTellWhy(t *testing.T) {
-	b := newBench(t, Snapshot{Pods: []*corev1.Pod{pod("a", "3", "")}}, []*nodegroup.Group{group("full", 0, 1, 1), group("pool", 0, 5, 0)})
+	b := newBench(t, Snapshot{Pods: []*corev1.Pod{pod("a", "3", "")}},
+		[]*nodegroup.Group{group("full", 0, 1, 1), group("pool", 0, 5, 0)})
 	b.step(0)
 	got := b.event()
-	for _, want := range []string{"NotTriggerScaleUp", "full: it has its maximum of 1", "pool: 3 of cpu is wanted, 2 is free"} {
+	for _, want := range []string{
+		"NotTriggerScaleUp", "full: it has its maximum of 1", "pool: 3 of cpu is wanted, 2 is free",
+	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got %q, want %q in it", got, want)
 		}
@@ -275,7 +344,9 @@ func TestGroupsThatFailPause(t *testing.T) {
 		want  string
 	}{
 		{0, "pool+1"}, {4 * time.Minute, ""}, {time.Minute, "pool+1"}, // 5 min, then 10 min
-		{9 * time.Minute, ""}, {time.Minute, "pool+1"}, {20 * time.Minute, "pool+1"}, {29 * time.Minute, ""}, {time.Minute, "pool+1"}, // at most 30 min
+		// at most 30 min
+		{9 * time.Minute, ""}, {time.Minute, "pool+1"}, {20 * time.Minute, "pool+1"}, {29 * time.Minute, ""},
+		{time.Minute, "pool+1"},
 		{4 * time.Hour, "pool+1"}, {5 * time.Minute, "pool+1"}, // from the first again
 	} {
 		if got := b.step(step.after); got != step.want {
@@ -302,7 +373,11 @@ func TestMachinesThatReplaceOthersAreKept(t *testing.T) {
 	rolling := group("pool", 1, 3, 2, "a", "b")
 	rolling.Rolling = true
 	rolling.Machines = append(rolling.Machines, nodegroup.Machine{Name: "m", Created: start, Problem: "no capacity"})
-	b := newBench(t, Snapshot{Nodes: []*corev1.Node{node("a"), node("b")}, Pods: []*corev1.Pod{pod("x", "2", "a"), pod("y", "2", "b")}}, []*nodegroup.Group{rolling})
+	b := newBench(t, Snapshot{
+		Nodes: []*corev1.Node{node("a"), node("b")}, Pods: []*corev1.Pod{pod("x", "2", "a"), pod("y", "2", "b")},
+	}, []*nodegroup.Group{
+		rolling,
+	})
 	if got := b.step(time.Hour); got != "" {
 		t.Errorf("got %q, want no machine less: a node with pods would go", got)
 	}
@@ -313,7 +388,8 @@ func TestMachinesThatReplaceOthersAreKept(t *testing.T) {
 }
 
 func TestNodeWhoseMachineStaysIsUsedAgain(t *testing.T) {
-	b := newBench(t, Snapshot{Nodes: []*corev1.Node{node("a"), node("b")}}, []*nodegroup.Group{group("pool", 1, 3, 2, "a", "b")})
+	b := newBench(t, Snapshot{Nodes: []*corev1.Node{node("a"), node("b")}},
+		[]*nodegroup.Group{group("pool", 1, 3, 2, "a", "b")})
 	var freed []string
 	b.untaint = func(_ context.Context, node string) error {
 		freed = append(freed, node)
@@ -333,9 +409,11 @@ func TestNodeWhoseMachineStaysIsUsedAgain(t *testing.T) {
 
 func TestUnneeded(t *testing.T) {
 	gpu := func(used string) func(*corev1.Pod) {
-		return func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests[resourceGPU] = resource.MustParse(used) }
+		return func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Requests[nodegroup.ResourceGPU] = resource.MustParse(used)
+		}
 	}
-	withGPU := func(n *corev1.Node) { n.Status.Allocatable[resourceGPU] = resource.MustParse("4") }
+	withGPU := func(n *corev1.Node) { n.Status.Allocatable[nodegroup.ResourceGPU] = resource.MustParse("4") }
 	budget := func(allowed int32) []*policyv1.PodDisruptionBudget {
 		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "pdb"}}
 		b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}
@@ -350,29 +428,73 @@ func TestUnneeded(t *testing.T) {
 		arguments []string
 		kept      string
 	}{
-		"empty":              {node: node("n")},
-		"unready":            {node: node("n", unready)},
-		"movable":            {node: node("n"), pods: []*corev1.Pod{pod("a", "500m", "n")}},
-		"in use":             {node: node("n"), pods: []*corev1.Pod{pod("a", "1", "n")}, kept: "50 % of it is requested, the threshold is 50 %"},
-		"no room elsewhere":  {node: node("n"), pods: []*corev1.Pod{pod("a", "500m", "n"), pod("y", "800m", "other")}, kept: "default/a has room nowhere else"},
-		"daemons":            {node: node("n"), pods: []*corev1.Pod{pod("a", "1", "n", owner("DaemonSet"))}, kept: "50 %"},
-		"daemons ignored":    {node: node("n"), pods: []*corev1.Pod{pod("a", "1", "n", owner("DaemonSet"))}, arguments: []string{"--ignore-daemonsets-utilization"}},
-		"annotated node":     {node: node("n", func(n *corev1.Node) { n.Annotations = map[string]string{AnnotationScaleDownDisabled: "true"} }), kept: AnnotationScaleDownDisabled},
-		"annotated pod":      {node: node("n"), pods: []*corev1.Pod{pod("a", "100m", "n", annotated(AnnotationSafeToEvict, "false"))}, kept: AnnotationSafeToEvict},
-		"nobody's pod":       {node: node("n"), pods: []*corev1.Pod{pod("a", "100m", "n", func(p *corev1.Pod) { p.OwnerReferences = nil })}, kept: "no controller"},
-		"nobody's safe pod":  {node: node("n"), pods: []*corev1.Pod{pod("a", "100m", "n", annotated(AnnotationSafeToEvict, "true"), func(p *corev1.Pod) { p.OwnerReferences = nil })}},
-		"budget":             {node: node("n"), pods: []*corev1.Pod{pod("a", "100m", "n")}, budgets: budget(0), kept: "PodDisruptionBudget pdb"},
-		"budget allows":      {node: node("n"), pods: []*corev1.Pod{pod("a", "100m", "n")}, budgets: budget(1)},
-		"ended pods":         {node: node("n"), pods: []*corev1.Pod{pod("a", "2", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}},
-		"GPUs count":         {node: node("n", withGPU), pods: []*corev1.Pod{pod("a", "0", "n", gpu("3"))}, kept: "75 % of it is requested"},
-		"only GPUs count":    {node: node("n", withGPU), pods: []*corev1.Pod{pod("a", "1900m", "n", owner("DaemonSet"))}},
-		"minimum of a group": {node: node("z", func(n *corev1.Node) { n.Name = "single" }), kept: "single has its minimum of 1"},
+		"empty":   {node: node("n")},
+		"unready": {node: node("n", unready)},
+		"movable": {node: node("n"), pods: []*corev1.Pod{pod("a", "500m", "n")}},
+		"in use": {
+			node: node("n"), pods: []*corev1.Pod{pod("a", "1", "n")},
+			kept: "50 % of it is requested, the threshold is 50 %",
+		},
+		"no room elsewhere": {
+			node: node("n"), pods: []*corev1.Pod{pod("a", "500m", "n"), pod("y", "800m", "other")},
+			kept: "default/a has room nowhere else",
+		},
+		"daemons": {
+			node: node("n"), pods: []*corev1.Pod{pod("a", "1", "n", owner("DaemonSet"))}, kept: "50 %",
+		},
+		"daemons ignored": {
+			node: node("n"), pods: []*corev1.Pod{pod("a", "1", "n", owner("DaemonSet"))},
+			arguments: []string{"--ignore-daemonsets-utilization"},
+		},
+		"annotated node": {
+			node: node("n", func(n *corev1.Node) {
+				n.Annotations = map[string]string{AnnotationScaleDownDisabled: "true"}
+			}), kept: AnnotationScaleDownDisabled,
+		},
+		"annotated pod": {
+			node: node("n"), pods: []*corev1.Pod{pod("a", "100m", "n", annotated(AnnotationSafeToEvict, "false"))},
+			kept: AnnotationSafeToEvict,
+		},
+		"nobody's pod": {
+			node: node("n"), pods: []*corev1.Pod{
+				pod("a", "100m", "n", func(p *corev1.Pod) { p.OwnerReferences = nil }),
+			}, kept: "no controller",
+		},
+		"nobody's safe pod": {
+			node: node("n"), pods: []*corev1.Pod{
+				pod("a", "100m", "n", annotated(AnnotationSafeToEvict, "true"),
+					func(p *corev1.Pod) { p.OwnerReferences = nil }),
+			},
+		},
+		"budget": {
+			node: node("n"), pods: []*corev1.Pod{pod("a", "100m", "n")}, budgets: budget(0),
+			kept: "PodDisruptionBudget pdb",
+		},
+		"budget allows": {node: node("n"), pods: []*corev1.Pod{pod("a", "100m", "n")}, budgets: budget(1)},
+		"ended pods": {
+			node: node("n"), pods: []*corev1.Pod{
+				pod("a", "2", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
+			},
+		},
+		"GPUs count": {
+			node: node("n", withGPU), pods: []*corev1.Pod{pod("a", "0", "n", gpu("3"))},
+			kept: "75 % of it is requested",
+		},
+		"only GPUs count": {
+			node: node("n", withGPU), pods: []*corev1.Pod{pod("a", "1900m", "n", owner("DaemonSet"))},
+		},
+		"minimum of a group": {
+			node: node("z", func(n *corev1.Node) { n.Name = "single" }), kept: "single has its minimum of 1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			other := node("other", func(n *corev1.Node) { n.Annotations = map[string]string{AnnotationScaleDownDisabled: "true"} })
+			other := node("other", func(n *corev1.Node) {
+				n.Annotations = map[string]string{AnnotationScaleDownDisabled: "true"}
+			})
 			s := Snapshot{
-				Now: start, Nodes: []*corev1.Node{test.node, other}, Pods: append(test.pods, busy), Budgets: test.budgets,
-				Groups: []*nodegroup.Group{group("pool", 0, 5, 2, "n", "other"), group("single", 1, 5, 1, "single")},
+				Now: start, Nodes: []*corev1.Node{test.node, other}, Pods: append(test.pods, busy),
+				Budgets: test.budgets,
+				Groups:  []*nodegroup.Group{group("pool", 0, 5, 2, "n", "other"), group("single", 1, 5, 1, "single")},
 			}
 			options := defaults(t, test.arguments...)
 			removals, kept := s.unneeded(&options, s.world(&options))
@@ -402,7 +524,10 @@ func TestMovedPodsCount(t *testing.T) {
 }
 
 func TestScaleDown(t *testing.T) {
-	shoot := Snapshot{Nodes: []*corev1.Node{node("a"), node("b"), node("c", unready)}, Pods: []*corev1.Pod{pod("x", "1500m", "a"), pod("y", "100m", "b")}}
+	shoot := Snapshot{
+		Nodes: []*corev1.Node{node("a"), node("b"), node("c", unready)},
+		Pods:  []*corev1.Pod{pod("x", "1500m", "a"), pod("y", "100m", "b")},
+	}
 	b := newBench(t, shoot, []*nodegroup.Group{group("pool", 1, 5, 3, "a", "b", "c")})
 	b.step(0)
 	if b.step(59 * time.Second); len(b.ongoing()) != 0 {
@@ -432,9 +557,10 @@ func TestScaleDown(t *testing.T) {
 // awaitEnd waits until no removal is under way, and compares what was asked for.
 func (b *bench) awaitEnd(want string) {
 	b.t.Helper()
-	err := wait.PollUntilContextTimeout(b.t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
-		return len(b.ongoing()) == 0, nil
-	})
+	err := wait.PollUntilContextTimeout(b.t.Context(), time.Millisecond, 10*time.Second, true,
+		func(context.Context) (bool, error) {
+			return len(b.ongoing()) == 0, nil
+		})
 	if err != nil {
 		b.t.Fatal("the removal does not end")
 	}
@@ -444,9 +570,11 @@ func (b *bench) awaitEnd(want string) {
 }
 
 func TestNothingIsRemovedSoonAfterGrowing(t *testing.T) {
-	b := newBench(t, Snapshot{Nodes: []*corev1.Node{node("a"), node("b")}, Pods: []*corev1.Pod{pod("big", "2", "", func(p *corev1.Pod) {
-		p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "z"}
-	})}}, []*nodegroup.Group{group("pool", 0, 5, 2, "a", "b"), group("zone", 0, 1, 0)}, "--scale-down-delay-after-add=10m")
+	b := newBench(t, Snapshot{Nodes: []*corev1.Node{node("a"), node("b")},
+		Pods: []*corev1.Pod{pod("big", "2", "", func(p *corev1.Pod) {
+			p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "z"}
+		})}}, []*nodegroup.Group{group("pool", 0, 5, 2, "a", "b"), group("zone", 0, 1, 0)},
+		"--scale-down-delay-after-add=10m")
 	b.fleet.groups[1].Template.Labels = map[string]string{corev1.LabelTopologyZone: "z"}
 	if got := b.step(0); got != "zone+1" {
 		t.Fatalf("got %q", got)

@@ -18,7 +18,10 @@ type pause struct {
 }
 
 func newBackoff(options *Options) *backoff {
-	return &backoff{initial: options.InitialBackoff, longest: options.MaxBackoff, reset: options.BackoffReset, groups: map[string]pause{}}
+	return &backoff{
+		initial: options.InitialBackoff, longest: options.MaxBackoff, reset: options.BackoffReset,
+		groups: map[string]pause{},
+	}
 }
 
 // fail pauses a group: each time for twice as long. While it is paused, further failures change nothing.

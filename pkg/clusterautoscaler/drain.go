@@ -35,7 +35,8 @@ type drainer struct {
 	interval time.Duration
 }
 
-// drain keeps new pods off a node and evicts its pods; it returns when they are gone. The taint goes again if that fails.
+// drain keeps new pods off a node and evicts its pods; it returns when they are gone. The taint goes again if that
+// fails.
 func (d *drainer) drain(ctx context.Context, removal Removal) error {
 	if err := d.taint(ctx, removal.Node.Name); err != nil {
 		return err
@@ -60,14 +61,17 @@ func (d *drainer) evictAll(ctx context.Context, pods []*corev1.Pod) error {
 func (d *drainer) evict(ctx context.Context, pod *corev1.Pod) error {
 	grace := min(time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 30))*time.Second, d.longestGrace)
 	eviction := &policyv1.Eviction{
-		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
-		DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(grace.Seconds())), Preconditions: &metav1.Preconditions{UID: ptr.To(pod.UID)}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+		DeleteOptions: &metav1.DeleteOptions{
+			GracePeriodSeconds: new(int64(grace.Seconds())), Preconditions: &metav1.Preconditions{UID: new(pod.UID)},
+		},
 	}
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, d.interval, evictionTimeout, true, func(ctx context.Context) (bool, error) {
-		last = d.client.PolicyV1().Evictions(pod.Namespace).Evict(ctx, eviction)
-		return last == nil || apierrors.IsNotFound(last) || apierrors.IsConflict(last), nil
-	})
+	err := wait.PollUntilContextTimeout(ctx, d.interval, evictionTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			last = d.client.PolicyV1().Evictions(pod.Namespace).Evict(ctx, eviction)
+			return last == nil || apierrors.IsNotFound(last) || apierrors.IsConflict(last), nil
+		})
 	if err != nil {
 		return fmt.Errorf("evicting pod %s/%s: %w", pod.Namespace, pod.Name, errors.Join(last, err))
 	}
@@ -83,14 +87,18 @@ func (d *drainer) waitUntilGone(ctx context.Context, pod *corev1.Pod, timeout ti
 		return err == nil && (current.UID != pod.UID || current.Spec.NodeName != pod.Spec.NodeName), nil
 	})
 	if err != nil {
-		return fmt.Errorf("pod %s/%s was evicted and is still there after %s: %w", pod.Namespace, pod.Name, timeout, err)
+		return fmt.Errorf("pod %s/%s was evicted and is still there after %s: %w", pod.Namespace, pod.Name, timeout,
+			err)
 	}
 	return nil
 }
 
 func (d *drainer) taint(ctx context.Context, name string) error {
 	return d.changeTaints(ctx, name, func(taints []corev1.Taint) []corev1.Taint {
-		return append(withoutDeletion(taints), corev1.Taint{Key: TaintToBeDeleted, Value: fmt.Sprint(time.Now().Unix()), Effect: corev1.TaintEffectNoSchedule})
+		return append(withoutDeletion(taints),
+			corev1.Taint{
+				Key: TaintToBeDeleted, Value: fmt.Sprint(time.Now().Unix()), Effect: corev1.TaintEffectNoSchedule,
+			})
 	})
 }
 
@@ -99,7 +107,8 @@ func (d *drainer) untaint(ctx context.Context, name string) error {
 }
 
 func withoutDeletion(taints []corev1.Taint) []corev1.Taint {
-	return slices.DeleteFunc(slices.Clone(taints), func(taint corev1.Taint) bool { return taint.Key == TaintToBeDeleted })
+	return slices.DeleteFunc(slices.Clone(taints),
+		func(taint corev1.Taint) bool { return taint.Key == TaintToBeDeleted })
 }
 
 // changeTaints replaces the taints of a node as they were read.
@@ -110,7 +119,8 @@ func (d *drainer) changeTaints(ctx context.Context, name string, change func([]c
 			return false, fmt.Errorf("reading Node %s: %w", name, err)
 		}
 		patch, err := json.Marshal(map[string]any{
-			"metadata": map[string]any{"resourceVersion": node.ResourceVersion}, "spec": map[string]any{"taints": change(node.Spec.Taints)},
+			"metadata": map[string]any{"resourceVersion": node.ResourceVersion},
+			"spec":     map[string]any{"taints": change(node.Spec.Taints)},
 		})
 		if err != nil {
 			return false, err

@@ -11,13 +11,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
+	kubernetesfake "k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/utils/ptr"
 )
 
-// evictions answers evictions: the first ones as a PodDisruptionBudget would that allows none, then by deleting the pod.
-func evictions(client *fake.Clientset, refused int) *[]int64 {
+// evictions answers evictions: the first ones as a PodDisruptionBudget would that allows none, then by deleting the
+// pod.
+func evictions(client *kubernetesfake.Clientset, refused int) *[]int64 {
 	graces := &[]int64{}
 	client.PrependReactor("create", "pods/eviction", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		eviction := action.(clienttesting.CreateAction).GetObject().(*policyv1.Eviction)
@@ -26,12 +26,13 @@ func evictions(client *fake.Clientset, refused int) *[]int64 {
 			return true, nil, apierrors.NewTooManyRequests("the budget allows none", 1)
 		}
 		*graces = append(*graces, *eviction.DeleteOptions.GracePeriodSeconds)
-		return true, nil, client.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), eviction.Namespace, eviction.Name)
+		return true, nil, client.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), eviction.Namespace,
+			eviction.Name)
 	})
 	return graces
 }
 
-func taintsOf(t *testing.T, client *fake.Clientset) []corev1.Taint {
+func taintsOf(t *testing.T, client *kubernetesfake.Clientset) []corev1.Taint {
 	t.Helper()
 	node, err := client.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
 	if err != nil {
@@ -41,8 +42,9 @@ func taintsOf(t *testing.T, client *fake.Clientset) []corev1.Taint {
 }
 
 func TestDrain(t *testing.T) {
-	n, patient := node("n", withTaint("other")), pod("a", "1", "n", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](3600) })
-	client := fake.NewClientset(n, patient)
+	n, patient := node("n", withTaint("other")),
+		pod("a", "1", "n", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(3600)) })
+	client := kubernetesfake.NewClientset(n, patient)
 	graces := evictions(client, 2)
 	d := &drainer{client: client, longestGrace: 10 * time.Minute, interval: time.Millisecond}
 	if err := d.drain(t.Context(), Removal{Node: n, Pods: []*corev1.Pod{patient}}); err != nil {
@@ -59,7 +61,7 @@ func TestDrain(t *testing.T) {
 
 func TestFailedDrainFreesTheNode(t *testing.T) {
 	n, stuck := node("n", withTaint("other")), pod("a", "1", "n")
-	client := fake.NewClientset(n, stuck)
+	client := kubernetesfake.NewClientset(n, stuck)
 	evictions(client, 1<<30)
 	d := &drainer{client: client, interval: time.Millisecond}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -26,8 +26,8 @@ const (
 // Priorities are regular expressions of groups' names by priority.
 type Priorities map[int][]*regexp.Regexp
 
-// ParsePriorities reads the key "priorities" of ConfigMap cluster-autoscaler-priority-expander: YAML with lists of regular
-// expressions by priority.
+// ParsePriorities reads the key "priorities" of ConfigMap cluster-autoscaler-priority-expander: YAML with lists of
+// regular expressions by priority.
 func ParsePriorities(text string) (Priorities, error) {
 	var raw map[int][]string
 	if err := yaml.Unmarshal([]byte(text), &raw); err != nil {
@@ -50,7 +50,8 @@ func ParsePriorities(text string) (Priorities, error) {
 func (p Priorities) of(group string) (int, bool) {
 	best, found := 0, false
 	for priority, expressions := range p {
-		if slices.ContainsFunc(expressions, func(e *regexp.Regexp) bool { return e.MatchString(group) }) && (!found || priority > best) {
+		if slices.ContainsFunc(expressions, func(e *regexp.Regexp) bool { return e.MatchString(group) }) &&
+			(!found || priority > best) {
 			best, found = priority, true
 		}
 	}
@@ -70,13 +71,16 @@ func expanderChain(names []string) (chooser, error) {
 		ExpanderMostPods:   byScore(func(o option) float64 { return -float64(len(o.pods)) }),
 		ExpanderLeastNodes: byScore(func(o option) float64 { return float64(o.count) }),
 		ExpanderPriority:   byPriority,
-		ExpanderRandom:     func(options []option, _ Priorities) []option { return []option{options[rand.IntN(len(options))]} },
+		ExpanderRandom: func(options []option, _ Priorities) []option {
+			return []option{options[rand.IntN(len(options))]}
+		},
 	}
 	var chain []expander
 	for _, name := range names {
 		next, found := known[name]
 		if !found {
-			return nil, fmt.Errorf("--expander: %q is not known; use least-waste, most-pods, least-nodes, priority or random", name)
+			return nil, fmt.Errorf("--expander: %q is not known; use least-waste, most-pods, least-nodes, priority "+
+				"or random", name)
 		}
 		chain = append(chain, next)
 	}

@@ -19,15 +19,19 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help})
 	}
 	perGroup := func(name, help string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, []string{"node_group"})
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help},
+			[]string{"node_group"})
 	}
 	m := &metrics{
-		unschedulable: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "unschedulable_pods_count", Help: "Pending pods without room on nodes that are there or on their way."}),
-		up:            counter("scaled_up_nodes_total", "Machines that were asked for."),
-		down:          counter("scaled_down_nodes_total", "Nodes that were removed."),
-		minimum:       perGroup("node_group_min_count", "Minimum of the node group."),
-		maximum:       perGroup("node_group_max_count", "Maximum of the node group."),
-		goal:          perGroup("node_group_target_count", "Machines that the node group is to have."),
+		unschedulable: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: namespace, Name: "unschedulable_pods_count",
+			Help: "Pending pods without room on nodes that are there or on their way.",
+		}),
+		up:      counter("scaled_up_nodes_total", "Machines that were asked for."),
+		down:    counter("scaled_down_nodes_total", "Nodes that were removed."),
+		minimum: perGroup("node_group_min_count", "Minimum of the node group."),
+		maximum: perGroup("node_group_max_count", "Maximum of the node group."),
+		goal:    perGroup("node_group_target_count", "Machines that the node group is to have."),
 	}
 	registry.MustRegister(m.unschedulable, m.up, m.down, m.minimum, m.maximum, m.goal)
 	return m

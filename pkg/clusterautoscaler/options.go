@@ -1,6 +1,6 @@
-// Package clusterautoscaler keeps as many machines in a shoot as its pods need: it grows a node group when pods find no room,
-// and removes nodes whose pods have room elsewhere. Flags, taints, annotations and events are those that people know from
-// Kubernetes' cluster-autoscaler; its groups are MachineDeployments (package nodegroup).
+// Package clusterautoscaler keeps as many machines in a shoot as its pods need: it grows a node group when pods find no
+// room, and removes nodes whose pods have room elsewhere. Flags, taints, annotations and events are those that people
+// know from Kubernetes' cluster-autoscaler; its groups are MachineDeployments (package nodegroup).
 //
 // Decisions are functions of a Snapshot (scaleup.go, scaledown.go); the loop reads snapshots and carries decisions out.
 package clusterautoscaler
@@ -41,7 +41,8 @@ type Options struct {
 	StartupTaints, StatusTaints []string
 	// IgnoreTaints is the old name of StartupTaints.
 	IgnoreTaints []string
-	// MaxScaleDownParallelism and MaxDrainParallelism bound the nodes that are removed at a time: all, and those with pods.
+	// MaxScaleDownParallelism and MaxDrainParallelism bound the nodes that are removed at a time: all, and those with
+	// pods.
 	MaxScaleDownParallelism, MaxDrainParallelism int
 	// IgnoreDaemonSetsUtilization leaves pods of DaemonSets out of the utilization of nodes.
 	IgnoreDaemonSetsUtilization bool
@@ -57,35 +58,54 @@ type Options struct {
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig of the shoot")
 	flags.StringVar(&o.Namespace, "namespace", "", "namespace of the shoot's control plane in the seed")
-	flags.StringArrayVar(&o.Nodes, "nodes", nil, "limits of a node group: <minimum>:<maximum>:<namespace>.<name of a MachineDeployment>; may be repeated")
+	flags.StringArrayVar(&o.Nodes, "nodes", nil,
+		"limits of a node group: <minimum>:<maximum>:<namespace>.<name of a MachineDeployment>; may be repeated")
 	flags.StringVar(&o.Address, "address", ":8085", "address of /healthz and /metrics")
-	flags.StringSliceVar(&o.Expanders, "expander", []string{ExpanderLeastWaste}, "how the group to grow is chosen: least-waste, most-pods, least-nodes, priority, random; several are tried in order")
+	flags.StringSliceVar(&o.Expanders, "expander", []string{ExpanderLeastWaste},
+		"how the group to grow is chosen: least-waste, most-pods, least-nodes, priority, random; several are tried "+
+			"in order")
 	flags.DurationVar(&o.ScanInterval, "scan-interval", 10*time.Second, "how often the shoot is looked at")
 	flags.DurationVar(&o.NewPodScaleUpDelay, "new-pod-scale-up-delay", 0, "age that a pending pod must reach to count")
-	flags.DurationVar(&o.MaxBinpackingTime, "max-binpacking-time", 5*time.Minute, "longest time spent on fitting pending pods into new nodes")
-	flags.StringArrayVar(&o.StartupTaints, "startup-taint", nil, "key of a taint that nodes have until they are ready for pods; may be repeated")
-	flags.StringArrayVar(&o.StatusTaints, "status-taint", nil, "key of a taint that nodes may lose any time; may be repeated")
+	flags.DurationVar(&o.MaxBinpackingTime, "max-binpacking-time", 5*time.Minute,
+		"longest time spent on fitting pending pods into new nodes")
+	flags.StringArrayVar(&o.StartupTaints, "startup-taint", nil,
+		"key of a taint that nodes have until they are ready for pods; may be repeated")
+	flags.StringArrayVar(&o.StatusTaints, "status-taint", nil,
+		"key of a taint that nodes may lose any time; may be repeated")
 	flags.StringArrayVar(&o.IgnoreTaints, "ignore-taint", nil, "old name of --startup-taint; may be repeated")
 	flags.BoolVar(&o.EmitPerNodeGroupMetrics, "emit-per-nodegroup-metrics", false, "add metrics per node group")
 	o.addScaleDownFlags(flags)
-	flags.DurationVar(&o.Groups.MaxNodeProvisionTime, "max-node-provision-time", 20*time.Minute, "how long a machine may take to become a node")
-	flags.DurationVar(&o.InitialBackoff, "initial-node-group-backoff-duration", 5*time.Minute, "first pause of a group that failed to grow")
-	flags.DurationVar(&o.MaxBackoff, "max-node-group-backoff-duration", 30*time.Minute, "longest pause of a group that failed to grow")
-	flags.DurationVar(&o.BackoffReset, "node-group-backoff-reset-timeout", 3*time.Hour, "how long after the last failure pauses start from the first again")
+	flags.DurationVar(&o.Groups.MaxNodeProvisionTime, "max-node-provision-time", 20*time.Minute,
+		"how long a machine may take to become a node")
+	flags.DurationVar(&o.InitialBackoff, "initial-node-group-backoff-duration", 5*time.Minute,
+		"first pause of a group that failed to grow")
+	flags.DurationVar(&o.MaxBackoff, "max-node-group-backoff-duration", 30*time.Minute,
+		"longest pause of a group that failed to grow")
+	flags.DurationVar(&o.BackoffReset, "node-group-backoff-reset-timeout", 3*time.Hour,
+		"how long after the last failure pauses start from the first again")
 }
 
 func (o *Options) addScaleDownFlags(flags *pflag.FlagSet) {
-	flags.DurationVar(&o.ScaleDownDelayAfterAdd, "scale-down-delay-after-add", time.Hour, "how long after growing nodes are removed again")
-	flags.DurationVar(&o.ScaleDownDelayAfterDelete, "scale-down-delay-after-delete", 0, "how long after a removal nodes are removed again")
-	flags.DurationVar(&o.ScaleDownDelayAfterFailure, "scale-down-delay-after-failure", 3*time.Minute, "how long after a failed removal nodes are removed again")
-	flags.DurationVar(&o.Groups.ScaleDownUnneededTime, "scale-down-unneeded-time", 30*time.Minute, "how long a node must be unneeded to be removed")
-	flags.DurationVar(&o.Groups.ScaleDownUnreadyTime, "scale-down-unready-time", 20*time.Minute, "how long a node that is not ready must be unneeded to be removed")
-	flags.Float64Var(&o.Groups.ScaleDownUtilizationThreshold, "scale-down-utilization-threshold", 0.5, "share of requested CPU or memory below which a node is unneeded")
-	flags.Float64Var(&o.Groups.ScaleDownGPUUtilizationThreshold, "scale-down-gpu-utilization-threshold", 0.5, "share of requested GPUs below which a node is unneeded")
-	flags.IntVar(&o.MaxGracefulTerminationSeconds, "max-graceful-termination-sec", 600, "longest time in seconds that pods get to end when their node is removed")
+	flags.DurationVar(&o.ScaleDownDelayAfterAdd, "scale-down-delay-after-add", time.Hour,
+		"how long after growing nodes are removed again")
+	flags.DurationVar(&o.ScaleDownDelayAfterDelete, "scale-down-delay-after-delete", 0,
+		"how long after a removal nodes are removed again")
+	flags.DurationVar(&o.ScaleDownDelayAfterFailure, "scale-down-delay-after-failure", 3*time.Minute,
+		"how long after a failed removal nodes are removed again")
+	flags.DurationVar(&o.Groups.ScaleDownUnneededTime, "scale-down-unneeded-time", 30*time.Minute,
+		"how long a node must be unneeded to be removed")
+	flags.DurationVar(&o.Groups.ScaleDownUnreadyTime, "scale-down-unready-time", 20*time.Minute,
+		"how long a node that is not ready must be unneeded to be removed")
+	flags.Float64Var(&o.Groups.ScaleDownUtilizationThreshold, "scale-down-utilization-threshold", 0.5,
+		"share of requested CPU or memory below which a node is unneeded")
+	flags.Float64Var(&o.Groups.ScaleDownGPUUtilizationThreshold, "scale-down-gpu-utilization-threshold", 0.5,
+		"share of requested GPUs below which a node is unneeded")
+	flags.IntVar(&o.MaxGracefulTerminationSeconds, "max-graceful-termination-sec", 600,
+		"longest time in seconds that pods get to end when their node is removed")
 	flags.IntVar(&o.MaxScaleDownParallelism, "max-scale-down-parallelism", 10, "most nodes removed at a time")
 	flags.IntVar(&o.MaxDrainParallelism, "max-drain-parallelism", 1, "most nodes with pods removed at a time")
-	flags.BoolVar(&o.IgnoreDaemonSetsUtilization, "ignore-daemonsets-utilization", false, "leave pods of DaemonSets out of the utilization of nodes")
+	flags.BoolVar(&o.IgnoreDaemonSetsUtilization, "ignore-daemonsets-utilization", false,
+		"leave pods of DaemonSets out of the utilization of nodes")
 }
 
 // limits checks the options and returns the limits of the groups.

@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -72,20 +72,27 @@ func Run(ctx context.Context, log logr.Logger, seed *rest.Config, options Option
 	return nil
 }
 
-func newAutoscaler(log logr.Logger, options Options, groups Groups, clientset kubernetes.Interface, events record.EventRecorder, metrics *metrics) (*Autoscaler, error) {
-	drainer := &drainer{client: clientset, longestGrace: time.Duration(options.MaxGracefulTerminationSeconds) * time.Second, interval: time.Second}
+func newAutoscaler(log logr.Logger, options Options, groups Groups, clientset kubernetes.Interface,
+	events record.EventRecorder, metrics *metrics) (*Autoscaler, error) {
+	drainer := &drainer{
+		client: clientset, longestGrace: time.Duration(options.MaxGracefulTerminationSeconds) * time.Second,
+		interval: time.Second,
+	}
 	choose, err := expanderChain(options.Expanders)
 	if err != nil {
 		return nil, err
 	}
 	return &Autoscaler{
-		options: options, groups: groups, drain: drainer.drain, untaint: drainer.untaint, events: events, log: log, now: time.Now,
-		choose: choose, backoff: newBackoff(&options), since: unneededSince{}, metrics: metrics, underway: map[string]Removal{},
+		options: options, groups: groups, drain: drainer.drain, untaint: drainer.untaint, events: events, log: log,
+		now:    time.Now,
+		choose: choose, backoff: newBackoff(&options), since: unneededSince{}, metrics: metrics,
+		underway: map[string]Removal{},
 	}, nil
 }
 
 // startMachines watches the machines of the shoot in the seed.
-func startMachines(ctx context.Context, log logr.Logger, seed *rest.Config, options Options, limits []nodegroup.Limits) (*nodegroup.Machines, error) {
+func startMachines(ctx context.Context, log logr.Logger, seed *rest.Config, options Options,
+	limits []nodegroup.Limits) (*nodegroup.Machines, error) {
 	types := runtime.NewScheme()
 	if err := machinev1alpha1.AddToScheme(types); err != nil {
 		return nil, err
@@ -102,19 +109,24 @@ func startMachines(ctx context.Context, log logr.Logger, seed *rest.Config, opti
 			log.Error(err, "Watching machines of the seed ended")
 		}
 	}()
-	for _, object := range []client.Object{&machinev1alpha1.MachineDeployment{}, &machinev1alpha1.Machine{}, &machinev1alpha1.MachineClass{}} {
+	for _, object := range []client.Object{
+		&machinev1alpha1.MachineDeployment{}, &machinev1alpha1.Machine{}, &machinev1alpha1.MachineClass{},
+	} {
 		// Returns when the kind has been read once.
 		if _, err := watched.GetCache().GetInformer(ctx, object); err != nil {
 			return nil, fmt.Errorf("reading machines of the seed: %w", err)
 		}
 	}
-	return &nodegroup.Machines{Client: watched.GetClient(), Namespace: options.Namespace, Limits: limits, Defaults: options.Groups, Now: time.Now}, nil
+	return &nodegroup.Machines{
+		Client: watched.GetClient(), Namespace: options.Namespace, Limits: limits, Defaults: options.Groups,
+		Now: time.Now,
+	}, nil
 }
 
 func recorder(ctx context.Context, clientset kubernetes.Interface) record.EventRecorder {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: clientset.CoreV1().Events("")})
-	return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component})
+	return broadcaster.NewRecorder(clientgoscheme.Scheme, corev1.EventSource{Component: component})
 }
 
 // loop looks at the shoot at every interval.
@@ -142,7 +154,8 @@ func (h *heartbeat) beat() { h.last.Store(time.Now().UnixNano()) }
 
 func (h *heartbeat) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	if since := time.Since(time.Unix(0, h.last.Load())); since > inactivity {
-		http.Error(w, fmt.Sprintf("the shoot was last looked at %s ago; see the log", since.Round(time.Second)), http.StatusInternalServerError)
+		http.Error(w, fmt.Sprintf("the shoot was last looked at %s ago; see the log", since.Round(time.Second)),
+			http.StatusInternalServerError)
 	}
 }
 

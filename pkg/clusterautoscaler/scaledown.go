@@ -21,8 +21,6 @@ const (
 	AnnotationScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 	// AnnotationSafeToEvict on a pod says whether its node may be removed because of it.
 	AnnotationSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-
-	resourceGPU = "nvidia.com/gpu"
 )
 
 // Removal is a node that the shoot can do without.
@@ -34,7 +32,8 @@ type Removal struct {
 	Pods []*corev1.Pod
 }
 
-// unneeded finds the nodes whose pods have room elsewhere, assuming that all of them are removed. For the others it says why not.
+// unneeded finds the nodes whose pods have room elsewhere, assuming that all of them are removed. For the others it
+// says why not.
 func (s *Snapshot) unneeded(options *Options, world *scheduling.Cluster) ([]Removal, map[string]string) {
 	kept := map[string]string{}
 	var removals []Removal
@@ -79,13 +78,15 @@ func (s *Snapshot) spare() map[*nodegroup.Group]int {
 func (s *Snapshot) byUtilization(pods map[string][]*corev1.Pod) []*corev1.Node {
 	nodes := slices.Clone(s.Nodes)
 	slices.SortStableFunc(nodes, func(a, b *corev1.Node) int {
-		return cmp.Or(cmp.Compare(utilization(a, pods[a.Name]), utilization(b, pods[b.Name])), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(utilization(a, pods[a.Name]), utilization(b, pods[b.Name])),
+			cmp.Compare(a.Name, b.Name))
 	})
 	return nodes
 }
 
 // removable returns the pods to move off a node, and the cluster without the node and with them elsewhere.
-func (s *Snapshot) removable(options *Options, cluster *scheduling.Cluster, node *corev1.Node, group *nodegroup.Group, pods []*corev1.Pod) ([]*corev1.Pod, *scheduling.Cluster, error) {
+func (s *Snapshot) removable(options *Options, cluster *scheduling.Cluster, node *corev1.Node, group *nodegroup.Group,
+	pods []*corev1.Pod) ([]*corev1.Pod, *scheduling.Cluster, error) {
 	if node.Annotations[AnnotationScaleDownDisabled] == "true" {
 		return nil, nil, fmt.Errorf("annotation %s keeps it", AnnotationScaleDownDisabled)
 	}
@@ -129,7 +130,7 @@ func (o *Options) underused(node *corev1.Node, group *nodegroup.Group, pods []*c
 		pods = slices.DeleteFunc(slices.Clone(pods), ofDaemonSet)
 	}
 	used, threshold := utilization(node, pods), group.ScaleDownUtilizationThreshold
-	if gpus := node.Status.Allocatable[resourceGPU]; !gpus.IsZero() {
+	if gpus := node.Status.Allocatable[nodegroup.ResourceGPU]; !gpus.IsZero() {
 		threshold = group.ScaleDownGPUUtilizationThreshold
 	}
 	if used >= threshold {
@@ -141,8 +142,8 @@ func (o *Options) underused(node *corev1.Node, group *nodegroup.Group, pods []*c
 // utilization is the larger of the shares of CPU and memory that are requested; of nodes with GPUs only these count.
 func utilization(node *corev1.Node, pods []*corev1.Pod) float64 {
 	resources := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
-	if gpus := node.Status.Allocatable[resourceGPU]; !gpus.IsZero() {
-		resources = []corev1.ResourceName{resourceGPU}
+	if gpus := node.Status.Allocatable[nodegroup.ResourceGPU]; !gpus.IsZero() {
+		resources = []corev1.ResourceName{nodegroup.ResourceGPU}
 	}
 	highest := 0.0
 	for _, resource := range resources {
@@ -174,7 +175,8 @@ func (s *Snapshot) movable(pods []*corev1.Pod) ([]*corev1.Pod, error) {
 				continue
 			}
 			if left[budget]--; left[budget] < 0 {
-				return nil, fmt.Errorf("pod %s/%s: PodDisruptionBudget %s does not allow its eviction", pod.Namespace, pod.Name, budget.Name)
+				return nil, fmt.Errorf("pod %s/%s: PodDisruptionBudget %s does not allow its eviction", pod.Namespace,
+					pod.Name, budget.Name)
 			}
 		}
 		result = append(result, pod)
@@ -188,10 +190,12 @@ func mayMove(pod *corev1.Pod) error {
 	switch {
 	case said && safe == "false":
 		return errors.New("annotation " + AnnotationSafeToEvict + " keeps it where it is")
-	case said && safe == "true", metav1.GetControllerOf(pod) != nil, pod.Spec.Priority != nil && *pod.Spec.Priority < expendable:
+	case said && safe == "true", metav1.GetControllerOf(pod) != nil,
+		pod.Spec.Priority != nil && *pod.Spec.Priority < expendable:
 		return nil
 	}
-	return errors.New("no controller would make it anew; annotation " + AnnotationSafeToEvict + `: "true" allows its eviction`)
+	return errors.New("no controller would make it anew; annotation " + AnnotationSafeToEvict +
+		`: "true" allows its eviction`)
 }
 
 func guards(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {

@@ -48,8 +48,10 @@ func remaining(cluster *scheduling.Cluster, pending []*corev1.Pod) []*corev1.Pod
 	return left
 }
 
-// planScaleUp decides which group grows for the pods. paused says why a group must not grow now; the empty string is leave.
-func (s *Snapshot) planScaleUp(options *Options, world *scheduling.Cluster, pods []*corev1.Pod, paused func(group string) string, choose chooser, clock func() time.Time) ScaleUp {
+// planScaleUp decides which group grows for the pods. paused says why a group must not grow now; the empty string is
+// leave.
+func (s *Snapshot) planScaleUp(options *Options, world *scheduling.Cluster, pods []*corev1.Pod,
+	paused func(group string) string, choose chooser, clock func() time.Time) ScaleUp {
 	plan := ScaleUp{Unhelped: map[*corev1.Pod]map[string]string{}}
 	deadline := clock().Add(options.MaxBinpackingTime)
 	var found []option
@@ -101,7 +103,8 @@ func (s *Snapshot) closed(options *Options, group *nodegroup.Group, paused func(
 }
 
 // estimate fits the pods into new nodes of a group, as few as they need and the group may have.
-func (s *Snapshot) estimate(options *Options, world *scheduling.Cluster, group *nodegroup.Group, pods []*corev1.Pod, late func() bool) option {
+func (s *Snapshot) estimate(options *Options, world *scheduling.Cluster, group *nodegroup.Group, pods []*corev1.Pod,
+	late func() bool) option {
 	result := option{group: group, refused: map[*corev1.Pod]string{}}
 	cluster, template := world.Clone(), s.template(options, group)
 	var added []string
@@ -162,7 +165,8 @@ func requestedMilli(pods []*corev1.Pod, resource corev1.ResourceName) int64 {
 func balance(best option, found []option) []Growth {
 	similar := []*nodegroup.Group{best.group}
 	for _, other := range found {
-		if other.group != best.group && best.group.Pool != "" && other.group.Pool == best.group.Pool && len(other.pods) == len(best.pods) && other.count == best.count {
+		if other.group != best.group && best.group.Pool != "" && other.group.Pool == best.group.Pool &&
+			len(other.pods) == len(best.pods) && other.count == best.count {
 			similar = append(similar, other.group)
 		}
 	}

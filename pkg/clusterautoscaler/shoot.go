@@ -46,8 +46,10 @@ func newShoot(client kubernetes.Interface) *shoot {
 		}))
 	return &shoot{
 		cluster: all, priorities: one,
-		nodes: all.Core().V1().Nodes().Lister(), pods: all.Core().V1().Pods().Lister(), namespaces: all.Core().V1().Namespaces().Lister(),
-		claims: all.Core().V1().PersistentVolumeClaims().Lister(), volumes: all.Core().V1().PersistentVolumes().Lister(),
+		nodes: all.Core().V1().Nodes().Lister(), pods: all.Core().V1().Pods().Lister(),
+		namespaces: all.Core().V1().Namespaces().Lister(),
+		claims:     all.Core().V1().PersistentVolumeClaims().Lister(),
+		volumes:    all.Core().V1().PersistentVolumes().Lister(),
 		configMaps: one.Core().V1().ConfigMaps().Lister(),
 		daemonSets: all.Apps().V1().DaemonSets().Lister(), budgets: all.Policy().V1().PodDisruptionBudgets().Lister(),
 	}

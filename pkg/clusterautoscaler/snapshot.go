@@ -90,7 +90,8 @@ func unschedulable(pod *corev1.Pod) bool {
 		return false
 	}
 	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
-		return condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable
+		return condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse &&
+			condition.Reason == corev1.PodReasonUnschedulable
 	})
 }
 
@@ -100,9 +101,10 @@ func ended(pod *corev1.Pod) bool {
 
 // usable nodes are ready, stay, and have no startup taint.
 func (o *Options) usable(node *corev1.Node) bool {
-	return ready(node) && node.DeletionTimestamp == nil && !slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
-		return taint.Key == TaintToBeDeleted || o.isStartupTaint(taint.Key)
-	})
+	return ready(node) && node.DeletionTimestamp == nil &&
+		!slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
+			return taint.Key == TaintToBeDeleted || o.isStartupTaint(taint.Key)
+		})
 }
 
 func ready(node *corev1.Node) bool {
@@ -113,7 +115,8 @@ func ready(node *corev1.Node) bool {
 
 // leaving says whether a node is being removed.
 func leaving(node *corev1.Node) bool {
-	return node.DeletionTimestamp != nil || slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == TaintToBeDeleted })
+	return node.DeletionTimestamp != nil ||
+		slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == TaintToBeDeleted })
 }
 
 // ofDaemonSet says whether a pod is on its node because of the node: there is nothing to move.

@@ -40,7 +40,8 @@ func (o *Options) clean(node *corev1.Node) *corev1.Node {
 	clean := node.DeepCopy()
 	clean.Spec.Unschedulable = false
 	clean.Spec.Taints = slices.DeleteFunc(clean.Spec.Taints, func(taint corev1.Taint) bool {
-		return taint.Key == TaintToBeDeleted || strings.HasPrefix(taint.Key, "node.kubernetes.io/") || strings.HasPrefix(taint.Key, "node.cloudprovider.kubernetes.io/") ||
+		return taint.Key == TaintToBeDeleted || strings.HasPrefix(taint.Key, "node.kubernetes.io/") ||
+			strings.HasPrefix(taint.Key, "node.cloudprovider.kubernetes.io/") ||
 			o.isStartupTaint(taint.Key) || contains(o.StatusTaints, taint.Key)
 	})
 	return clean
@@ -57,8 +58,10 @@ func (s *Snapshot) addNew(cluster *scheduling.Cluster, template *corev1.Node, na
 	cluster.Add(node)
 	for _, daemon := range s.DaemonSets {
 		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: daemon.Namespace, Name: daemon.Name + "-" + name, Labels: daemon.Spec.Template.Labels},
-			Spec:       *daemon.Spec.Template.Spec.DeepCopy(),
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: daemon.Namespace, Name: daemon.Name + "-" + name, Labels: daemon.Spec.Template.Labels,
+			},
+			Spec: *daemon.Spec.Template.Spec.DeepCopy(),
 		}
 		pod.Spec.Tolerations = append(pod.Spec.Tolerations, daemonTolerations...)
 		if cluster.Fits(pod, name) == nil {

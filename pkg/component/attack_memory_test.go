@@ -7,8 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// TestAttackMemoryOfSeeds plays a tenant who fills the memory of what runs for the own cluster: it ends at a limit, before which its garbage
-// collector does all that it can. A tenant who asks for more is given it on request only, which the seed counts.
+// TestAttackMemoryOfSeeds plays a tenant who fills the memory of what runs for the own cluster: it ends at a limit,
+// before which its garbage collector does all that it can. A tenant who asks for more is given it on request only,
+// which the seed counts.
 func TestAttackMemoryOfSeeds(t *testing.T) {
 	for name, test := range map[string]struct {
 		asked, limit, collect string
@@ -26,7 +27,8 @@ func TestAttackMemoryOfSeeds(t *testing.T) {
 			if limit := resource.MustParse(test.limit); limited.Limits.Memory().Cmp(limit) != 0 {
 				t.Errorf("limit %s, want %s", limited.Limits.Memory(), test.limit)
 			}
-			if environment := GarbageCollection(limited); environment[1].Name != "GOMEMLIMIT" || environment[1].Value != test.collect {
+			if environment := GarbageCollection(limited); environment[1].Name != "GOMEMLIMIT" ||
+				environment[1].Value != test.collect {
 				t.Errorf("environment %v, want GOMEMLIMIT %s", environment, test.collect)
 			}
 		})

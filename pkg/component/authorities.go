@@ -23,7 +23,8 @@ const (
 	CAKubelet = "ca-kubelet"
 	// CAMetricsServer signs metrics-server's certificate.
 	CAMetricsServer = "ca-metrics-server"
-	// CAEgress signs both sides of the connections between kube-apiservers and the egress proxy of their seed. It lies in the namespace garden.
+	// CAEgress signs both sides of the connections between kube-apiservers and the egress proxy of their seed. It lies
+	// in the namespace garden.
 	CAEgress = "ca-egress"
 	// CAVPN signs both sides of the connection between kube-apiserver and vpn-seed-server.
 	CAVPN = "ca-vpn"
@@ -49,7 +50,8 @@ func CertificateAuthorities(workerless bool) []secrets.CertificateConfig {
 }
 
 // GenerateCertificateAuthorities makes the authorities. Every part of a control plane relies on them.
-func GenerateCertificateAuthorities(ctx context.Context, manager secrets.Manager, workerless bool, options ...secrets.Option) error {
+func GenerateCertificateAuthorities(ctx context.Context, manager secrets.Manager, workerless bool,
+	options ...secrets.Option) error {
 	for _, config := range CertificateAuthorities(workerless) {
 		if _, err := manager.Generate(ctx, config, options...); err != nil {
 			return err
@@ -62,7 +64,8 @@ func GenerateCertificateAuthorities(ctx context.Context, manager secrets.Manager
 func CABundle(manager secrets.Manager, name string) (*corev1.Secret, error) {
 	secret, found := manager.Get(name, secrets.Bundle)
 	if !found {
-		return nil, fmt.Errorf("the certificate authority %q has not been generated; generate the authorities before the parts that use them", name)
+		return nil, fmt.Errorf("the certificate authority %q has not been generated; generate the authorities "+
+			"before the parts that use them", name)
 	}
 	return secret, nil
 }

@@ -21,7 +21,9 @@ func TestCertificateAuthorities(t *testing.T) {
 		if err := GenerateCertificateAuthorities(t.Context(), manager, workerless); err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range []string{"ca", "ca-client", "ca-etcd", "ca-front-proxy", "ca-kubelet", "ca-metrics-server", "ca-vpn"} {
+		for _, name := range []string{
+			"ca", "ca-client", "ca-etcd", "ca-front-proxy", "ca-kubelet", "ca-metrics-server", "ca-vpn",
+		} {
 			if _, err := CABundle(manager, name); (err == nil) != slices.Contains(want, name) {
 				t.Errorf("workerless %t: bundle of %s: %v", workerless, name, err)
 			}
@@ -39,7 +41,8 @@ func TestSortedFlagsAndSwitches(t *testing.T) {
 }
 
 func TestUniqueNamesFollowContent(t *testing.T) {
-	a, b := UniqueConfigMap("c", "c", map[string]string{"k": "1"}), UniqueConfigMap("c", "c", map[string]string{"k": "2"})
+	a, b := UniqueConfigMap("c", "c", map[string]string{"k": "1"}),
+		UniqueConfigMap("c", "c", map[string]string{"k": "2"})
 	if a.Name == b.Name || a.Name != UniqueConfigMap("c", "c", map[string]string{"k": "1"}).Name {
 		t.Errorf("names are %s and %s", a.Name, b.Name)
 	}

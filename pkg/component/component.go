@@ -13,14 +13,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-)
 
-// FieldManager owns the fields that Apply sets.
-const FieldManager = "gardenlet"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/apply"
+)
 
 // Labels of the objects of a control plane.
 const (
@@ -28,9 +25,9 @@ const (
 	LabelApp  = "app"
 	LabelRole = "role"
 	// LabelGardenRole is "controlplane" on every object of a control plane.
-	LabelGardenRole = "gardener.cloud/role"
+	LabelGardenRole = gardencorev1beta1.GardenRole
 	// GardenRoleControlPlane is the value of LabelGardenRole.
-	GardenRoleControlPlane = "controlplane"
+	GardenRoleControlPlane = gardencorev1beta1.GardenRoleControlPlane
 )
 
 // Deployer brings objects into being and removes them. Both are idempotent and do not wait.
@@ -55,59 +52,9 @@ type Component interface {
 	Waiter
 }
 
-// Apply applies objects in order by server-side apply. Fields that are set by others and not by us stay.
+// Apply applies objects in order, as gardenlet. Fields that are set by others and not by us stay.
 func Apply(ctx context.Context, c client.Client, objects ...client.Object) error {
-	for _, object := range objects {
-		if err := apply(ctx, c, object); err != nil {
-			return fmt.Errorf("applying %s: %w", Describe(c, object), err)
-		}
-	}
-	return nil
-}
-
-func apply(ctx context.Context, c client.Client, object client.Object) error {
-	desired, err := ToUnstructured(c.Scheme(), object)
-	if err != nil {
-		return err
-	}
-	return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), client.FieldOwner(FieldManager), client.ForceOwnership)
-}
-
-// ToUnstructured returns the object as it is sent: with its kind, and without status and fields the server sets.
-func ToUnstructured(scheme *runtime.Scheme, object client.Object) (*unstructured.Unstructured, error) {
-	gvk, err := apiutil.GVKForObject(object, scheme)
-	if err != nil {
-		return nil, err
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return nil, err
-	}
-	result := &unstructured.Unstructured{Object: content}
-	result.SetGroupVersionKind(gvk)
-	delete(content, "status")
-	unstructured.RemoveNestedField(content, "metadata", "managedFields")
-	unstructured.RemoveNestedField(content, "metadata", "resourceVersion")
-	unstructured.RemoveNestedField(content, "metadata", "uid")
-	removeNullTimestamps(content)
-	return result, nil
-}
-
-// removeNullTimestamps drops creationTimestamp: null, which typed templates carry and apply would own.
-func removeNullTimestamps(value any) {
-	switch v := value.(type) {
-	case map[string]any:
-		if timestamp, found := v["creationTimestamp"]; found && timestamp == nil {
-			delete(v, "creationTimestamp")
-		}
-		for _, child := range v {
-			removeNullTimestamps(child)
-		}
-	case []any:
-		for _, child := range v {
-			removeNullTimestamps(child)
-		}
-	}
+	return apply.Objects(ctx, c, apply.Gardenlet, objects...)
 }
 
 // Delete deletes objects in the background; what is not there is fine, also when its kind is unknown to the server.
@@ -116,25 +63,13 @@ func Delete(ctx context.Context, c client.Client, objects ...client.Object) erro
 	for _, object := range objects {
 		err := c.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if err != nil && !isGone(err) {
-			all = append(all, fmt.Errorf("deleting %s: %w", Describe(c, object), err))
+			all = append(all, fmt.Errorf("deleting %s: %w", apply.Describe(c.Scheme(), object), err))
 		}
 	}
 	return errors.Join(all...)
 }
 
 func isGone(err error) bool { return client.IgnoreNotFound(err) == nil || meta.IsNoMatchError(err) }
-
-// Describe names an object for people: "Deployment shoot--demo--member1/kube-apiserver".
-func Describe(c client.Client, object client.Object) string {
-	kind := fmt.Sprintf("%T", object)
-	if gvk, err := apiutil.GVKForObject(object, c.Scheme()); err == nil {
-		kind = gvk.Kind
-	}
-	if object.GetNamespace() == "" {
-		return kind + " " + object.GetName()
-	}
-	return kind + " " + object.GetNamespace() + "/" + object.GetName()
-}
 
 // pollInterval is how often waits look. They mostly read from a cache, and a user waits for the result.
 const pollInterval = 200 * time.Millisecond

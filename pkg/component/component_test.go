@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
@@ -24,52 +23,34 @@ func TestCheckDeployment(t *testing.T) {
 		{"rolled out", func(*appsv1.DeploymentStatus) {}, ""},
 		{"not seen", func(s *appsv1.DeploymentStatus) { s.ObservedGeneration = 1 }, "has not seen"},
 		{"not updated", func(s *appsv1.DeploymentStatus) { s.UpdatedReplicas = 1 }, "1 of 2 replicas are updated"},
-		{"not available", func(s *appsv1.DeploymentStatus) { s.AvailableReplicas = 0 }, "0 of 2 replicas are available"},
+		{
+			"not available", func(s *appsv1.DeploymentStatus) { s.AvailableReplicas = 0 },
+			"0 of 2 replicas are available",
+		},
 		{"old ones left", func(s *appsv1.DeploymentStatus) { s.Replicas = 3 }, "1 old replicas"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			status := healthy
 			test.change(&status)
 			checkError(t, CheckHealth(&appsv1.Deployment{
-				ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](2)}, Status: status,
+				ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(2))},
+				Status: status,
 			}), test.want)
 		})
 	}
 }
 
 func TestCheckStatefulSetAndDaemonSet(t *testing.T) {
-	checkError(t, CheckHealth(&appsv1.StatefulSet{Status: appsv1.StatefulSetStatus{UpdatedReplicas: 1, ReadyReplicas: 1}}), "")
-	checkError(t, CheckHealth(&appsv1.StatefulSet{Status: appsv1.StatefulSetStatus{UpdatedReplicas: 1}}), "0 of 1 replicas are available")
+	checkError(t, CheckHealth(&appsv1.StatefulSet{
+		Status: appsv1.StatefulSetStatus{UpdatedReplicas: 1, ReadyReplicas: 1},
+	}), "")
+	checkError(t, CheckHealth(&appsv1.StatefulSet{Status: appsv1.StatefulSetStatus{UpdatedReplicas: 1}}),
+		"0 of 1 replicas are available")
 	checkError(t, CheckHealth(&appsv1.DaemonSet{}), "")
-	checkError(t, CheckHealth(&appsv1.DaemonSet{Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 2, UpdatedNumberScheduled: 2}}),
+	checkError(t, CheckHealth(&appsv1.DaemonSet{
+		Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 2, UpdatedNumberScheduled: 2},
+	}),
 		"0 of 2 replicas are available")
-}
-
-func TestApplyDropsWhatTheServerOwns(t *testing.T) {
-	c := fake.NewClientBuilder().Build()
-	deployment := testDeployment()
-	deployment.Status.Replicas = 7
-	if err := Apply(t.Context(), c, deployment); err != nil {
-		t.Fatal(err)
-	}
-	deployment.Labels["more"] = "yes"
-	if err := Apply(t.Context(), c, deployment); err != nil {
-		t.Fatal(err)
-	}
-	got := testDeployment()
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(got), got); err != nil {
-		t.Fatal(err)
-	}
-	if got.Labels["more"] != "yes" || got.Status.Replicas != 0 {
-		t.Errorf("labels %v, replicas in status %d", got.Labels, got.Status.Replicas)
-	}
-	u, err := ToUnstructured(c.Scheme(), deployment)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, found := u.Object["status"]; found || u.GetKind() != "Deployment" {
-		t.Errorf("sent %v", u.Object)
-	}
 }
 
 func TestWaitUntilHealthyTellsTheReason(t *testing.T) {
@@ -94,7 +75,8 @@ func TestWaitUntilHealthyTellsTheReason(t *testing.T) {
 
 	err := WaitUntilHealthy(ctx, c, testDeployment())
 	for _, want := range []string{
-		"Deployment ns/api is not healthy", "0 of 1 replicas are updated", "pod api-1 container kube-apiserver ended with code 1",
+		"Deployment ns/api is not healthy", "0 of 1 replicas are updated",
+		"pod api-1 container kube-apiserver ended with code 1",
 		"unknown flag: --nope", "CrashLoopBackOff", "event BackOff on Pod api-1: restarting",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -109,7 +91,11 @@ func TestDescribePod(t *testing.T) {
 		status corev1.PodStatus
 		want   string
 	}{
-		{"ready", corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}, ""},
+		{
+			"ready", corev1.PodStatus{
+				Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			}, "",
+		},
 		{
 			"no room",
 			corev1.PodStatus{Conditions: []corev1.PodCondition{{
@@ -120,14 +106,18 @@ func TestDescribePod(t *testing.T) {
 		{
 			"image missing",
 			corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
-				Name: "c", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"}},
+				Name: "c", State: corev1.ContainerState{
+					Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"},
+				},
 			}}},
 			"pod a container c waits: ImagePullBackOff: not found",
 		},
 		{"starting", corev1.PodStatus{Phase: corev1.PodPending}, "pod a is in phase Pending"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := DescribePod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: test.status}); got != test.want {
+			if got := DescribePod(&corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: test.status,
+			}); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
@@ -183,6 +173,7 @@ func TestRolloutIsAwaited(t *testing.T) {
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
-		checkError(t, WaitUntilRolledOut(ctx, fake.NewClientBuilder().WithObjects(objects...).Build(), deployment.DeepCopy()), want)
+		checkError(t, WaitUntilRolledOut(ctx, fake.NewClientBuilder().WithObjects(objects...).Build(),
+			deployment.DeepCopy()), want)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 // ControlPlaneDeploymentValues describe a Deployment with one hardened container that mounts Secrets.
@@ -52,14 +51,14 @@ func ControlPlaneDeployment(v ControlPlaneDeploymentValues) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: v.Name, Labels: labels},
 		Spec: appsv1.DeploymentSpec{
-			Replicas:             ptr.To(v.Replicas),
-			RevisionHistoryLimit: ptr.To[int32](1),
+			Replicas:             new(v.Replicas),
+			RevisionHistoryLimit: new(int32(1)),
 			Selector:             &metav1.LabelSelector{MatchLabels: v.Labels},
 			Strategy:             strategy,
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: HardenedPod(corev1.PodSpec{
-					TerminationGracePeriodSeconds: ptr.To[int64](10),
+					TerminationGracePeriodSeconds: new(int64(10)),
 					Volumes:                       []corev1.Volume{ProjectedSecrets("secrets", v.Secrets...)},
 					Containers: []corev1.Container{{
 						Name:                     v.Name,
@@ -74,7 +73,9 @@ func ControlPlaneDeployment(v ControlPlaneDeploymentValues) *appsv1.Deployment {
 						Resources:                v.Requests,
 						SecurityContext:          HardenedContainer(),
 						TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-						VolumeMounts:             []corev1.VolumeMount{{Name: "secrets", MountPath: v.MountPath, ReadOnly: true}},
+						VolumeMounts: []corev1.VolumeMount{
+							{Name: "secrets", MountPath: v.MountPath, ReadOnly: true},
+						},
 					}},
 				}),
 			},

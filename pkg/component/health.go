@@ -15,11 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trellis-garden/trellis/pkg/apply"
 	"github.com/trellis-garden/trellis/pkg/rollout"
 )
 
-// CheckHealth returns nil when a Deployment, StatefulSet or DaemonSet has rolled out its latest specification and all of
-// its pods are ready; otherwise what is missing. Objects of other kinds are healthy.
+// CheckHealth returns nil when a Deployment, StatefulSet or DaemonSet has rolled out its latest specification and all
+// of its pods are ready; otherwise what is missing. Objects of other kinds are healthy.
 func CheckHealth(object client.Object) error {
 	state, ok, err := rollout.Of(object)
 	if err != nil || !ok {
@@ -28,22 +29,23 @@ func CheckHealth(object client.Object) error {
 	return state.Check()
 }
 
-// CheckDeployment returns nil when the Deployment is rolled out: the controller has seen the latest specification, every
-// replica is updated and available, and no old one is left.
+// CheckDeployment returns nil when the Deployment is rolled out: the controller has seen the latest specification,
+// every replica is updated and available, and no old one is left.
 func CheckDeployment(d *appsv1.Deployment) error { return rollout.OfDeployment(d).Check() }
 
 // CheckStatefulSet returns nil when the StatefulSet is rolled out.
 func CheckStatefulSet(s *appsv1.StatefulSet) error { return rollout.OfStatefulSet(s).Check() }
 
-// WaitUntilRolledOut waits until nothing but pods of the Deployment's newest template runs. Other than for health, a pod that is
-// ending counts: it may still write what it was told to before.
+// WaitUntilRolledOut waits until nothing but pods of the Deployment's newest template runs. Other than for health, a
+// pod that is ending counts: it may still write what it was told to before.
 func WaitUntilRolledOut(ctx context.Context, c client.Client, deployment *appsv1.Deployment) error {
 	if err := WaitUntilHealthy(ctx, c, deployment); err != nil {
 		return err
 	}
 	return poll(ctx, func(ctx context.Context) error {
 		pods := &corev1.PodList{}
-		if err := c.List(ctx, pods, client.InNamespace(deployment.Namespace), client.MatchingLabels(deployment.Spec.Selector.MatchLabels)); err != nil {
+		if err := c.List(ctx, pods, client.InNamespace(deployment.Namespace),
+			client.MatchingLabels(deployment.Spec.Selector.MatchLabels)); err != nil {
 			return err
 		}
 		for _, pod := range pods.Items {
@@ -74,9 +76,9 @@ func WaitUntilHealthy(ctx context.Context, c client.Client, objects ...client.Ob
 		diagnosis, cancel := context.WithTimeout(context.WithoutCancel(ctx), diagnosisTimeout)
 		defer cancel()
 		if reason := Diagnose(diagnosis, c, object); reason != "" {
-			return fmt.Errorf("%s is not healthy: %w: %s", Describe(c, object), err, reason)
+			return fmt.Errorf("%s is not healthy: %w: %s", apply.Describe(c.Scheme(), object), err, reason)
 		}
-		return fmt.Errorf("%s is not healthy: %w", Describe(c, object), err)
+		return fmt.Errorf("%s is not healthy: %w", apply.Describe(c.Scheme(), object), err)
 	}
 	return nil
 }
@@ -95,7 +97,7 @@ func WaitUntilGone(ctx context.Context, c client.Client, objects ...client.Objec
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("%s is not deleted: %w", Describe(c, object), err)
+			return fmt.Errorf("%s is not deleted: %w", apply.Describe(c.Scheme(), object), err)
 		}
 	}
 	return nil
@@ -117,7 +119,8 @@ func WaitUntilNoPods(ctx context.Context, c client.Client, namespace string, lab
 			return err
 		}
 		if len(pods.Items) > 0 {
-			return fmt.Errorf("%d pods with labels %v are left in namespace %s, first %s", len(pods.Items), labels, namespace, pods.Items[0].GetName())
+			return fmt.Errorf("%d pods with labels %v are left in namespace %s, first %s", len(pods.Items), labels,
+				namespace, pods.Items[0].GetName())
 		}
 		return nil
 	})
@@ -156,7 +159,8 @@ func Diagnose(ctx context.Context, c client.Client, object client.Object) string
 }
 
 // listLive lists without types, which the client of a manager does not answer from (and start) a cache.
-func listLive(ctx context.Context, c client.Client, kind, namespace string, options ...client.ListOption) (*unstructured.UnstructuredList, error) {
+func listLive(ctx context.Context, c client.Client, kind, namespace string,
+	options ...client.ListOption) (*unstructured.UnstructuredList, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion("v1")
 	list.SetKind(kind + "List")
@@ -246,7 +250,8 @@ func latestWarning(ctx context.Context, c client.Client, namespace string, names
 	if latest.Reason == "" {
 		return ""
 	}
-	return fmt.Sprintf("event %s on %s %s: %s", latest.Reason, latest.InvolvedObject.Kind, latest.InvolvedObject.Name, latest.Message)
+	return fmt.Sprintf("event %s on %s %s: %s", latest.Reason, latest.InvolvedObject.Kind, latest.InvolvedObject.Name,
+		latest.Message)
 }
 
 // concerns reports whether an object is one of the named or, as a ReplicaSet or claim is, named after it.

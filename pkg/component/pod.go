@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 )
 
 // NonRootID is the user and group that the containers of a control plane run as.
@@ -46,16 +45,16 @@ func Merge(parts ...map[string]string) map[string]string {
 // HardenedPod sets what every pod of a control plane has: no token for the seed's API, no environment variables of
 // services, no root, the runtime's system call filter. Files of volumes belong to the group NonRootID.
 func HardenedPod(spec corev1.PodSpec) corev1.PodSpec {
-	spec.AutomountServiceAccountToken = ptr.To(false)
-	spec.EnableServiceLinks = ptr.To(false)
+	spec.AutomountServiceAccountToken = new(false)
+	spec.EnableServiceLinks = new(false)
 	if spec.SecurityContext == nil {
 		spec.SecurityContext = &corev1.PodSecurityContext{}
 	}
-	spec.SecurityContext.RunAsNonRoot = ptr.To(true)
-	spec.SecurityContext.RunAsUser = ptr.To(NonRootID)
-	spec.SecurityContext.RunAsGroup = ptr.To(NonRootID)
-	spec.SecurityContext.FSGroup = ptr.To(NonRootID)
-	spec.SecurityContext.FSGroupChangePolicy = ptr.To(corev1.FSGroupChangeOnRootMismatch)
+	spec.SecurityContext.RunAsNonRoot = new(true)
+	spec.SecurityContext.RunAsUser = new(NonRootID)
+	spec.SecurityContext.RunAsGroup = new(NonRootID)
+	spec.SecurityContext.FSGroup = new(NonRootID)
+	spec.SecurityContext.FSGroupChangePolicy = new(corev1.FSGroupChangeOnRootMismatch)
 	spec.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
 	return spec
 }
@@ -63,14 +62,14 @@ func HardenedPod(spec corev1.PodSpec) corev1.PodSpec {
 // HardenedContainer returns a security context without privileges, capabilities and a writable root.
 func HardenedContainer() *corev1.SecurityContext {
 	return &corev1.SecurityContext{
-		AllowPrivilegeEscalation: ptr.To(false),
-		ReadOnlyRootFilesystem:   ptr.To(true),
+		AllowPrivilegeEscalation: new(false),
+		ReadOnlyRootFilesystem:   new(true),
 		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 	}
 }
 
-// Requests returns resource requests; the control plane sets no CPU limits, and memory limits where a part is known to stay below, or
-// where users of the cluster could fill it (LimitMemory).
+// Requests returns resource requests; the control plane sets no CPU limits, and memory limits where a part is known to
+// stay below, or where users of the cluster could fill it (LimitMemory).
 func Requests(cpu, memory string) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
@@ -89,8 +88,8 @@ func AtLeast(requirements corev1.ResourceRequirements, least corev1.ResourceList
 	return requirements
 }
 
-// LimitMemory adds a limit of memory for what users of a cluster can fill, such that they end their own control plane and no neighbour. It is
-// twice what is requested where that is more.
+// LimitMemory adds a limit of memory for what users of a cluster can fill, such that they end their own control plane
+// and no neighbour. It is twice what is requested where that is more.
 func LimitMemory(requirements corev1.ResourceRequirements, most string) corev1.ResourceRequirements {
 	limit, twice := resource.MustParse(most), requirements.Requests.Memory().DeepCopy()
 	if twice.Mul(2); twice.Cmp(limit) > 0 {
@@ -100,8 +99,9 @@ func LimitMemory(requirements corev1.ResourceRequirements, most string) corev1.R
 	return requirements
 }
 
-// GarbageCollection returns the environment of a Go program that is to need little memory, and still less near its limit, rather than be
-// ended. Memory is what a control plane costs most of; the garbage collector's CPU is cheap beside it.
+// GarbageCollection returns the environment of a Go program that is to need little memory, and still less near its
+// limit, rather than be ended. Memory is what a control plane costs most of; the garbage collector's CPU is cheap
+// beside it.
 func GarbageCollection(requirements corev1.ResourceRequirements) []corev1.EnvVar {
 	return []corev1.EnvVar{
 		{Name: "GOGC", Value: "50"},
@@ -128,7 +128,7 @@ func ProjectedSecrets(name string, secrets ...SecretFiles) corev1.Volume {
 		sources = append(sources, corev1.VolumeProjection{Secret: projection})
 	}
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-		Sources: sources, DefaultMode: ptr.To[int32](0o440),
+		Sources: sources, DefaultMode: new(int32(0o440)),
 	}}}
 }
 
@@ -150,7 +150,7 @@ func SurgeStrategy() appsv1.DeploymentStrategy {
 	return appsv1.DeploymentStrategy{
 		Type: appsv1.RollingUpdateDeploymentStrategyType,
 		RollingUpdate: &appsv1.RollingUpdateDeployment{
-			MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0)),
+			MaxSurge: new(intstr.FromInt32(1)), MaxUnavailable: new(intstr.FromInt32(0)),
 		},
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 // Priority classes that every cluster has.
@@ -33,7 +32,8 @@ func SystemLabels(name string) map[string]string {
 func SystemMeta(name, app string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: metav1.NamespaceSystem, Name: name,
-		Labels: Merge(SystemLabels(app), map[string]string{LabelOrigin: OriginGardener, LabelGardenRole: "system-component"}),
+		Labels: Merge(SystemLabels(app),
+			map[string]string{LabelOrigin: OriginGardener, LabelGardenRole: "system-component"}),
 	}
 }
 
@@ -45,18 +45,19 @@ func TolerateEverything() []corev1.Toleration {
 	}
 }
 
-// UniqueConfigMap returns an immutable ConfigMap in kube-system whose name ends in a checksum of its data, so that a change
-// rolls the pods that mount it.
+// UniqueConfigMap returns an immutable ConfigMap in kube-system whose name ends in a checksum of its data, so that a
+// change rolls the pods that mount it.
 func UniqueConfigMap(name, app string, data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
-		ObjectMeta: SystemMeta(name+"-"+checksum(data), app), Data: data, Immutable: ptr.To(true),
+		ObjectMeta: SystemMeta(name+"-"+checksum(data), app), Data: data, Immutable: new(true),
 	}
 }
 
 // UniqueSecret is UniqueConfigMap for what is secret.
 func UniqueSecret(name, app string, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{
-		ObjectMeta: SystemMeta(name+"-"+checksum(data), app), Data: data, Immutable: ptr.To(true), Type: corev1.SecretTypeOpaque,
+		ObjectMeta: SystemMeta(name+"-"+checksum(data), app), Data: data, Immutable: new(true),
+		Type: corev1.SecretTypeOpaque,
 	}
 }
 

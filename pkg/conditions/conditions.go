@@ -12,7 +12,8 @@ import (
 )
 
 // New returns a condition without times; Set fills them in.
-func New(t gardencorev1beta1.ConditionType, status gardencorev1beta1.ConditionStatus, reason, message string, codes ...gardencorev1beta1.ErrorCode) gardencorev1beta1.Condition {
+func New(t gardencorev1beta1.ConditionType, status gardencorev1beta1.ConditionStatus, reason, message string,
+	codes ...gardencorev1beta1.ErrorCode) gardencorev1beta1.Condition {
 	return gardencorev1beta1.Condition{Type: t, Status: status, Reason: reason, Message: message, Codes: codes}
 }
 
@@ -32,9 +33,10 @@ func IsTrue(list []gardencorev1beta1.Condition, t gardencorev1beta1.ConditionTyp
 	return c != nil && c.Status == gardencorev1beta1.ConditionTrue
 }
 
-// Set returns list with the condition added or replaced. The transition time moves only with the status, the update time
-// only when something changed; the list passed in is left alone.
-func Set(list []gardencorev1beta1.Condition, c gardencorev1beta1.Condition, now time.Time) []gardencorev1beta1.Condition {
+// Set returns list with the condition added or replaced. The transition time moves only with the status, the update
+// time only when something changed; the list passed in is left alone.
+func Set(list []gardencorev1beta1.Condition, c gardencorev1beta1.Condition,
+	now time.Time) []gardencorev1beta1.Condition {
 	stamp := metav1.NewTime(now)
 	c.LastTransitionTime, c.LastUpdateTime = stamp, stamp
 	list = slices.Clone(list)
@@ -53,6 +55,8 @@ func Set(list []gardencorev1beta1.Condition, c gardencorev1beta1.Condition, now 
 }
 
 // Remove returns list without the conditions of the types.
-func Remove(list []gardencorev1beta1.Condition, types ...gardencorev1beta1.ConditionType) []gardencorev1beta1.Condition {
-	return slices.DeleteFunc(slices.Clone(list), func(c gardencorev1beta1.Condition) bool { return slices.Contains(types, c.Type) })
+func Remove(list []gardencorev1beta1.Condition,
+	types ...gardencorev1beta1.ConditionType) []gardencorev1beta1.Condition {
+	return slices.DeleteFunc(slices.Clone(list),
+		func(c gardencorev1beta1.Condition) bool { return slices.Contains(types, c.Type) })
 }

@@ -7,8 +7,11 @@ import (
 )
 
 func TestOfShoot(t *testing.T) {
-	shoot := func(state gardencorev1beta1.LastOperationState, statuses ...gardencorev1beta1.ConditionStatus) *gardencorev1beta1.Shoot {
-		s := &gardencorev1beta1.Shoot{Status: gardencorev1beta1.ShootStatus{LastOperation: &gardencorev1beta1.LastOperation{State: state}}}
+	shoot := func(state gardencorev1beta1.LastOperationState,
+		statuses ...gardencorev1beta1.ConditionStatus) *gardencorev1beta1.Shoot {
+		s := &gardencorev1beta1.Shoot{
+			Status: gardencorev1beta1.ShootStatus{LastOperation: &gardencorev1beta1.LastOperation{State: state}},
+		}
 		for _, status := range statuses {
 			s.Status.Conditions = append(s.Status.Conditions, gardencorev1beta1.Condition{Status: status})
 		}

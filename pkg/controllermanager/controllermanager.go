@@ -15,12 +15,12 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/bastion"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/binding"
@@ -50,8 +50,8 @@ type Options struct {
 	LeaderElection bool
 	// HealthAddress and MetricsAddress are listened on; "0" switches off.
 	HealthAddress, MetricsAddress string
-	// SeedGracePeriod is how long a gardenlet may be silent before its seed counts as unknown, ShootGracePeriod before its
-	// shoots do.
+	// SeedGracePeriod is how long a gardenlet may be silent before its seed counts as unknown, ShootGracePeriod before
+	// its shoots do.
 	SeedGracePeriod, ShootGracePeriod time.Duration
 	// ProjectQuotas are the ResourceQuotas that projects get in their namespaces.
 	ProjectQuotas []project.QuotaConfiguration
@@ -102,11 +102,11 @@ func Run(ctx context.Context, garden *rest.Config, options Options) error {
 		LeaderElectionID:        "garden-controller-manager",
 		LeaderElectionNamespace: "garden",
 		HealthProbeBindAddress:  options.HealthAddress,
-		Controller:              controllerconfig.Controller{SkipNameValidation: &options.SkipNameValidation},
+		Controller:              ctrlconfig.Controller{SkipNameValidation: &options.SkipNameValidation},
 		Metrics:                 metricsserver.Options{BindAddress: options.MetricsAddress},
 		// Secrets and roles are read rarely; caching those of all projects would cost far more memory than it saves.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{
-			&corev1.Secret{}, &corev1.ConfigMap{}, &corev1beta1.InternalSecret{},
+			&corev1.Secret{}, &corev1.ConfigMap{}, &gardencorev1beta1.InternalSecret{},
 			&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, &rbacv1.RoleBinding{}, &corev1.ResourceQuota{},
 		}}},
 	}))

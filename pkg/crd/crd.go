@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-garden/trellis/pkg/apply"
 )
 
 const (
@@ -43,10 +45,11 @@ func Read(files fs.FS, folder string) ([]*unstructured.Unstructured, error) {
 }
 
 // Install applies definitions and waits until the API server serves their kinds. Installing them again changes nothing.
-func Install(ctx context.Context, c client.Client, owner client.FieldOwner, definitions ...*unstructured.Unstructured) error {
+func Install(ctx context.Context, c client.Client, owner client.FieldOwner,
+	definitions ...*unstructured.Unstructured) error {
 	for _, definition := range definitions {
-		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(definition), owner, client.ForceOwnership); err != nil {
-			return fmt.Errorf("applying CustomResourceDefinition %s: %w", definition.GetName(), err)
+		if err := apply.Unstructured(ctx, c, owner, definition); err != nil {
+			return err
 		}
 	}
 	for _, definition := range definitions {

@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-// Rules decide about addresses of the world outside. Without any, addresses that the public internet routes may be reached, no others.
+// Rules decide about addresses of the world outside. Without any, addresses that the public internet routes may be
+// reached, no others.
 type Rules struct {
 	// Denied are networks that are not to be reached although they may be public: those of the seed and the garden.
 	Denied []netip.Prefix
@@ -32,7 +33,8 @@ func ParseAllowance(text string) (Allowance, error) {
 	}
 	prefix, err := netip.ParsePrefix(network)
 	if err != nil {
-		return Allowance{}, fmt.Errorf("%q is neither a network nor one with a port, as 10.9.0.0/16 or 10.9.0.7/32:443 are: %w", text, err)
+		return Allowance{}, fmt.Errorf("%q is neither a network nor one with a port, as 10.9.0.0/16 or "+
+			"10.9.0.7/32:443 are: %w", text, err)
 	}
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
@@ -41,8 +43,8 @@ func ParseAllowance(text string) (Allowance, error) {
 	return Allowance{Network: prefix.Masked(), Port: uint16(number)}, nil
 }
 
-// metadata are the services by which clouds tell machines about themselves, in part with credentials. Each is a network of its own, so that an
-// exception opens it only by its name.
+// metadata are the services by which clouds tell machines about themselves, in part with credentials. Each is a network
+// of its own, so that an exception opens it only by its name.
 var metadata = prefixes(
 	"169.254.169.254/32", "fd00:ec2::254/128", "fd20:ce::254/128",
 	// Of Alibaba, Azure and Oracle.
@@ -54,8 +56,10 @@ func MetadataServices() []netip.Prefix { return slices.Clone(metadata) }
 
 // special are the networks that are nobody's public address. In IPv6, what lies outside of 2000::/3 is special as well.
 var special = append(prefixes(
-	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
-	"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+	"192.0.2.0/24",
+	"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4",
+	"240.0.0.0/4",
 	// Teredo, benchmarks, ORCHID, documentation and 6to4: ways into IPv4, or nowhere.
 	"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
 	"::/3", "4000::/2", "8000::/1",
@@ -75,8 +79,8 @@ func prefixes(texts ...string) []netip.Prefix {
 	return list
 }
 
-// Decide returns the first of the addresses that may be dialled at a port, or why none may. The longest network that holds an address decides;
-// of two that are equally long, the operator's exception.
+// Decide returns the first of the addresses that may be dialled at a port, or why none may. The longest network that
+// holds an address decides; of two that are equally long, the operator's exception.
 func (r Rules) Decide(addresses []netip.Addr, port uint16) (netip.Addr, error) {
 	if port == 0 {
 		return netip.Addr{}, &Refusal{Reason: "no port is named"}
@@ -88,7 +92,10 @@ func (r Rules) Decide(addresses []netip.Addr, port uint16) (netip.Addr, error) {
 			return address.Unmap(), nil
 		}
 		if i == 0 {
-			refusal = &Refusal{Reason: fmt.Sprintf("%s is in %s, which may not be reached from here; an operator of the seed can allow it", address, network)}
+			refusal = &Refusal{
+				Reason: fmt.Sprintf("%s is in %s, which may not be reached from here; an operator of the seed can "+
+					"allow it", address, network),
+			}
 		}
 	}
 	return netip.Addr{}, refusal

@@ -1,6 +1,6 @@
-// Package encryption keeps what API servers store unreadable to whoever has their database, or a backup of it, but not the
-// keys: the configuration that kube-apiserver and garden-apiserver read, and the rotation of the keys in steps that lose
-// nothing. What is encrypted, and how servers are rolled out, is said by its users.
+// Package encryption keeps what API servers store unreadable to whoever has their database, or a backup of it, but not
+// the keys: the configuration that kube-apiserver and garden-apiserver read, and the rotation of the keys in steps that
+// lose nothing. What is encrypted, and how servers are rolled out, is said by its users.
 package encryption
 
 import (
@@ -65,9 +65,9 @@ func GenerateKeys(ctx context.Context, manager secrets.Manager, name string, sta
 	return Keys{Current: key, Old: old}, nil
 }
 
-// Configuration is what --encryption-provider-config reads. In the steps from one scheme to another, and from one key to another,
-// objects are written as the stage says, and read as either may have written them; what was stored before encryption was
-// turned on is read too. Without a change both schemes are the same.
+// Configuration is what --encryption-provider-config reads. In the steps from one scheme to another, and from one key
+// to another, objects are written as the stage says, and read as either may have written them; what was stored before
+// encryption was turned on is read too. Without a change both schemes are the same.
 func Configuration(from, to Scheme, stage Stage, keys Keys) *apiserverv1.EncryptionConfiguration {
 	switch {
 	case stage == "" || stage.dropsOld():
@@ -83,7 +83,10 @@ func Configuration(from, to Scheme, stage Stage, keys Keys) *apiserverv1.Encrypt
 		resources []string
 		from, to  Provider
 	}{
-		{slices.DeleteFunc(slices.Clone(to.Resources), func(r string) bool { return !before.Has(r) }), from.Provider, to.Provider},
+		{
+			slices.DeleteFunc(slices.Clone(to.Resources), func(r string) bool { return !before.Has(r) }), from.Provider,
+			to.Provider,
+		},
 		{slices.DeleteFunc(slices.Clone(to.Resources), before.Has), "", to.Provider},
 		{slices.DeleteFunc(slices.Clone(from.Resources), after.Has), from.Provider, ""},
 	} {
@@ -116,7 +119,8 @@ func withKeys(provider Provider, keys []*corev1.Secret) apiserverv1.ProviderConf
 	for _, key := range keys {
 		if key != nil {
 			list = append(list, apiserverv1.Key{
-				Name: string(key.Data[secrets.DataKeyEncryptionKeyName]), Secret: string(key.Data[secrets.DataKeyEncryptionKey]),
+				Name:   string(key.Data[secrets.DataKeyEncryptionKeyName]),
+				Secret: string(key.Data[secrets.DataKeyEncryptionKey]),
 			})
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
-	testingclock "k8s.io/utils/clock/testing"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/trellis-garden/trellis/pkg/secrets"
@@ -34,20 +34,53 @@ func TestConfiguration(t *testing.T) {
 		keys     Keys
 		want     string
 	}{
-		{"never rotated", of(Secretbox, "s"), of(Secretbox, "s"), "", Keys{Current: key("new")}, "s: secretbox new, identity"},
+		{
+			"never rotated", of(Secretbox, "s"), of(Secretbox, "s"), "", Keys{Current: key("new")},
+			"s: secretbox new, identity",
+		},
 		{"an old key that is still kept", of(AESCBC, "s"), of(AESCBC, "s"), "", both, "s: aescbc new old, identity"},
 		{"preparing", of(Secretbox, "s"), of(Secretbox, "s"), Preparing, both, "s: secretbox old new, identity"},
-		{"preparing without a key before", of(Secretbox, "s"), of(Secretbox, "s"), Preparing, Keys{Current: key("new")}, "s: identity, secretbox new"},
+		{
+			"preparing without a key before", of(Secretbox, "s"), of(Secretbox, "s"), Preparing,
+			Keys{Current: key("new")}, "s: identity, secretbox new",
+		},
 		{"rewriting", of(Secretbox, "s"), of(Secretbox, "s"), Rewriting, both, "s: secretbox new old, identity"},
-		{"completing", of(AESGCM, "s"), of(AESGCM, "s"), Completing, Keys{Current: key("new")}, "s: aesgcm new, identity"},
-		{"a resource more, preparing", of(AESCBC, "s"), of(AESCBC, "s", "c"), Preparing, Keys{Current: key("k")}, "s: aescbc k, identity; c: identity, aescbc k"},
-		{"a resource more, rewriting", of(AESCBC, "s"), of(AESCBC, "s", "c"), Rewriting, Keys{Current: key("k")}, "s: aescbc k, identity; c: aescbc k, identity"},
-		{"a resource less, preparing", of(AESCBC, "s", "c"), of(AESCBC, "s"), Preparing, Keys{Current: key("k")}, "s: aescbc k, identity; c: aescbc k, identity"},
-		{"a resource less, rewriting", of(AESCBC, "s", "c"), of(AESCBC, "s"), Rewriting, Keys{Current: key("k")}, "s: aescbc k, identity; c: identity, aescbc k"},
-		{"a resource less, completing", of(AESCBC, "s", "c"), of(AESCBC, "s"), Completing, Keys{Current: key("k")}, "s: aescbc k, identity"},
-		{"another provider, preparing", of(AESCBC, "s"), of(Secretbox, "s"), Preparing, Keys{Current: key("k")}, "s: aescbc k, secretbox k, identity"},
-		{"another provider, rewriting", of(AESCBC, "s"), of(Secretbox, "s"), Rewriting, Keys{Current: key("k")}, "s: secretbox k, aescbc k, identity"},
-		{"all at once", of(AESCBC, "s"), of(Secretbox, "s", "c"), Preparing, both, "s: aescbc old new, secretbox old new, identity; c: identity, secretbox old new"},
+		{
+			"completing", of(AESGCM, "s"), of(AESGCM, "s"), Completing, Keys{Current: key("new")},
+			"s: aesgcm new, identity",
+		},
+		{
+			"a resource more, preparing", of(AESCBC, "s"), of(AESCBC, "s", "c"), Preparing, Keys{Current: key("k")},
+			"s: aescbc k, identity; c: identity, aescbc k",
+		},
+		{
+			"a resource more, rewriting", of(AESCBC, "s"), of(AESCBC, "s", "c"), Rewriting, Keys{Current: key("k")},
+			"s: aescbc k, identity; c: aescbc k, identity",
+		},
+		{
+			"a resource less, preparing", of(AESCBC, "s", "c"), of(AESCBC, "s"), Preparing, Keys{Current: key("k")},
+			"s: aescbc k, identity; c: aescbc k, identity",
+		},
+		{
+			"a resource less, rewriting", of(AESCBC, "s", "c"), of(AESCBC, "s"), Rewriting, Keys{Current: key("k")},
+			"s: aescbc k, identity; c: identity, aescbc k",
+		},
+		{
+			"a resource less, completing", of(AESCBC, "s", "c"), of(AESCBC, "s"), Completing, Keys{Current: key("k")},
+			"s: aescbc k, identity",
+		},
+		{
+			"another provider, preparing", of(AESCBC, "s"), of(Secretbox, "s"), Preparing, Keys{Current: key("k")},
+			"s: aescbc k, secretbox k, identity",
+		},
+		{
+			"another provider, rewriting", of(AESCBC, "s"), of(Secretbox, "s"), Rewriting, Keys{Current: key("k")},
+			"s: secretbox k, aescbc k, identity",
+		},
+		{
+			"all at once", of(AESCBC, "s"), of(Secretbox, "s", "c"), Preparing, both,
+			"s: aescbc old new, secretbox old new, identity; c: identity, secretbox old new",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var groups []string
@@ -116,7 +149,8 @@ func (g *garden) rotation() Rotation {
 		},
 		Deploy: func(_ context.Context, record Record) error {
 			for i := range g.deployed {
-				if err := g.step(fmt.Sprintf("deploy %s %d", record.Stage, i), func() { g.deployed[i] = record.Stage }); err != nil {
+				if err := g.step(fmt.Sprintf("deploy %s %d", record.Stage, i),
+					func() { g.deployed[i] = record.Stage }); err != nil {
 					return err
 				}
 			}
@@ -124,7 +158,7 @@ func (g *garden) rotation() Rotation {
 		},
 		Rewrite: func(context.Context) error { return g.step("rewrite", func() { g.writtenWith = "new" }) },
 		Drop:    func(context.Context) error { return g.step("drop", func() { g.dropped = true }) },
-		Clock:   testingclock.NewFakePassiveClock(start),
+		Clock:   clocktesting.NewFakePassiveClock(start),
 	}
 }
 
@@ -161,7 +195,8 @@ func (g *garden) check() {
 	}
 }
 
-// A rotation that is stopped after any of its steps goes on from there, and no server meets a key that it does not know.
+// A rotation that is stopped after any of its steps goes on from there, and no server meets a key that it does not
+// know.
 func TestRotationGoesOn(t *testing.T) {
 	const allSteps = 12
 	for stop := range allSteps + 1 {
@@ -215,9 +250,10 @@ func TestRotationRefusesAnUnknownStage(t *testing.T) {
 // The keys of each stage, as the secrets manager keeps them.
 func TestGenerateKeys(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
-	clock := testingclock.NewFakePassiveClock(start)
+	clock := clocktesting.NewFakePassiveClock(start)
 	keys := func(record Record) Keys {
-		manager, err := secrets.New(t.Context(), c, "garden", secrets.Options{RotationInitiation: record.Initiations("key"), Clock: clock})
+		manager, err := secrets.New(t.Context(), c, "garden",
+			secrets.Options{RotationInitiation: record.Initiations("key"), Clock: clock})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-// nothing is a patch that changes nothing. An API server writes the object all the same when it is not stored as it would
-// write it now, which is so when it was encrypted with another key.
+// nothing is a patch that changes nothing. An API server writes the object all the same when it is not stored as it
+// would write it now, which is so when it was encrypted with another key.
 var nothing = []byte("{}")
 
 // Rewrite makes API servers write every object of the resources anew, and returns how many there are. An object that
@@ -27,7 +27,8 @@ func Rewrite(ctx context.Context, client metadata.Interface, resources []schema.
 		err := eachOf(ctx, client.Resource(resource), func(object *metav1.PartialObjectMetadata) {
 			count++
 			if err := touch(ctx, client.Resource(resource), object); err != nil {
-				failed = append(failed, fmt.Errorf("write %s %s/%s anew: %w", resource.GroupResource(), object.Namespace, object.Name, err))
+				failed = append(failed, fmt.Errorf("write %s %s/%s anew: %w", resource.GroupResource(),
+					object.Namespace, object.Name, err))
 			}
 		})
 		if err != nil {
@@ -51,7 +52,8 @@ func eachOf(ctx context.Context, resource metadata.Getter, do func(*metav1.Parti
 	})
 }
 
-// touch writes one object. Who was faster with a change or a deletion has written it with the new key, or taken it away.
+// touch writes one object. Who was faster with a change or a deletion has written it with the new key, or taken it
+// away.
 func touch(ctx context.Context, resource metadata.Getter, object *metav1.PartialObjectMetadata) error {
 	var writer metadata.ResourceInterface = resource
 	if object.Namespace != "" {

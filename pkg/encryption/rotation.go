@@ -25,7 +25,8 @@ const (
 
 func (s Stage) dropsOld() bool { return s == Completing || s == Completed }
 
-// Record is what has to be remembered of the last rotation. The zero Record is that of servers whose keys never rotated.
+// Record is what has to be remembered of the last rotation. The zero Record is that of servers whose keys never
+// rotated.
 type Record struct {
 	// Initiated is when the rotation was asked for, in whole seconds.
 	Initiated time.Time
@@ -52,7 +53,8 @@ type Rotation struct {
 	// Load and Save keep the record.
 	Load func(context.Context) (Record, error)
 	Save func(context.Context, Record) error
-	// Deploy gives every server the configuration of the record's stage. It returns when no server runs with another one.
+	// Deploy gives every server the configuration of the record's stage. It returns when no server runs with another
+	// one.
 	Deploy func(context.Context, Record) error
 	// Rewrite writes every encrypted object anew.
 	Rewrite func(context.Context) error

@@ -78,7 +78,8 @@ func ListSnapshots(dir string) ([]Snapshot, error) {
 	return list, nil
 }
 
-// takeSnapshot writes a snapshot of a running etcd. The file appears under its name only when it is complete and on disk.
+// takeSnapshot writes a snapshot of a running etcd. The file appears under its name only when it is complete and on
+// disk.
 func takeSnapshot(database backend.Backend, revision int64, dir string, now time.Time) (Snapshot, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Snapshot{}, fmt.Errorf("taking a snapshot: %w", err)

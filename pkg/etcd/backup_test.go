@@ -12,7 +12,8 @@ func TestListAndPruneSnapshots(t *testing.T) {
 	dir := t.TempDir()
 	taken := time.Unix(1_700_000_000, 0)
 	for _, name := range []string{
-		snapshotName(9, taken), snapshotName(100, taken), snapshotName(100, taken.Add(time.Hour)), snapshotName(1_000_000_100, taken),
+		snapshotName(9, taken), snapshotName(100, taken), snapshotName(100, taken.Add(time.Hour)),
+		snapshotName(1_000_000_100, taken),
 		"notes.txt", "full-x-1.db", snapshotName(5, taken) + partialSuffix,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
@@ -30,7 +31,9 @@ func TestListAndPruneSnapshots(t *testing.T) {
 	for _, snapshot := range list {
 		got = append(got, filepath.Base(snapshot.Path))
 	}
-	want := []string{snapshotName(1_000_000_100, taken), snapshotName(100, taken.Add(time.Hour)), snapshotName(100, taken)}
+	want := []string{
+		snapshotName(1_000_000_100, taken), snapshotName(100, taken.Add(time.Hour)), snapshotName(100, taken),
+	}
 	if strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("kept %v, want %v", got, want)
 	}

@@ -118,7 +118,8 @@ func (s *Steward) relieveQuota(ctx context.Context) error {
 		}
 		backend := s.etcd.Server.Backend()
 		if backend.SizeInUse() > s.options.QuotaBackendBytes*9/10 {
-			return fmt.Errorf("THE QUOTA IS EXHAUSTED: %d of %d bytes are in use, only reads are served; delete objects or raise --quota-backend-bytes",
+			return fmt.Errorf("THE QUOTA IS EXHAUSTED: %d of %d bytes are in use, only reads are served; delete "+
+				"objects or raise --quota-backend-bytes",
 				backend.SizeInUse(), s.options.QuotaBackendBytes)
 		}
 		if err := s.defragmentNow(); err != nil {

@@ -1,6 +1,7 @@
-// Package etcd is etcd-steward: it runs one etcd member in process and looks after its data. Before etcd starts, the data
-// directory is verified and, when it is lost, damaged or older than the newest backup, restored. While etcd runs,
-// snapshots are taken and pruned, fragmented space is given back, and an exhausted quota is cured where that is possible.
+// Package etcd is etcd-steward: it runs one etcd member in process and looks after its data. Before etcd starts, the
+// data directory is verified and, when it is lost, damaged or older than the newest backup, restored. While etcd runs,
+// snapshots are taken and pruned, fragmented space is given back, and an exhausted quota is cured where that is
+// possible.
 package etcd
 
 import (
@@ -34,7 +35,8 @@ type Options struct {
 	AdvertiseClientURL string
 	// ListenPeerURL is where peers would be served. A single member has none, so it stays on loopback.
 	ListenPeerURL string
-	// CertFile, KeyFile and TrustedCAFile secure the client URL; with TrustedCAFile, clients must present a certificate.
+	// CertFile, KeyFile and TrustedCAFile secure the client URL; with TrustedCAFile, clients must present a
+	// certificate.
 	CertFile      string
 	KeyFile       string
 	TrustedCAFile string
@@ -86,20 +88,28 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Name, "name", o.Name, "name of the member")
 	flags.StringVar(&o.DataDir, "data-dir", o.DataDir, "data directory of etcd")
 	flags.StringVar(&o.ListenClientURL, "listen-client-urls", o.ListenClientURL, "URL to serve clients on")
-	flags.StringVar(&o.AdvertiseClientURL, "advertise-client-urls", o.AdvertiseClientURL, "URL that clients are told (default: the one that is listened on)")
-	flags.StringVar(&o.ListenPeerURL, "listen-peer-urls", o.ListenPeerURL, "URL to serve peers on; a single member has none")
+	flags.StringVar(&o.AdvertiseClientURL, "advertise-client-urls", o.AdvertiseClientURL,
+		"URL that clients are told (default: the one that is listened on)")
+	flags.StringVar(&o.ListenPeerURL, "listen-peer-urls", o.ListenPeerURL,
+		"URL to serve peers on; a single member has none")
 	flags.StringVar(&o.CertFile, "cert-file", o.CertFile, "server certificate (PEM)")
 	flags.StringVar(&o.KeyFile, "key-file", o.KeyFile, "key of the server certificate (PEM)")
-	flags.StringVar(&o.TrustedCAFile, "trusted-ca-file", o.TrustedCAFile, "CA bundle; clients must present a certificate that it verifies")
-	flags.StringVar(&o.HealthAddress, "health-address", o.HealthAddress, "address of /livez, /readyz and /metrics (plain HTTP)")
-	flags.StringVar(&o.BackupDir, "backup-dir", o.BackupDir, "directory for snapshots; empty: no backups, nothing can be restored")
+	flags.StringVar(&o.TrustedCAFile, "trusted-ca-file", o.TrustedCAFile,
+		"CA bundle; clients must present a certificate that it verifies")
+	flags.StringVar(&o.HealthAddress, "health-address", o.HealthAddress,
+		"address of /livez, /readyz and /metrics (plain HTTP)")
+	flags.StringVar(&o.BackupDir, "backup-dir", o.BackupDir,
+		"directory for snapshots; empty: no backups, nothing can be restored")
 	flags.DurationVar(&o.SnapshotPeriod, "snapshot-period", o.SnapshotPeriod, "time between full snapshots")
 	flags.IntVar(&o.SnapshotRetention, "snapshot-retention", o.SnapshotRetention, "number of full snapshots to keep")
-	flags.StringVar((*string)(&o.OnDataLoss), "on-data-loss", string(o.OnDataLoss), `what to do when the data is damaged and there is no backup: "fail" or "start-empty"`)
+	flags.StringVar((*string)(&o.OnDataLoss), "on-data-loss", string(o.OnDataLoss),
+		`what to do when the data is damaged and there is no backup: "fail" or "start-empty"`)
 	flags.Int64Var(&o.QuotaBackendBytes, "quota-backend-bytes", o.QuotaBackendBytes, "limit of the database's size")
 	flags.StringVar(&o.AutoCompactionMode, "auto-compaction-mode", o.AutoCompactionMode, `"periodic" or "revision"`)
-	flags.StringVar(&o.AutoCompactionRetention, "auto-compaction-retention", o.AutoCompactionRetention, "history to keep: a duration or a number of revisions; 0 turns compaction off")
-	flags.DurationVar(&o.DefragmentationPeriod, "defragmentation-period", o.DefragmentationPeriod, "how often to give back fragmented space; 0 turns it off")
+	flags.StringVar(&o.AutoCompactionRetention, "auto-compaction-retention", o.AutoCompactionRetention,
+		"history to keep: a duration or a number of revisions; 0 turns compaction off")
+	flags.DurationVar(&o.DefragmentationPeriod, "defragmentation-period", o.DefragmentationPeriod,
+		"how often to give back fragmented space; 0 turns it off")
 	flags.StringVar(&o.LogLevel, "log-level", o.LogLevel, "log level of etcd: debug, info, warn, error")
 }
 
@@ -113,7 +123,8 @@ func (o *Options) Validate() error {
 		all = append(all, errors.New("--data-dir must be set"))
 	}
 	for flag, value := range map[string]string{
-		"--listen-client-urls": o.ListenClientURL, "--advertise-client-urls": o.advertised(), "--listen-peer-urls": o.ListenPeerURL,
+		"--listen-client-urls": o.ListenClientURL, "--advertise-client-urls": o.advertised(),
+		"--listen-peer-urls": o.ListenPeerURL,
 	} {
 		if u, err := url.Parse(value); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 			all = append(all, fmt.Errorf("%s: %q is not a URL such as https://0.0.0.0:2379", flag, value))

@@ -64,11 +64,13 @@ func (s *Steward) replaceData(ctx context.Context, kind string, reason error) er
 		return err
 	}
 	if len(snapshots) == 0 && s.options.OnDataLoss == Fail {
-		return fmt.Errorf("the data in %s is %s (%w) and there is no backup in %q; restore one there, or start once with --on-data-loss=%s to give the data up",
+		return fmt.Errorf("the data in %s is %s (%w) and there is no backup in %q; restore one there, or start once "+
+			"with --on-data-loss=%s to give the data up",
 			s.options.DataDir, kind, reason, s.options.BackupDir, StartEmpty)
 	}
 	aside := filepath.Join(s.options.DataDir, fmt.Sprintf("%s-%s", kind, time.Now().UTC().Format("20060102T150405Z")))
-	s.log.Error("THE DATA IS UNUSABLE; keeping it aside", zap.String("kind", kind), zap.Error(reason), zap.String("movedTo", aside))
+	s.log.Error("THE DATA IS UNUSABLE; keeping it aside", zap.String("kind", kind), zap.Error(reason),
+		zap.String("movedTo", aside))
 	if err := s.keepOnlyLatestAside(kind); err != nil {
 		return err
 	}
@@ -101,10 +103,12 @@ func (s *Steward) restoreNewest(ctx context.Context, snapshots []Snapshot) error
 		err := Restore(s.options.Name, s.options.DataDir, snapshot, s.log)
 		if err == nil {
 			s.log.Warn("RESTORED from a backup; what was written after it is lost",
-				zap.String("snapshot", snapshot.Path), zap.Int64("revision", snapshot.Revision), zap.Time("taken", snapshot.Taken))
+				zap.String("snapshot", snapshot.Path), zap.Int64("revision", snapshot.Revision),
+				zap.Time("taken", snapshot.Taken))
 			return nil
 		}
-		s.log.Error("cannot restore this backup, trying the one before it", zap.String("snapshot", snapshot.Path), zap.Error(err))
+		s.log.Error("cannot restore this backup, trying the one before it", zap.String("snapshot", snapshot.Path),
+			zap.Error(err))
 		all = append(all, fmt.Errorf("%s: %w", snapshot.Path, err))
 	}
 	return fmt.Errorf("none of %d backups can be restored: %w", len(snapshots), errors.Join(all...))

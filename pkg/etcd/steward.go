@@ -130,7 +130,8 @@ func (s *Steward) stop() error {
 	}
 	s.etcd.Close()
 	marker := filepath.Join(s.options.DataDir, cleanMarker)
-	return errors.Join(err, os.WriteFile(marker, []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o600), syncDir(s.options.DataDir))
+	return errors.Join(err, os.WriteFile(marker, []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o600),
+		syncDir(s.options.DataDir))
 }
 
 // replaceStaleData restores the newest backup when it is ahead of the data: the volume was then rolled back or
@@ -147,7 +148,8 @@ func (s *Steward) replaceStaleData(ctx context.Context) error {
 	if err := s.stop(); err != nil {
 		return err
 	}
-	reason := fmt.Errorf("its revision is %d, that of backup %s is %d", revision, snapshots[0].Path, snapshots[0].Revision)
+	reason := fmt.Errorf("its revision is %d, that of backup %s is %d", revision, snapshots[0].Path,
+		snapshots[0].Revision)
 	if err := s.replaceData(ctx, "stale", reason); err != nil {
 		return err
 	}

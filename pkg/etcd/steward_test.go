@@ -80,11 +80,17 @@ func TestDamagedDataIsRestored(t *testing.T) {
 		damage func(t *testing.T, dataDir string)
 		says   string
 	}{
-		{"overwritten pages of the database", func(t *testing.T, dir string) { overwrite(t, dbPath(dir), 4096, 64<<10) }, "damaged"},
+		{
+			"overwritten pages of the database",
+			func(t *testing.T, dir string) { overwrite(t, dbPath(dir), 4096, 64<<10) }, "damaged",
+		},
 		{"an emptied database", func(t *testing.T, dir string) { truncate(t, dbPath(dir), 0) }, "damaged"},
 		{"a shortened database", func(t *testing.T, dir string) { truncate(t, dbPath(dir), 10000) }, "damaged"},
 		{"an overwritten log", func(t *testing.T, dir string) { overwrite(t, firstWAL(t, dir), 300, 2000) }, "damaged"},
-		{"a lost directory", func(t *testing.T, dir string) { removeAll(t, filepath.Join(dir, memberDir)) }, "THE DATA IS GONE"},
+		{
+			"a lost directory", func(t *testing.T, dir string) { removeAll(t, filepath.Join(dir, memberDir)) },
+			"THE DATA IS GONE",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -207,7 +213,9 @@ func startProcess(t *testing.T, options Options) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{options: options, command: exec.Command(executable), output: &bytes.Buffer{}, exited: make(chan struct{})}
+	p := &process{
+		options: options, command: exec.Command(executable), output: &bytes.Buffer{}, exited: make(chan struct{}),
+	}
 	p.command.Env = append(os.Environ(), serveEnv+"="+string(encoded))
 	p.command.Stdout, p.command.Stderr = p.output, p.output
 	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -56,7 +56,8 @@ func Verify(dataDir string) (err error) {
 	// An entry is applied to the database only after it is durable in the log. A log that ends before is not torn by
 	// a crash but damaged, and etcd would cut it there.
 	if logged < applied {
-		return fmt.Errorf("write-ahead log: it ends at entry %d, but entry %d is applied to the database", logged, applied)
+		return fmt.Errorf("write-ahead log: it ends at entry %d, but entry %d is applied to the database", logged,
+			applied)
 	}
 	return nil
 }
@@ -139,7 +140,8 @@ func (e *damageError) Unwrap() error { return e.error }
 func lastLine(output string) string {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	for _, line := range lines {
-		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || strings.HasPrefix(line, "unexpected fault") {
+		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") ||
+			strings.HasPrefix(line, "unexpected fault") {
 			return line
 		}
 	}

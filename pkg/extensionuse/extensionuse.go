@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 )
 
@@ -24,25 +24,30 @@ func use(kind, extensionType string, path *field.Path) Use {
 }
 
 // OfShoot returns what a shoot asks for, in the order of its fields.
-func OfShoot(shoot *corev1beta1.Shoot) []Use {
+func OfShoot(shoot *gardencorev1beta1.Shoot) []Use {
 	spec := field.NewPath("spec")
 	var uses []Use
 	if shoot.Spec.DNS != nil {
 		for i, provider := range shoot.Spec.DNS.Providers {
-			if name := ptr.Deref(provider.Type, ""); name != "" && name != corev1beta1.DNSUnmanaged {
-				uses = append(uses, use(extensionsv1alpha1.DNSRecordResource, name, spec.Child("dns", "providers").Index(i).Child("type")))
+			if name := ptr.Deref(provider.Type, ""); name != "" && name != gardencorev1beta1.DNSUnmanaged {
+				uses = append(uses, use(extensionsv1alpha1.DNSRecordResource, name,
+					spec.Child("dns", "providers").Index(i).Child("type")))
 			}
 		}
 	}
 	uses = append(uses, listed(shoot.Spec.Extensions, spec.Child("extensions"))...)
-	if corev1beta1.IsWorkerless(shoot) {
+	if gardencorev1beta1.IsWorkerless(shoot) {
 		return uses
 	}
 	if shoot.Spec.Networking != nil && ptr.Deref(shoot.Spec.Networking.Type, "") != "" {
-		uses = append(uses, use(extensionsv1alpha1.NetworkResource, *shoot.Spec.Networking.Type, spec.Child("networking", "type")))
+		uses = append(uses, use(extensionsv1alpha1.NetworkResource, *shoot.Spec.Networking.Type,
+			spec.Child("networking", "type")))
 	}
 	provider := spec.Child("provider")
-	for _, kind := range []string{extensionsv1alpha1.ControlPlaneResource, extensionsv1alpha1.InfrastructureResource, extensionsv1alpha1.WorkerResource} {
+	for _, kind := range []string{
+		extensionsv1alpha1.ControlPlaneResource, extensionsv1alpha1.InfrastructureResource,
+		extensionsv1alpha1.WorkerResource,
+	} {
 		uses = append(uses, use(kind, shoot.Spec.Provider.Type, provider.Child("type")))
 	}
 	for i := range shoot.Spec.Provider.Workers {
@@ -51,7 +56,7 @@ func OfShoot(shoot *corev1beta1.Shoot) []Use {
 	return uses
 }
 
-func listed(extensions []corev1beta1.Extension, path *field.Path) []Use {
+func listed(extensions []gardencorev1beta1.Extension, path *field.Path) []Use {
 	var uses []Use
 	for i, extension := range extensions {
 		if !ptr.Deref(extension.Disabled, false) {
@@ -61,21 +66,23 @@ func listed(extensions []corev1beta1.Extension, path *field.Path) []Use {
 	return uses
 }
 
-func ofWorker(worker *corev1beta1.Worker, path *field.Path) []Use {
+func ofWorker(worker *gardencorev1beta1.Worker, path *field.Path) []Use {
 	var uses []Use
 	if worker.Machine.Image != nil {
-		uses = append(uses, use(extensionsv1alpha1.OperatingSystemConfigResource, worker.Machine.Image.Name, path.Child("machine", "image", "name")))
+		uses = append(uses, use(extensionsv1alpha1.OperatingSystemConfigResource, worker.Machine.Image.Name,
+			path.Child("machine", "image", "name")))
 	}
 	if worker.CRI != nil {
 		for i, runtime := range worker.CRI.ContainerRuntimes {
-			uses = append(uses, use(extensionsv1alpha1.ContainerRuntimeResource, runtime.Type, path.Child("cri", "containerRuntimes").Index(i).Child("type")))
+			uses = append(uses, use(extensionsv1alpha1.ContainerRuntimeResource, runtime.Type,
+				path.Child("cri", "containerRuntimes").Index(i).Child("type")))
 		}
 	}
 	return uses
 }
 
 // OfSeed returns what a seed asks for itself.
-func OfSeed(seed *corev1beta1.Seed) []Use {
+func OfSeed(seed *gardencorev1beta1.Seed) []Use {
 	spec := field.NewPath("spec")
 	uses := []Use{use(extensionsv1alpha1.ControlPlaneResource, seed.Spec.Provider.Type, spec.Child("provider", "type"))}
 	if seed.Spec.Backup != nil {
@@ -85,13 +92,16 @@ func OfSeed(seed *corev1beta1.Seed) []Use {
 	}
 	dns := spec.Child("dns")
 	if seed.Spec.DNS.Provider != nil {
-		uses = append(uses, use(extensionsv1alpha1.DNSRecordResource, seed.Spec.DNS.Provider.Type, dns.Child("provider", "type")))
+		uses = append(uses, use(extensionsv1alpha1.DNSRecordResource, seed.Spec.DNS.Provider.Type,
+			dns.Child("provider", "type")))
 	}
 	if seed.Spec.DNS.Internal != nil {
-		uses = append(uses, use(extensionsv1alpha1.DNSRecordResource, seed.Spec.DNS.Internal.Type, dns.Child("internal", "type")))
+		uses = append(uses, use(extensionsv1alpha1.DNSRecordResource, seed.Spec.DNS.Internal.Type,
+			dns.Child("internal", "type")))
 	}
 	for i, provider := range seed.Spec.DNS.Defaults {
-		uses = append(uses, use(extensionsv1alpha1.DNSRecordResource, provider.Type, dns.Child("defaults").Index(i).Child("type")))
+		uses = append(uses, use(extensionsv1alpha1.DNSRecordResource, provider.Type,
+			dns.Child("defaults").Index(i).Child("type")))
 	}
 	return append(uses, listed(seed.Spec.Extensions, spec.Child("extensions"))...)
 }

@@ -1,6 +1,6 @@
-// Package finalizer adds finalizers to objects and takes them away, in one way: with a patch that holds only if the object is still
-// as it was read. A list of finalizers is written as a whole; without that lock, a controller would take away what another added in
-// the meantime.
+// Package finalizer adds finalizers to objects and takes them away, in one way: with a patch that holds only if the
+// object is still as it was read. A list of finalizers is written as a whole; without that lock, a controller would
+// take away what another added in the meantime.
 package finalizer
 
 import (
@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// Ensure adds the finalizer unless the object has it. The object is as the API has it afterwards. A conflict means that the object
-// has changed since it was read; reconciling it again is the answer.
+// Ensure adds the finalizer unless the object has it. The object is as the API has it afterwards. A conflict means that
+// the object has changed since it was read; reconciling it again is the answer.
 func Ensure(ctx context.Context, c client.Writer, object client.Object, name string) error {
 	if controllerutil.ContainsFinalizer(object, name) {
 		return nil

@@ -19,7 +19,9 @@ const ours, theirs = "example.com/ours", "example.com/theirs"
 // setUp stores an object with finalizers and returns it as a controller would have read it.
 func setUp(t *testing.T, finalizers ...string) (client.Client, *corev1.ConfigMap) {
 	t.Helper()
-	c := fake.NewClientBuilder().WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "a", Finalizers: finalizers}}).Build()
+	c := fake.NewClientBuilder().WithObjects(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "a", Finalizers: finalizers},
+	}).Build()
 	return c, stored(t, c)
 }
 
@@ -38,8 +40,10 @@ func TestEnsureAndRemove(t *testing.T) {
 		if err := finalizer.Ensure(t.Context(), c, object, ours); err != nil {
 			t.Fatal(err)
 		}
-		if got := stored(t, c); !slices.Equal(got.Finalizers, []string{theirs, ours}) || got.ResourceVersion != object.ResourceVersion {
-			t.Fatalf("stored are %v at version %s, read is version %s", got.Finalizers, got.ResourceVersion, object.ResourceVersion)
+		if got := stored(t, c); !slices.Equal(got.Finalizers, []string{theirs, ours}) ||
+			got.ResourceVersion != object.ResourceVersion {
+			t.Fatalf("stored are %v at version %s, read is version %s", got.Finalizers, got.ResourceVersion,
+				object.ResourceVersion)
 		}
 	}
 	for range 2 {
@@ -54,7 +58,9 @@ func TestEnsureAndRemove(t *testing.T) {
 
 // What another added since the object was read stays: the write is refused.
 func TestFinalizersOfOthersStay(t *testing.T) {
-	for name, change := range map[string]func(context.Context, client.Writer, client.Object, string) error{"add": finalizer.Ensure, "remove": finalizer.Remove} {
+	for name, change := range map[string]func(context.Context, client.Writer, client.Object, string) error{
+		"add": finalizer.Ensure, "remove": finalizer.Remove,
+	} {
 		t.Run(name, func(t *testing.T) {
 			c, object := setUp(t)
 			if name == "remove" {

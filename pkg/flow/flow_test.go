@@ -175,14 +175,16 @@ func TestProgressOfAFlowThatStandsStill(t *testing.T) {
 			return nil
 		}})
 		begin, calls := time.Now(), 0
-		err := compile(t, g).Run(t.Context(), Options{ProgressPeriod: time.Minute, OnProgress: func(_ context.Context, p Progress) {
-			mutex.Lock()
-			defer mutex.Unlock()
-			told = p
-			calls++
-		}})
+		err := compile(t, g).Run(t.Context(),
+			Options{ProgressPeriod: time.Minute, OnProgress: func(_ context.Context, p Progress) {
+				mutex.Lock()
+				defer mutex.Unlock()
+				told = p
+				calls++
+			}})
 		if err != nil || told.Percent != 100 || time.Since(begin) != time.Hour || calls > 3 {
-			t.Errorf("error %v, last progress %+v after %s and %d calls; want the end after an hour and 3 calls at most", err, told, time.Since(begin), calls)
+			t.Errorf("error %v, last progress %+v after %s and %d calls; want the end after an hour and 3 calls at "+
+				"most", err, told, time.Since(begin), calls)
 		}
 	})
 }

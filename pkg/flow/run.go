@@ -31,8 +31,8 @@ type Options struct {
 	// OnProgress is called after changes, never concurrently, and off the tasks' path: while one call is at work,
 	// further changes are merged into the next. The last call, with the final state, ends before Run returns.
 	OnProgress func(ctx context.Context, progress Progress)
-	// ProgressPeriod is the least time between the begin of two calls of OnProgress, but for the last call. What changes
-	// meanwhile is told when it has passed, so that no change stays untold. 0 tells at once.
+	// ProgressPeriod is the least time between the begin of two calls of OnProgress, but for the last call. What
+	// changes meanwhile is told when it has passed, so that no change stays untold. 0 tells at once.
 	ProgressPeriod time.Duration
 	// OnSuccess is called when a task has succeeded, from the task's goroutine. It is the place to forget the
 	// task's error of an earlier run.
@@ -127,7 +127,8 @@ func (r *run) finish(ctx context.Context, res result) {
 	took := time.Since(r.running[id]).Round(time.Millisecond)
 	delete(r.running, id)
 	if res.err != nil {
-		r.opts.Log.Info("Task failed", "flow", r.flow.name, "task", id, "duration", took.String(), "error", res.err.Error())
+		r.opts.Log.Info("Task failed", "flow", r.flow.name, "task", id, "duration", took.String(), "error",
+			res.err.Error())
 		r.failed = append(r.failed, string(id))
 		r.errors = append(r.errors, &TaskError{TaskID: id, Err: res.err})
 		return

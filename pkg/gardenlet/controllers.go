@@ -30,6 +30,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/seed"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/selfdeployment"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/care"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/workloadidentity"
 	"github.com/trellis-garden/trellis/pkg/helm"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
@@ -48,7 +49,8 @@ func (a *agent) addControllers(ctx context.Context, mgr manager.Manager) error {
 	}
 	renewer := &workloadidentity.Renewer{
 		Tokens: &workloadidentity.Tokens{Garden: a.reader, Seed: a.seed, Now: time.Now},
-		Period: a.config.Controllers.TokenRequestorWorkloadIdentity.SyncPeriod.Duration, Log: ctrl.Log.WithName("workload-identity"),
+		Period: a.config.Controllers.TokenRequestorWorkloadIdentity.SyncPeriod.Duration,
+		Log:    ctrl.Log.WithName("workload-identity"),
 	}
 	if err := mgr.Add(renewer); err != nil {
 		return err
@@ -71,7 +73,9 @@ func (a *agent) addControllers(ctx context.Context, mgr manager.Manager) error {
 	if a.config.GardenClientConnection.Kubeconfig != "" {
 		return nil
 	}
-	return mgr.Add(&bootstrap.Renewer{Seed: a.seed, Garden: a.garden, Connection: a.config.GardenClientConnection, SeedName: a.config.SeedConfig.Name})
+	return mgr.Add(&bootstrap.Renewer{
+		Seed: a.seed, Garden: a.garden, Connection: a.config.GardenClientConnection, SeedName: a.config.SeedConfig.Name,
+	})
 }
 
 // gardenClient reads what is watched from the cache and the rest from the API server.
@@ -79,15 +83,17 @@ func (a *agent) gardenClient(mgr manager.Manager) client.Client {
 	return &splitClient{Client: a.reader, cached: mgr.GetClient()}
 }
 
-// addSeed registers the seed, and adds its controller, its Lease and its conditions. The custom resource definitions must
-// be there before the other controllers start.
+// addSeed registers the seed, and adds its controller, its Lease and its conditions. The custom resource definitions
+// must be there before the other controllers start.
 func (a *agent) addSeed(ctx context.Context, mgr manager.Manager) error {
 	disco, err := discovery.NewDiscoveryClientForConfig(a.opts.Seed)
 	if err != nil {
 		return err
 	}
 	system := &seed.System{Seed: a.seed, Helm: a.helm, Images: a.images, Config: a.config}
-	reconciler := &seed.Reconciler{Garden: a.reader, Seed: a.seed, Config: a.config, System: system, Discovery: disco, Identity: a.identity}
+	reconciler := &seed.Reconciler{
+		Garden: a.reader, Seed: a.seed, Config: a.config, System: system, Discovery: disco, Identity: a.identity,
+	}
 	if _, end, err := bootstrap.Expiry(a.garden); err == nil {
 		reconciler.CertificateExpiration = &metav1.Time{Time: end}
 	}
@@ -130,23 +136,33 @@ func (a *agent) addControllerInstallation(mgr manager.Manager) error {
 		return err
 	}
 	reconciler := &controllerinstallation.Reconciler{
-		Garden: a.reader, Seed: a.seed, Helm: a.helm, Charts: charts, Images: a.images, SeedName: a.config.SeedConfig.Name,
+		Garden: a.reader, Seed: a.seed, Helm: a.helm, Charts: charts, Images: a.images,
+		SeedName: a.config.SeedConfig.Name,
 		Info: controllerinstallation.Garden{
-			ClusterIdentity: a.gardenIdentity, Config: a.garden, Address: a.config.GardenClientConnection.GardenClusterAddress,
+			ClusterIdentity: a.gardenIdentity, Config: a.garden,
+			Address: a.config.GardenClientConnection.GardenClusterAddress,
 		},
 	}
 	return builder.ControllerManagedBy(mgr).Named("installation").
-		For(&gardencorev1beta1.ControllerInstallation{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: a.config.Controllers.ControllerInstallation.ConcurrentSyncs, RateLimiter: backoff()}).
+		For(&gardencorev1beta1.ControllerInstallation{},
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: a.config.Controllers.ControllerInstallation.ConcurrentSyncs,
+			RateLimiter:             backoff(),
+		}).
 		Complete(reconciler)
 }
 
 // addBastion adds the controller that makes bastions.
 func (a *agent) addBastion(mgr manager.Manager) error {
-	reconciler := &bastion.Reconciler{Garden: a.gardenClient(mgr), Seed: a.seed, SeedName: a.config.SeedConfig.Name, Now: time.Now}
+	reconciler := &bastion.Reconciler{
+		Garden: a.gardenClient(mgr), Seed: a.seed, SeedName: a.config.SeedConfig.Name, Now: time.Now,
+	}
 	return builder.ControllerManagedBy(mgr).Named("bastion").
 		For(&operationsv1alpha1.Bastion{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: a.config.Controllers.Bastion.ConcurrentSyncs, RateLimiter: backoff()}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: a.config.Controllers.Bastion.ConcurrentSyncs, RateLimiter: backoff(),
+		}).
 		Complete(reconciler)
 }
 
@@ -156,14 +172,18 @@ func (a *agent) addBackup(mgr manager.Manager) error {
 	config := a.config.Controllers
 	err := builder.ControllerManagedBy(mgr).Named("backupbucket").
 		For(&gardencorev1beta1.BackupBucket{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: config.BackupBucket.ConcurrentSyncs, RateLimiter: backoff()}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: config.BackupBucket.ConcurrentSyncs, RateLimiter: backoff(),
+		}).
 		Complete(&backup.BucketReconciler{Clients: clients})
 	if err != nil {
 		return err
 	}
 	return builder.ControllerManagedBy(mgr).Named("backupentry").
 		For(&gardencorev1beta1.BackupEntry{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: config.BackupEntry.ConcurrentSyncs, RateLimiter: backoff()}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: config.BackupEntry.ConcurrentSyncs, RateLimiter: backoff(),
+		}).
 		Complete(&backup.EntryReconciler{Clients: clients, Config: config.BackupEntry})
 }
 
@@ -171,7 +191,8 @@ func (a *agent) addBackup(mgr manager.Manager) error {
 func (a *agent) addShoot(mgr manager.Manager, tokens *workloadidentity.Renewer) error {
 	looks := make(chan event.GenericEvent, 100)
 	reconciler := &shoot.Reconciler{
-		Garden: a.gardenClient(mgr), Seed: a.seed, Config: a.config, Images: a.images, Identity: a.identity, GardenIdentity: a.gardenIdentity,
+		Garden: a.gardenClient(mgr), Seed: a.seed, Config: a.config, Images: a.images, Identity: a.identity,
+		GardenIdentity: a.gardenIdentity,
 		AfterOperation: func(key client.ObjectKey) {
 			object := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 			select {
@@ -182,13 +203,18 @@ func (a *agent) addShoot(mgr manager.Manager, tokens *workloadidentity.Renewer) 
 	}
 	err := builder.ControllerManagedBy(mgr).Named("shoot").
 		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(changed(reconciler))).
-		Watches(&gardencorev1beta1.Seed{}, handler.EnqueueRequestsFromMapFunc(allShoots(mgr.GetClient())), builder.WithPredicates(stopEnded(reconciler))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: a.config.Controllers.Shoot.ConcurrentSyncs, RateLimiter: backoff()}).
+		Watches(&gardencorev1beta1.Seed{}, handler.EnqueueRequestsFromMapFunc(allShoots(mgr.GetClient())),
+			builder.WithPredicates(stopEnded(reconciler))).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: a.config.Controllers.Shoot.ConcurrentSyncs, RateLimiter: backoff(),
+		}).
 		Complete(reconciler)
 	if err != nil {
 		return err
 	}
-	care := &shoot.Care{Garden: a.gardenClient(mgr), Seed: a.seed, Config: a.config, TokenProblem: tokens.Problem}
+	health := &care.Reconciler{
+		Garden: a.gardenClient(mgr), Seed: a.seed, Config: a.config, TokenProblem: tokens.Problem,
+	}
 	return builder.ControllerManagedBy(mgr).Named("shoot-care").
 		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(event.CreateEvent) bool { return true },
@@ -196,8 +222,10 @@ func (a *agent) addShoot(mgr manager.Manager, tokens *workloadidentity.Renewer) 
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		})).
 		WatchesRawSource(source.Channel(looks, &handler.EnqueueRequestForObject{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: a.config.Controllers.ShootCare.ConcurrentSyncs, RateLimiter: backoff()}).
-		Complete(care)
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: a.config.Controllers.ShootCare.ConcurrentSyncs, RateLimiter: backoff(),
+		}).
+		Complete(health)
 }
 
 // addManagedSeed adds the controller that makes seeds of shoots: of those in the namespace garden, the operators'.
@@ -215,11 +243,14 @@ func (a *agent) addManagedSeed(mgr manager.Manager) error {
 	})
 	return builder.ControllerManagedBy(mgr).Named("managedseed").
 		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(ofOperators, predicate.GenerationChangedPredicate{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: a.config.Controllers.ManagedSeed.ConcurrentSyncs, RateLimiter: backoff()}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: a.config.Controllers.ManagedSeed.ConcurrentSyncs, RateLimiter: backoff(),
+		}).
 		Complete(reconciler)
 }
 
-// charts pulls those of extensions and of gardenlet. Registries send it nowhere where the seed's egress proxy would not connect to.
+// charts pulls those of extensions and of gardenlet. Registries send it nowhere where the seed's egress proxy would not
+// connect to.
 func (a *agent) charts() (*helm.Puller, error) {
 	rules, err := seed.EgressRules(&a.config.SeedConfig.Spec.Networks, a.config.Egress.AllowedNetworks)
 	return &helm.Puller{Rules: rules}, err
@@ -231,14 +262,17 @@ func (a *agent) addSelfDeployment(mgr manager.Manager) error {
 	if err != nil {
 		return err
 	}
-	reconciler := &selfdeployment.Reconciler{Garden: a.reader, Seed: a.seed, Helm: a.helm, Charts: charts, Config: a.config}
+	reconciler := &selfdeployment.Reconciler{
+		Garden: a.reader, Seed: a.seed, Helm: a.helm, Charts: charts, Config: a.config,
+	}
 	return builder.ControllerManagedBy(mgr).Named("gardenlet").
 		For(&seedmanagementv1alpha1.Gardenlet{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{RateLimiter: backoff()}).
 		Complete(reconciler)
 }
 
-// changed lets through Shoots whose generation changed, and those that are ignored no longer, and ends flows that work for an older generation.
+// changed lets through Shoots whose generation changed, and those that are ignored no longer, and ends flows that work
+// for an older generation.
 func changed(reconciler *shoot.Reconciler) predicate.Predicate {
 	generation := predicate.GenerationChangedPredicate{}
 	return predicate.Funcs{

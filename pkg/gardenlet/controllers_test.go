@@ -4,28 +4,37 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot"
 )
 
-// A shoot is worked on when there is something new to do, of which its own status is nothing. One that was left alone is taken up
-// again: nothing else would tell of what was changed in the meantime.
+// A shoot is worked on when there is something new to do, of which its own status is nothing. One that was left alone
+// is taken up again: nothing else would tell of what was changed in the meantime.
 func TestWhichChangesOfShootsCount(t *testing.T) {
 	ignored := map[string]string{gardencorev1beta1.ShootIgnore: "true"}
 	for name, test := range map[string]struct {
 		before, after metav1.ObjectMeta
 		want          bool
 	}{
-		"status only":          {metav1.ObjectMeta{Generation: 1}, metav1.ObjectMeta{Generation: 1}, false},
-		"new generation":       {metav1.ObjectMeta{Generation: 1}, metav1.ObjectMeta{Generation: 2}, true},
-		"deletion":             {metav1.ObjectMeta{Generation: 1}, metav1.ObjectMeta{Generation: 1, DeletionTimestamp: ptr.To(metav1.Now())}, true},
-		"is to be ignored":     {metav1.ObjectMeta{Generation: 1}, metav1.ObjectMeta{Generation: 1, Annotations: ignored}, false},
-		"is ignored no longer": {metav1.ObjectMeta{Generation: 1, Annotations: ignored}, metav1.ObjectMeta{Generation: 1}, true},
+		"status only":    {metav1.ObjectMeta{Generation: 1}, metav1.ObjectMeta{Generation: 1}, false},
+		"new generation": {metav1.ObjectMeta{Generation: 1}, metav1.ObjectMeta{Generation: 2}, true},
+		"deletion": {
+			metav1.ObjectMeta{Generation: 1}, metav1.ObjectMeta{Generation: 1, DeletionTimestamp: new(metav1.Now())},
+			true,
+		},
+		"is to be ignored": {
+			metav1.ObjectMeta{Generation: 1}, metav1.ObjectMeta{Generation: 1, Annotations: ignored}, false,
+		},
+		"is ignored no longer": {
+			metav1.ObjectMeta{Generation: 1, Annotations: ignored}, metav1.ObjectMeta{Generation: 1}, true,
+		},
 	} {
-		update := event.UpdateEvent{ObjectOld: &gardencorev1beta1.Shoot{ObjectMeta: test.before}, ObjectNew: &gardencorev1beta1.Shoot{ObjectMeta: test.after}}
+		update := event.UpdateEvent{
+			ObjectOld: &gardencorev1beta1.Shoot{ObjectMeta: test.before},
+			ObjectNew: &gardencorev1beta1.Shoot{ObjectMeta: test.after},
+		}
 		if got := changed(&shoot.Reconciler{}).Update(update); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}

@@ -1,5 +1,6 @@
-// Package gardenlet is the agent of a seed, as the kubelet is of a node: it registers the seed with the garden, installs
-// extensions in it, and reconciles the shoots whose control planes it hosts. All connections go out from the seed.
+// Package gardenlet is the agent of a seed, as the kubelet is of a node: it registers the seed with the garden,
+// installs extensions in it, and reconciles the shoots whose control planes it hosts. All connections go out from the
+// seed.
 package gardenlet
 
 import (
@@ -20,7 +21,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -36,7 +37,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/bootstrap"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/seed"
-	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/access"
 	"github.com/trellis-garden/trellis/pkg/helm"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 	"github.com/trellis-garden/trellis/pkg/managers"
@@ -55,8 +56,8 @@ type Options struct {
 	HealthAddress, MetricsAddress string
 	// LeaderElection lets one of several pods work while the others stand by.
 	LeaderElection bool
-	// ShootConfig returns administrative access to the shoot whose control plane lies in a namespace of the seed, where a gardenlet is
-	// to be installed; default: over the network of the seed.
+	// ShootConfig returns administrative access to the shoot whose control plane lies in a namespace of the seed, where
+	// a gardenlet is to be installed; default: over the network of the seed.
 	ShootConfig func(ctx context.Context, seed client.Reader, namespace string) (*rest.Config, error)
 	// SkipNameValidation lets several run in one process; for tests.
 	SkipNameValidation bool
@@ -99,7 +100,7 @@ func Run(ctx context.Context, opts Options) error {
 func newAgent(ctx context.Context, opts Options) (*agent, error) {
 	a := &agent{opts: opts, config: opts.Config}
 	if a.opts.ShootConfig == nil {
-		a.opts.ShootConfig = shoot.AdminConfig
+		a.opts.ShootConfig = access.AdminConfig
 	}
 	scheme, err := newScheme()
 	if err != nil {
@@ -136,8 +137,10 @@ func newAgent(ctx context.Context, opts Options) (*agent, error) {
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiregistrationv1.AddToScheme, gardencorev1beta1.AddToScheme, securityv1alpha1.AddToScheme,
-		operationsv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme, gatewayv1.Install,
+		clientgoscheme.AddToScheme, apiregistrationv1.AddToScheme, gardencorev1beta1.AddToScheme,
+		securityv1alpha1.AddToScheme,
+		operationsv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme,
+		resourcesv1alpha1.AddToScheme, gatewayv1.Install,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err
@@ -156,7 +159,8 @@ func unthrottled(config *rest.Config) *rest.Config {
 // gardenIdentity reads the identity of the garden; an unnamed garden is called "garden".
 func gardenIdentity(ctx context.Context, garden client.Client) (string, error) {
 	configMap := &corev1.ConfigMap{}
-	err := garden.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: gardencorev1beta1.ClusterIdentity}, configMap)
+	err := garden.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: gardencorev1beta1.ClusterIdentity},
+		configMap)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		ctrl.Log.Info("The garden has no identity that gardenlet may read; calling it garden", "reason", err.Error())
 		return "garden", nil
@@ -178,18 +182,24 @@ func (a *agent) newManager() (manager.Manager, error) {
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
-				&gardencorev1beta1.Shoot{}:                  {Field: fields.OneTermEqualSelector("spec.seedName", own)},
-				&gardencorev1beta1.ControllerInstallation{}: {Field: fields.OneTermEqualSelector("spec.seedRef.name", own)},
-				&operationsv1alpha1.Bastion{}:               {Field: fields.OneTermEqualSelector("spec.seedName", own)},
-				&gardencorev1beta1.BackupBucket{}:           {Field: fields.OneTermEqualSelector("spec.seedName", own)},
-				&gardencorev1beta1.BackupEntry{}:            {Field: fields.OneTermEqualSelector("spec.seedName", own)},
-				&gardencorev1beta1.Seed{}:                   {Field: fields.OneTermEqualSelector("metadata.name", own)},
+				&gardencorev1beta1.Shoot{}: {Field: fields.OneTermEqualSelector("spec.seedName", own)},
+				&gardencorev1beta1.ControllerInstallation{}: {
+					Field: fields.OneTermEqualSelector("spec.seedRef.name", own),
+				},
+				&operationsv1alpha1.Bastion{}:     {Field: fields.OneTermEqualSelector("spec.seedName", own)},
+				&gardencorev1beta1.BackupBucket{}: {Field: fields.OneTermEqualSelector("spec.seedName", own)},
+				&gardencorev1beta1.BackupEntry{}:  {Field: fields.OneTermEqualSelector("spec.seedName", own)},
+				&gardencorev1beta1.Seed{}:         {Field: fields.OneTermEqualSelector("metadata.name", own)},
 				&seedmanagementv1alpha1.Gardenlet{}: {
-					Namespaces: map[string]cache.Config{gardencorev1beta1.GardenNamespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", own)}},
+					Namespaces: map[string]cache.Config{
+						gardencorev1beta1.GardenNamespace: {
+							FieldSelector: fields.OneTermEqualSelector("metadata.name", own),
+						},
+					},
 				},
 			},
 		},
-		Controller:              controllerconfig.Controller{SkipNameValidation: &a.opts.SkipNameValidation},
+		Controller:              ctrlconfig.Controller{SkipNameValidation: &a.opts.SkipNameValidation},
 		LeaderElection:          a.opts.LeaderElection,
 		LeaderElectionConfig:    unthrottled(a.opts.Seed),
 		LeaderElectionID:        leaderElectionID,

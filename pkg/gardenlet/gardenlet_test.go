@@ -8,7 +8,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component/metricsserver"
 )
 
-// System components of shoots are rendered with the scheme, and metrics-server has an object of a kind that seeds do without.
+// System components of shoots are rendered with the scheme, and metrics-server has an object of a kind that seeds do
+// without.
 func TestSchemeKnowsObjectsOfShoots(t *testing.T) {
 	scheme, err := newScheme()
 	if err != nil {

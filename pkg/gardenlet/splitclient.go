@@ -16,7 +16,8 @@ type splitClient struct {
 }
 
 // Get implements client.Reader.
-func (c *splitClient) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+func (c *splitClient) Get(ctx context.Context, key client.ObjectKey, object client.Object,
+	opts ...client.GetOption) error {
 	if _, ok := object.(*gardencorev1beta1.Shoot); ok {
 		return c.cached.Get(ctx, key, object, opts...)
 	}

@@ -1,6 +1,6 @@
-// Package gardenletconfig puts configurations of gardenlets together from layers: what is said, what a shoot tells about the seed that
-// it becomes, what is inherited from the gardenlet that hosts it. gardenlet makes its children with it, and garden-apiserver knows by it
-// what the operators of a seed have written down.
+// Package gardenletconfig puts configurations of gardenlets together from layers: what is said, what a shoot tells
+// about the seed that it becomes, what is inherited from the gardenlet that hosts it. gardenlet makes its children with
+// it, and garden-apiserver knows by it what the operators of a seed have written down.
 package gardenletconfig
 
 import (

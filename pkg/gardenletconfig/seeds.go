@@ -22,10 +22,14 @@ func SeedSpecOfShoot(shoot *gardencorev1beta1.Shoot) map[string]any {
 	}
 	spec := map[string]any{
 		"provider": provider,
-		"networks": withoutNil(map[string]any{"nodes": networking.Nodes, "pods": networking.Pods, "services": networking.Services}),
+		"networks": withoutNil(map[string]any{
+			"nodes": networking.Nodes, "pods": networking.Pods, "services": networking.Services,
+		}),
 	}
 	if shoot.Spec.DNS != nil && shoot.Spec.DNS.Domain != nil {
-		spec["ingress"] = map[string]any{"domain": "ingress." + *shoot.Spec.DNS.Domain, "controller": map[string]any{"kind": ingressControllerKind}}
+		spec["ingress"] = map[string]any{
+			"domain": "ingress." + *shoot.Spec.DNS.Domain, "controller": map[string]any{"kind": ingressControllerKind},
+		}
 	}
 	return spec
 }
@@ -48,8 +52,8 @@ func withoutNil(fields map[string]any) map[string]any {
 	return fields
 }
 
-// InheritedSeedSpec is what the Seed of a managed seed takes over from that of the seed that hosts it: the domains, where backups go,
-// and the networks of shoots.
+// InheritedSeedSpec is what the Seed of a managed seed takes over from that of the seed that hosts it: the domains,
+// where backups go, and the networks of shoots.
 func InheritedSeedSpec(parent *gardencorev1beta1.SeedSpec) map[string]any {
 	spec := map[string]any{"dns": parent.DNS}
 	if parent.Backup != nil {
@@ -61,8 +65,10 @@ func InheritedSeedSpec(parent *gardencorev1beta1.SeedSpec) map[string]any {
 	return spec
 }
 
-// SeedOfManagedSeed returns what the Seed of a managed seed is made from, by what its shoot and the Seed that hosts it are like.
-func SeedOfManagedSeed(managedSeed *seedmanagementv1alpha1.ManagedSeed, shoot *gardencorev1beta1.Shoot, parent *gardencorev1beta1.Seed) (*seedmanagementv1alpha1.SeedTemplate, error) {
+// SeedOfManagedSeed returns what the Seed of a managed seed is made from, by what its shoot and the Seed that hosts it
+// are like.
+func SeedOfManagedSeed(managedSeed *seedmanagementv1alpha1.ManagedSeed, shoot *gardencorev1beta1.Shoot,
+	parent *gardencorev1beta1.Seed) (*seedmanagementv1alpha1.SeedTemplate, error) {
 	config, err := ConfigOf(managedSeed.Spec.Gardenlet.Config)
 	if err != nil {
 		return nil, fmt.Errorf("spec.gardenlet.config: %w", err)

@@ -13,7 +13,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/egress"
 )
 
-// A registry that was taken over gives other bytes than those that a chart's digest stands for: as the manifest, or as the layer.
+// A registry that was taken over gives other bytes than those that a chart's digest stands for: as the manifest, or as
+// the layer.
 func TestAttackRegistryGivesAnotherChart(t *testing.T) {
 	honest := newChartRegistry(t)
 	digest := honest.push(t, "charts/one:v1", "genuine", chartLayer)
@@ -37,7 +38,8 @@ func TestAttackRegistryGivesAnotherChart(t *testing.T) {
 	}
 }
 
-// A registry that was taken over sends who pulls a chart to an address that only the seed reaches: for a layer, or for a token.
+// A registry that was taken over sends who pulls a chart to an address that only the seed reaches: for a layer, or for
+// a token.
 func TestAttackRegistrySendsIntoTheSeed(t *testing.T) {
 	honest := newChartRegistry(t)
 	digest := honest.push(t, "charts/one:v1", "genuine", chartLayer)
@@ -58,7 +60,8 @@ func TestAttackRegistrySendsIntoTheSeed(t *testing.T) {
 			return true
 		},
 		"token by name": func(w http.ResponseWriter, _ *http.Request) bool {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="`+strings.Replace(inside.URL, "127.0.0.1", "localhost", 1)+`/token",service="charts"`)
+			w.Header().Set("WWW-Authenticate",
+				`Bearer realm="`+strings.Replace(inside.URL, "127.0.0.1", "localhost", 1)+`/token",service="charts"`)
 			w.WriteHeader(http.StatusUnauthorized)
 			return true
 		},
@@ -71,11 +74,17 @@ func TestAttackRegistrySendsIntoTheSeed(t *testing.T) {
 		t.Cleanup(hostile.Close)
 		artifact := (&chartRegistry{Server: hostile}).artifact("charts/one@" + digest)
 		// The library itself refuses tokens from private addresses, and not from names that lead there.
-		want := map[string]string{"layer": "127.0.0.1 is in 127.0.0.0/8", "token": "private or link-local", "token by name": "an operator of the seed can allow it"}[name]
-		if archive, err := (&Puller{}).Pull(t.Context(), artifact); err == nil || !strings.Contains(err.Error(), want) || asked.Load() > 0 {
+		want := map[string]string{
+			"layer": "127.0.0.1 is in 127.0.0.0/8", "token": "private or link-local",
+			"token by name": "an operator of the seed can allow it",
+		}[name]
+		if archive, err := (&Puller{}).Pull(t.Context(), artifact); err == nil ||
+			!strings.Contains(err.Error(), want) || asked.Load() > 0 {
 			t.Errorf("%s: got %q, %v, asked %d times", name, archive, err, asked.Load())
 		}
-		allowing := &Puller{Rules: egress.Rules{Allowed: []egress.Allowance{{Network: netip.MustParsePrefix("127.0.0.1/32")}}}}
+		allowing := &Puller{
+			Rules: egress.Rules{Allowed: []egress.Allowance{{Network: netip.MustParsePrefix("127.0.0.1/32")}}},
+		}
 		if _, err := allowing.Pull(t.Context(), artifact); name == "layer" && asked.Swap(0) == 0 {
 			t.Errorf("%s: an operator's exception does not count: %v", name, err)
 		}

@@ -10,8 +10,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// clientGetter gives Helm its clients from a rest.Config, where kubectl would read kubeconfig files. Discovery is cached
-// until an operation of Helm begins, or custom resource definitions were applied.
+// clientGetter gives Helm its clients from a rest.Config, where kubectl would read kubeconfig files. Discovery is
+// cached until an operation of Helm begins, or custom resource definitions were applied.
 type clientGetter struct {
 	config    *rest.Config
 	discovery discovery.CachedDiscoveryInterface

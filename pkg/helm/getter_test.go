@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"helm.sh/helm/v3/pkg/action"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,8 +33,16 @@ func serveDiscovery(t *testing.T, widgets *atomic.Bool) *rest.Config {
 		resource := metav1.APIResource{Name: name, Kind: kind, Namespaced: true}
 		return metav1.APIResourceList{GroupVersion: groupVersion, APIResources: []metav1.APIResource{resource}}
 	}
+	secrets := func() any {
+		list := corev1.SecretList{}
+		list.APIVersion, list.Kind = "v1", "SecretList"
+		return list
+	}
 	answers := map[string]func() any{
-		"/version":             func() any { return version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.3"} },
+		"/api/v1/namespaces/demo/secrets": secrets,
+		"/version": func() any {
+			return version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.3"}
+		},
 		"/api":                 func() any { return metav1.APIVersions{Versions: []string{"v1"}} },
 		"/apis":                func() any { return groups() },
 		"/api/v1":              func() any { return resources("v1", "configmaps", "ConfigMap") },
@@ -82,8 +91,7 @@ func TestOperationsKnowKindsThatCameSince(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = mapper.RESTMapping(schema.GroupKind{Group: "example.com", Kind: "Widget"}, "v1")
-		return err
+		return findWidget(mapper)
 	}
 
 	if err := widget(begin()); !meta.IsNoMatchError(err) {
@@ -93,4 +101,31 @@ func TestOperationsKnowKindsThatCameSince(t *testing.T) {
 	if err := widget(begin()); err != nil {
 		t.Errorf("once the kind is served: %v", err)
 	}
+}
+
+// What was installed with a kind that this process has not seen yet is removed by it.
+func TestUninstallKnowsKindsThatCameSince(t *testing.T) {
+	var widgets atomic.Bool
+	c, err := NewClient(serveDiscovery(t, &widgets))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := findWidget(c.getter.mapper); !meta.IsNoMatchError(err) {
+		t.Fatalf("before the kind is served: %v, want no match", err)
+	}
+	widgets.Store(true)
+	if err := findWidget(c.getter.mapper); !meta.IsNoMatchError(err) {
+		t.Fatalf("without an operation: %v, want no match", err)
+	}
+	if err := c.Uninstall(t.Context(), "demo", "gone"); err != nil {
+		t.Fatal(err)
+	}
+	if err := findWidget(c.getter.mapper); err != nil {
+		t.Errorf("after an operation: %v", err)
+	}
+}
+
+func findWidget(mapper meta.RESTMapper) error {
+	_, err := mapper.RESTMapping(schema.GroupKind{Group: "example.com", Kind: "Widget"}, "v1")
+	return err
 }

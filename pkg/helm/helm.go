@@ -96,6 +96,8 @@ func (c *Client) Uninstall(_ context.Context, namespace, name string) error {
 	if err != nil {
 		return err
 	}
+	// Unlike the other operations of Helm this one begins with whatever kinds are known from before.
+	c.getter.forget()
 	uninstall := action.NewUninstall(configuration)
 	uninstall.IgnoreNotFound = true
 	uninstall.Timeout = operationTimeout

@@ -55,7 +55,10 @@ func TestTakeOver(t *testing.T) {
 		left      []release.Status
 	}{
 		{name: "never installed"},
-		{name: "deployed", statuses: []release.Status{release.StatusDeployed}, installed: true, left: []release.Status{release.StatusDeployed}},
+		{
+			name: "deployed", statuses: []release.Status{release.StatusDeployed}, installed: true,
+			left: []release.Status{release.StatusDeployed},
+		},
 		{name: "killed while installing", statuses: []release.Status{release.StatusPendingInstall}},
 		{name: "install failed", statuses: []release.Status{release.StatusFailed}},
 		{
@@ -104,19 +107,26 @@ func TestUnready(t *testing.T) {
 	}{
 		{
 			name: "ready deployment",
-			object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"generation": int64(2)},
-				"spec":   map[string]any{"replicas": int64(1)},
-				"status": map[string]any{"observedGeneration": int64(2), "updatedReplicas": int64(1), "availableReplicas": int64(1)}},
+			object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",
+				"metadata": map[string]any{"generation": int64(2)},
+				"spec":     map[string]any{"replicas": int64(1)},
+				"status": map[string]any{
+					"observedGeneration": int64(2), "updatedReplicas": int64(1), "availableReplicas": int64(1),
+				}},
 		},
 		{
 			name: "deployment scaled to zero",
-			object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"generation": int64(1)},
-				"spec": map[string]any{"replicas": int64(0)}, "status": map[string]any{"observedGeneration": int64(1)}},
+			object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",
+				"metadata": map[string]any{"generation": int64(1)},
+				"spec":     map[string]any{"replicas": int64(0)},
+				"status":   map[string]any{"observedGeneration": int64(1)}},
 		},
 		{
-			name:   "unseen stateful set",
-			object: map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": map[string]any{"generation": int64(1)}},
-			want:   "its controller has not seen the latest change yet",
+			name: "unseen stateful set",
+			object: map[string]any{
+				"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": map[string]any{"generation": int64(1)},
+			},
+			want: "its controller has not seen the latest change yet",
 		},
 		{
 			name: "daemon set starting",

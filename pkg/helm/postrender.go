@@ -7,6 +7,8 @@ import (
 	"helm.sh/helm/v3/pkg/postrender"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-garden/trellis/pkg/manifests"
 )
 
 // changer changes each object that a chart renders.
@@ -21,7 +23,7 @@ func (r Release) postRenderer() postrender.PostRenderer {
 
 // Run implements postrender.PostRenderer.
 func (change changer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
-	objects, err := decodeObjects(rendered.Bytes())
+	objects, err := manifests.Decode(rendered.Bytes())
 	if err != nil {
 		return nil, fmt.Errorf("rendered chart: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trellis-garden/trellis/pkg/manifests"
 	"github.com/trellis-garden/trellis/pkg/rollout"
 )
 
@@ -21,7 +22,7 @@ const readyPoll = 250 * time.Millisecond
 // WaitReady waits until the Deployments, StatefulSets, DaemonSets and APIServices of an installed release are ready, or
 // the context ends; the error then names what is not.
 func (c *Client) WaitReady(ctx context.Context, r *release.Release) error {
-	objects, err := decodeObjects([]byte(r.Manifest))
+	objects, err := manifests.Decode([]byte(r.Manifest))
 	if err != nil {
 		return fmt.Errorf("release %s/%s: reading its manifest: %w", r.Namespace, r.Name, err)
 	}

@@ -49,7 +49,8 @@ type Artifact struct {
 
 // Puller pulls charts and remembers them: by digest until nobody asks any more, by tag for five minutes.
 type Puller struct {
-	// Rules decide about hosts that a registry sends to, for layers or tokens. The registry itself may be anywhere: an operator named it.
+	// Rules decide about hosts that a registry sends to, for layers or tokens. The registry itself may be anywhere: an
+	// operator named it.
 	Rules egress.Rules
 
 	mutex  sync.Mutex
@@ -119,7 +120,9 @@ func (p *Puller) remember(artifact Artifact, pulled pulledChart) {
 	if p.charts == nil {
 		p.charts = map[[sha256.Size]byte]pulledChart{}
 	}
-	maps.DeleteFunc(p.charts, func(_ [sha256.Size]byte, chart pulledChart) bool { return pulled.asked.Sub(chart.asked) > keepPeriod })
+	maps.DeleteFunc(p.charts, func(_ [sha256.Size]byte, chart pulledChart) bool {
+		return pulled.asked.Sub(chart.asked) > keepPeriod
+	})
 	p.charts[artifact.key()] = pulled
 }
 
@@ -128,7 +131,8 @@ func (a Artifact) key() [sha256.Size]byte {
 }
 
 // options of requests to the registry, and what ends their connections.
-func (a Artifact) options(ctx context.Context, reference name.Reference, rules egress.Rules) (options []remote.Option, release func(), err error) {
+func (a Artifact) options(ctx context.Context, reference name.Reference,
+	rules egress.Rules) (options []remote.Option, release func(), err error) {
 	authenticator, err := a.authenticator(reference.Context().RegistryStr())
 	if err != nil {
 		return nil, nil, err
@@ -146,11 +150,13 @@ func (a Artifact) options(ctx context.Context, reference name.Reference, rules e
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}
 	}
-	return []remote.Option{remote.WithContext(ctx), remote.WithAuth(authenticator), remote.WithTransport(transport)}, transport.CloseIdleConnections, nil
+	return []remote.Option{remote.WithContext(ctx), remote.WithAuth(authenticator), remote.WithTransport(transport)},
+		transport.CloseIdleConnections, nil
 }
 
 // dialFrom connects to the registry, and to what the rules allow when it sends elsewhere.
-func dialFrom(registry name.Registry, rules egress.Rules) func(ctx context.Context, network, address string) (net.Conn, error) {
+func dialFrom(registry name.Registry,
+	rules egress.Rules) func(ctx context.Context, network, address string) (net.Conn, error) {
 	own := registry.RegistryStr()
 	if _, _, err := net.SplitHostPort(own); err != nil {
 		own = net.JoinHostPort(own, map[string]string{"http": "80", "https": "443"}[registry.Scheme()])

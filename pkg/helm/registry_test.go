@@ -134,7 +134,8 @@ func TestPullFails(t *testing.T) {
 			test.change(&artifact)
 		}
 		_, err := (&Puller{}).Pull(t.Context(), artifact)
-		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), artifact.Reference) {
+		if err == nil || !strings.Contains(err.Error(), test.want) ||
+			!strings.Contains(err.Error(), artifact.Reference) {
 			t.Errorf("%s: %v, want %q", test.reference, err, test.want)
 		}
 	}

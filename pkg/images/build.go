@@ -83,13 +83,20 @@ func Build(ctx context.Context, options Options) error {
 		vector: imagevector.Vector{}, digests: map[string]map[string]string{},
 	}
 	b.debian = debian{dir: filepath.Join(options.Cache, "debian"), log: b.log}
-	for _, dir := range []string{b.binDir(), b.store.Dir, filepath.Join(options.Cache, "rootfs"), filepath.Join(options.Cache, "stamps")} {
+	for _, dir := range []string{
+		b.binDir(), b.store.Dir, filepath.Join(options.Cache, "rootfs"), filepath.Join(options.Cache, "stamps"),
+	} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
 	}
 	group, groupContext := errgroup.WithContext(ctx)
-	group.Go(func() error { return b.buildSystems(groupContext) })
+	group.Go(func() error {
+		if err := b.buildSystems(groupContext); err != nil {
+			return err
+		}
+		return b.buildRunc(groupContext)
+	})
 	group.Go(func() error { return b.compile(groupContext) })
 	if err := group.Wait(); err != nil {
 		return err
@@ -137,6 +144,7 @@ func (b *builder) compile(ctx context.Context) error {
 		{"CoreDNS", func(ctx context.Context) error { return b.buildModule(ctx, coredns) }},
 		{"metrics-server", func(ctx context.Context) error { return b.buildModule(ctx, metricsServer) }},
 		{"flannel", func(ctx context.Context) error { return b.buildModule(ctx, flannel) }},
+		{"containerd", b.buildContainerd},
 		{"Terraform", b.findTerraform},
 	}
 	for _, version := range b.kubernetesVersions() {
@@ -171,7 +179,8 @@ func (b *builder) cachedLayer(name string, inputs []string, build func() (Layer,
 		Key   string
 		Layer Layer
 	}
-	if data, err := os.ReadFile(stamp); err == nil && json.Unmarshal(data, &known) == nil && known.Key == key && b.store.HasLayer(known.Layer) {
+	if data, err := os.ReadFile(stamp); err == nil && json.Unmarshal(data, &known) == nil && known.Key == key &&
+		b.store.HasLayer(known.Layer) {
 		return known.Layer, nil
 	}
 	layer, err := build()

@@ -20,7 +20,10 @@ type debian struct {
 }
 
 // unneeded are folders of Debian packages that no container reads.
-var unneeded = []string{"usr/share/doc", "usr/share/man", "usr/share/info", "usr/share/locale", "usr/share/lintian", "usr/share/bug", "var/cache/apt", "var/lib/apt/lists"}
+var unneeded = []string{
+	"usr/share/doc", "usr/share/man", "usr/share/info", "usr/share/locale", "usr/share/lintian", "usr/share/bug",
+	"var/cache/apt", "var/lib/apt/lists",
+}
 
 func (d debian) apt(ctx context.Context, state string, arguments ...string) error {
 	for _, dir := range []string{"lists/partial", "archives/partial", state} {
@@ -59,7 +62,8 @@ func (d debian) download(ctx context.Context, name string, packages []string) ([
 		}
 	}
 	plan := filepath.Join(d.dir, "plan-"+name)
-	if err := d.apt(ctx, plan[len(d.dir)+1:], append([]string{"--download-only", "-y", "install"}, packages...)...); err != nil {
+	if err := d.apt(ctx, plan[len(d.dir)+1:],
+		append([]string{"--download-only", "-y", "install"}, packages...)...); err != nil {
 		return nil, fmt.Errorf("downloading Debian packages %s: %w", strings.Join(packages, " "), err)
 	}
 	return d.archivesOf(ctx, plan[len(d.dir)+1:], packages)
@@ -142,12 +146,16 @@ func (d debian) bootstrap(ctx context.Context, dir, name string, packages []stri
 	if err := d.configure(ctx, dir); err != nil {
 		return err
 	}
-	return errors.Join(os.RemoveAll(filepath.Join(dir, "debs")), os.Remove(filepath.Join(dir, "usr/sbin/policy-rc.d")), prune(dir))
+	return errors.Join(os.RemoveAll(filepath.Join(dir, "debs")), os.Remove(filepath.Join(dir, "usr/sbin/policy-rc.d")),
+		prune(dir))
 }
 
 // stage puts the archives and what dpkg needs into the new system.
 func (d debian) stage(dir string, archives []string) error {
-	for _, path := range []string{"debs", "var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers", "proc", "sys", "dev", "run", "tmp", "root"} {
+	for _, path := range []string{
+		"debs", "var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers", "proc", "sys", "dev", "run",
+		"tmp", "root",
+	} {
 		if err := os.MkdirAll(filepath.Join(dir, path), 0o755); err != nil {
 			return err
 		}
@@ -188,9 +196,13 @@ chroot "$0" dpkg --force-depends --force-confold --install --recursive /debs || 
 chroot "$0" dpkg --force-confold --configure -a
 `
 	command := exec.CommandContext(ctx, "/bin/sh", "-c", script, dir)
-	command.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive", "DEBCONF_NONINTERACTIVE_SEEN=true", "LC_ALL=C", "HOME=/root"}
+	command.Env = []string{
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive",
+		"DEBCONF_NONINTERACTIVE_SEEN=true", "LC_ALL=C", "HOME=/root",
+	}
 	command.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:   syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS |
+			syscall.CLONE_NEWIPC,
 		Unshareflags: syscall.CLONE_NEWNS,
 		Pdeathsig:    syscall.SIGKILL,
 	}
@@ -217,7 +229,8 @@ func freshRoot(dir string) error {
 }
 
 func unpack(ctx context.Context, log logFunc, archive, dir string) error {
-	return run(ctx, log, "", nil, "/bin/sh", "-c", `dpkg-deb --fsys-tarfile "$0" | tar --keep-directory-symlink -xpf - -C "$1"`, archive, dir)
+	return run(ctx, log, "", nil, "/bin/sh", "-c",
+		`dpkg-deb --fsys-tarfile "$0" | tar --keep-directory-symlink -xpf - -C "$1"`, archive, dir)
 }
 
 func prune(dir string) error {

@@ -77,7 +77,10 @@ func withParents(entries []LayerEntry) []LayerEntry {
 }
 
 func writeEntry(w *tar.Writer, entry LayerEntry) error {
-	header := tar.Header{Name: entry.Path, Mode: tarMode(entry.Mode), Uid: entry.UID, Gid: entry.GID, Format: tar.FormatPAX, ModTime: time.Unix(0, 0)}
+	header := tar.Header{
+		Name: entry.Path, Mode: tarMode(entry.Mode), Uid: entry.UID, Gid: entry.GID, Format: tar.FormatPAX,
+		ModTime: time.Unix(0, 0),
+	}
 	switch {
 	case entry.Link != "":
 		header.Typeflag, header.Linkname, header.Mode = tar.TypeSymlink, entry.Link, 0o777

@@ -75,7 +75,10 @@ func allPrograms() []program {
 // programs lists every program that is built from the main module, but those of Extensions.
 var programs = []program{
 	{name: "garden-apiserver", pkg: "./cmd/garden-apiserver", image: true, base: baseStatic, user: nonRoot},
-	{name: "garden-controller-manager", pkg: "./cmd/garden-controller-manager", image: true, base: baseStatic, user: nonRoot},
+	{
+		name: "garden-controller-manager", pkg: "./cmd/garden-controller-manager", image: true, base: baseStatic,
+		user: nonRoot,
+	},
 	{name: "garden-scheduler", pkg: "./cmd/garden-scheduler", image: true, base: baseStatic, user: nonRoot},
 	{name: "gardenlet", pkg: "./cmd/gardenlet", image: true, base: baseStatic, user: nonRoot},
 	{name: "resource-manager", pkg: "./cmd/resource-manager", image: true, base: baseStatic, user: nonRoot},
@@ -86,7 +89,11 @@ var programs = []program{
 	{name: "node-agent", pkg: "./cmd/node-agent"},
 	{name: "pause", pkg: "./images/pause"},
 	{name: "trellisctl", pkg: "./cmd/trellisctl"},
-	{name: "machine-controller-manager", pkg: "github.com/gardener/machine-controller-manager/cmd/machine-controller-manager", image: true, base: baseStatic, user: nonRoot},
+	{
+		name: "machine-controller-manager",
+		pkg:  "github.com/gardener/machine-controller-manager/cmd/machine-controller-manager", image: true,
+		base: baseStatic, user: nonRoot,
+	},
 	{name: "terraform-provider-local", pkg: "./extensions/provider-local/cmd/terraform-provider-local"},
 	{name: "cni-local-cloud", pkg: "./extensions/provider-local/cmd/cni-local-cloud"},
 	{name: "cni-flannel", pkg: "./extensions/networking-flannel/cmd/cni-flannel"},
@@ -101,6 +108,8 @@ type module struct {
 	packages []string
 	output   string
 	ldflags  string
+	// tags are build constraints, separated by commas.
+	tags string
 }
 
 // cniPlugins are the reference plugins that nodes need.
@@ -120,11 +129,38 @@ var coredns = module{name: "coredns", dir: "images/coredns", packages: []string{
 const metricsServerVersion = "v0.9.0"
 
 var metricsServer = module{
-	name: "metrics-server", dir: "images/metrics-server", packages: []string{"sigs.k8s.io/metrics-server/cmd/metrics-server"},
-	ldflags: "-s -w -X k8s.io/client-go/pkg/version.gitVersion=" + metricsServerVersion,
+	name: "metrics-server", dir: "images/metrics-server",
+	packages: []string{"sigs.k8s.io/metrics-server/cmd/metrics-server"},
+	ldflags:  "-s -w -X k8s.io/client-go/pkg/version.gitVersion=" + metricsServerVersion,
 }
 
 var flannel = module{name: "flanneld", dir: "images/flannel", packages: []string{"."}, output: "flanneld"}
+
+// containerdVersion is that of its go.mod. The programs tell it as their own, so it is linked in.
+const containerdVersion = "2.4.2"
+
+const (
+	containerdPackage = "github.com/containerd/containerd/v2"
+	containerdFlags   = "-s -w -X " + containerdPackage + "/version.Version=" + containerdVersion
+)
+
+// containerd is the container runtime of machines and of the landscape's node, without what neither has: other
+// snapshotters than overlayfs, and tracing.
+var containerd = module{
+	name: "containerd", dir: "images/containerd",
+	packages: []string{containerdPackage + "/cmd/containerd", containerdPackage + "/cmd/ctr"},
+	ldflags:  containerdFlags, tags: "urfave_cli_no_docs,no_devmapper,no_zfs,no_tracing",
+}
+
+// containerdShim watches over the containers of one pod. Many of it run, so it leaves gRPC out, as its releases do.
+var containerdShim = module{
+	name: "containerd-shim-runc-v2", dir: "images/containerd",
+	packages: []string{containerdPackage + "/cmd/containerd-shim-runc-v2"},
+	ldflags:  containerdFlags, tags: "urfave_cli_no_docs,no_grpc",
+}
+
+// RuntimePrograms are those that run containers. They lie in BinDir, and on machines and nodes in /usr/local/bin.
+var RuntimePrograms = []string{"containerd", "containerd-shim-runc-v2", "ctr", "runc"}
 
 // kubernetes is the module of one version of Kubernetes; the default version is that of go.mod, the others have a
 // go-<version>.mod beside it.
@@ -164,6 +200,9 @@ func (b *builder) buildModule(ctx context.Context, m module) error {
 		flags = "-s -w"
 	}
 	arguments := []string{"build", "-trimpath", "-ldflags", flags}
+	if m.tags != "" {
+		arguments = append(arguments, "-tags", m.tags)
+	}
 	dir := filepath.Join(b.Root, m.dir)
 	if alternative := "go-" + strings.TrimPrefix(m.name, "kubernetes-v") + ".mod"; m.dir == "images/kubernetes" {
 		if _, err := os.Stat(filepath.Join(dir, alternative)); err == nil {
@@ -181,6 +220,13 @@ func (b *builder) buildModule(ctx context.Context, m module) error {
 	return nil
 }
 
+func (b *builder) buildContainerd(ctx context.Context) error {
+	if err := b.buildModule(ctx, containerd); err != nil {
+		return err
+	}
+	return b.buildModule(ctx, containerdShim)
+}
+
 // findTerraform takes a statically linked terraform or tofu from PATH, and builds OpenTofu where there is none.
 func (b *builder) findTerraform(ctx context.Context) error {
 	target := filepath.Join(b.binDir(), "terraform")
@@ -193,6 +239,9 @@ func (b *builder) findTerraform(ctx context.Context) error {
 			return copyFile(path, target)
 		}
 	}
-	m := module{name: "OpenTofu", dir: "images/opentofu", packages: []string{"github.com/opentofu/opentofu/cmd/tofu"}, output: "terraform"}
+	m := module{
+		name: "OpenTofu", dir: "images/opentofu", packages: []string{"github.com/opentofu/opentofu/cmd/tofu"},
+		output: "terraform",
+	}
 	return b.buildModule(ctx, m)
 }

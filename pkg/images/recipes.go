@@ -10,7 +10,11 @@ import (
 )
 
 var (
-	machinePackages = []string{"systemd", "systemd-sysv", "dbus", "containerd", "runc", "iptables", "ipset", "iproute2", "conntrack", "kmod", "ca-certificates", "procps", "util-linux-extra"}
+	machinePackages = []string{
+		"systemd", "systemd-sysv", "dbus", "iptables", "ipset", "iproute2", "conntrack", "kmod", "ca-certificates",
+		"procps",
+		"util-linux-extra",
+	}
 	networkPackages = []string{"iptables", "ipset", "conntrack", "busybox-static"}
 	nginxPackages   = []string{"nginx-light", "busybox-static", "ca-certificates"}
 )
@@ -56,11 +60,16 @@ const recipeRevision = "1"
 // finishMachine sets what every machine has: no host name, no services that a machine in a pod cannot run.
 func finishMachine(dir string) error {
 	masked := []string{
-		"systemd-udevd.service", "systemd-udev-trigger.service", "systemd-udevd-control.socket", "systemd-udevd-kernel.socket",
-		"getty.target", "console-getty.service", "systemd-logind.service", "systemd-networkd.service", "systemd-resolved.service",
-		"systemd-timesyncd.service", "apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer",
-		"fstrim.timer", "systemd-modules-load.service", "sys-kernel-debug.mount", "sys-kernel-tracing.mount", "dev-hugepages.mount",
-		"dev-mqueue.mount", "sys-fs-fuse-connections.mount", "systemd-remount-fs.service", "systemd-firstboot.service", "systemd-binfmt.service",
+		"systemd-udevd.service", "systemd-udev-trigger.service", "systemd-udevd-control.socket",
+		"systemd-udevd-kernel.socket",
+		"getty.target", "console-getty.service", "systemd-logind.service", "systemd-networkd.service",
+		"systemd-resolved.service",
+		"systemd-timesyncd.service", "apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer",
+		"e2scrub_all.timer",
+		"fstrim.timer", "systemd-modules-load.service", "sys-kernel-debug.mount", "sys-kernel-tracing.mount",
+		"dev-hugepages.mount",
+		"dev-mqueue.mount", "sys-fs-fuse-connections.mount", "systemd-remount-fs.service", "systemd-firstboot.service",
+		"systemd-binfmt.service",
 		"proc-sys-fs-binfmt_misc.automount",
 	}
 	for _, unit := range masked {
@@ -76,8 +85,10 @@ func finishMachine(dir string) error {
 		"etc/hostname":   "",
 		"etc/machine-id": "uninitialized\n",
 		"etc/fstab":      "",
-		"etc/systemd/journald.conf.d/10-volatile.conf": "[Journal]\nStorage=volatile\nRuntimeMaxUse=32M\nRateLimitIntervalSec=0\n",
-		"etc/systemd/system.conf.d/10-machine.conf":    "[Manager]\nDefaultTimeoutStopSec=10s\nDefaultTasksMax=infinity\nDefaultLimitNOFILE=1048576\n",
+		"etc/systemd/journald.conf.d/10-volatile.conf": "[Journal]\nStorage=volatile\nRuntimeMaxUse=32M\n" +
+			"RateLimitIntervalSec=0\n",
+		"etc/systemd/system.conf.d/10-machine.conf": "[Manager]\nDefaultTimeoutStopSec=10s\n" +
+			"DefaultTasksMax=infinity\nDefaultLimitNOFILE=1048576\n",
 	}
 	return writeFiles(dir, files)
 }
@@ -85,7 +96,8 @@ func finishMachine(dir string) error {
 func finishNetwork(dir string) error {
 	for name, target := range map[string]string{
 		"iptables": "xtables-nft-multi", "iptables-save": "xtables-nft-multi", "iptables-restore": "xtables-nft-multi",
-		"ip6tables": "xtables-nft-multi", "ip6tables-save": "xtables-nft-multi", "ip6tables-restore": "xtables-nft-multi",
+		"ip6tables": "xtables-nft-multi", "ip6tables-save": "xtables-nft-multi",
+		"ip6tables-restore": "xtables-nft-multi",
 	} {
 		path := filepath.Join(dir, "usr/sbin", name)
 		if err := os.RemoveAll(path); err != nil {
@@ -100,9 +112,12 @@ func finishNetwork(dir string) error {
 
 func finishNginx(dir string) error {
 	files := map[string]string{
-		"etc/nginx/conf.d/default.conf": "server {\n    listen 80;\n    server_name localhost;\n    location / {\n        root /usr/share/nginx/html;\n        index index.html;\n    }\n}\n",
-		"etc/nginx/nginx.conf": "user www-data;\nworker_processes 1;\nerror_log /dev/stderr notice;\npid /run/nginx.pid;\nevents { worker_connections 512; }\n" +
-			"http {\n    include /etc/nginx/mime.types;\n    default_type application/octet-stream;\n    access_log /dev/stdout;\n    sendfile on;\n    keepalive_timeout 65;\n    include /etc/nginx/conf.d/*.conf;\n}\n",
+		"etc/nginx/conf.d/default.conf": "server {\n    listen 80;\n    server_name localhost;\n    location / {\n  " +
+			"      root /usr/share/nginx/html;\n        index index.html;\n    }\n}\n",
+		"etc/nginx/nginx.conf": "user www-data;\nworker_processes 1;\nerror_log /dev/stderr notice;\npid " +
+			"/run/nginx.pid;\nevents { worker_connections 512; }\n" +
+			"http {\n    include /etc/nginx/mime.types;\n    default_type application/octet-stream;\n    access_log " +
+			"/dev/stdout;\n    sendfile on;\n    keepalive_timeout 65;\n    include /etc/nginx/conf.d/*.conf;\n}\n",
 	}
 	if err := writeFiles(dir, files); err != nil {
 		return err
@@ -117,7 +132,11 @@ func finishNginx(dir string) error {
 
 // finishSmall makes a root file system of unpacked packages usable: a shell, users, /tmp.
 func finishSmall(dir string) error {
-	for _, applet := range []string{"sh", "ls", "cat", "ps", "wget", "nslookup", "ping", "id", "env", "sleep", "grep", "sed", "cp", "mv", "rm", "mkdir", "head", "tail", "echo", "hostname", "ip", "nc", "vi", "find", "date", "touch", "chmod", "true", "false", "test"} {
+	for _, applet := range []string{
+		"sh", "ls", "cat", "ps", "wget", "nslookup", "ping", "id", "env", "sleep", "grep", "sed", "cp", "mv", "rm",
+		"mkdir", "head", "tail", "echo", "hostname", "ip", "nc", "vi", "find", "date", "touch", "chmod", "true",
+		"false", "test",
+	} {
 		path := filepath.Join(dir, "usr/bin", applet)
 		if _, err := os.Lstat(path); err == nil {
 			continue
@@ -132,12 +151,17 @@ func finishSmall(dir string) error {
 	if err := os.Chmod(filepath.Join(dir, "tmp"), fs.ModeSticky|0o777); err != nil {
 		return err
 	}
-	return writeFiles(dir, map[string]string{"etc/passwd": passwd, "etc/group": group, "etc/ld.so.conf": "/lib/x86_64-linux-gnu\n/usr/lib/x86_64-linux-gnu\n"})
+	return writeFiles(dir, map[string]string{
+		"etc/passwd": passwd, "etc/group": group,
+		"etc/ld.so.conf": "/lib/x86_64-linux-gnu\n/usr/lib/x86_64-linux-gnu\n",
+	})
 }
 
 const (
-	passwd = "root:x:0:0:root:/root:/bin/sh\nwww-data:x:33:33:www-data:/var/www:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/usr/sbin/nologin\n"
-	group  = "root:x:0:\nadm:x:4:\nwww-data:x:33:\nnogroup:x:65534:\nnonroot:x:65532:\n"
+	passwd = "root:x:0:0:root:/root:/bin/sh\nwww-data:x:33:33:www-data:/var/www:/usr/sbin/nologin\n" +
+		"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" +
+		"nonroot:x:65532:65532:nonroot:/home/nonroot:/usr/sbin/nologin\n"
+	group = "root:x:0:\nadm:x:4:\nwww-data:x:33:\nnogroup:x:65534:\nnonroot:x:65532:\n"
 )
 
 func writeFiles(dir string, files map[string]string) error {
@@ -155,7 +179,9 @@ func writeFiles(dir string, files map[string]string) error {
 
 // assemble puts the layers together into images.
 func (b *builder) assemble(ctx context.Context) error {
-	for _, do := range []func(context.Context) error{b.bases, b.ownImages, b.kubernetesImages, b.thirdPartyImages, b.machineImage} {
+	for _, do := range []func(context.Context) error{
+		b.bases, b.ownImages, b.kubernetesImages, b.thirdPartyImages, b.machineImage,
+	} {
 		if err := do(ctx); err != nil {
 			return err
 		}
@@ -190,7 +216,8 @@ func (b *builder) bases(context.Context) error {
 		if err != nil {
 			return err
 		}
-		layer, err := b.cachedLayer("base-"+name, []string{string(stamp), info.ModTime().String()}, func() (Layer, error) { return b.store.WriteTreeLayer(dir) })
+		layer, err := b.cachedLayer("base-"+name, []string{string(stamp), info.ModTime().String()},
+			func() (Layer, error) { return b.store.WriteTreeLayer(dir) })
 		if err != nil {
 			return err
 		}
@@ -213,7 +240,8 @@ func (b *builder) binaryLayer(name string, entries ...LayerEntry) (Layer, error)
 	if err != nil {
 		return Layer{}, err
 	}
-	return b.cachedLayer("bin-"+name, append(description, inputs...), func() (Layer, error) { return b.store.WriteLayer(entries) })
+	return b.cachedLayer("bin-"+name, append(description, inputs...),
+		func() (Layer, error) { return b.store.WriteLayer(entries) })
 }
 
 func (b *builder) ownImages(context.Context) error {
@@ -249,18 +277,26 @@ func (b *builder) ownImages(context.Context) error {
 const TerraformProviderVersion = "0.1.0"
 
 func (b *builder) terraformLayer() (Layer, error) {
-	mirror := "usr/local/share/terraform/providers/registry.terraform.io/trellis-garden/local/" + TerraformProviderVersion + "/linux_amd64/terraform-provider-local_v" + TerraformProviderVersion
+	mirror := "usr/local/share/terraform/providers/registry.terraform.io/trellis-garden/local/" +
+		TerraformProviderVersion + "/linux_amd64/terraform-provider-local_v" + TerraformProviderVersion
 	return b.binaryLayer("terraform",
 		LayerEntry{Path: "usr/local/bin/terraform", Source: b.bin("terraform"), Mode: 0o755},
 		LayerEntry{Path: mirror, Source: b.bin("terraform-provider-local"), Mode: 0o755},
-		LayerEntry{Path: strings.Replace(mirror, "registry.terraform.io", "registry.opentofu.org", 1), Source: b.bin("terraform-provider-local"), Mode: 0o755},
+		LayerEntry{
+			Path:   strings.Replace(mirror, "registry.terraform.io", "registry.opentofu.org", 1),
+			Source: b.bin("terraform-provider-local"), Mode: 0o755,
+		},
 	)
 }
 
 func (b *builder) kubernetesImages(context.Context) error {
 	for _, version := range b.kubernetesVersions() {
-		entries := []LayerEntry{{Path: "usr/local/bin/kubernetes", Source: b.bin("kubernetes-v" + version), Mode: 0o755}}
-		names := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl"}
+		entries := []LayerEntry{
+			{Path: "usr/local/bin/kubernetes", Source: b.bin("kubernetes-v" + version), Mode: 0o755},
+		}
+		names := []string{
+			"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl",
+		}
 		for _, name := range names {
 			entries = append(entries, LayerEntry{Path: "usr/local/bin/" + name, Link: "kubernetes"})
 		}
@@ -269,7 +305,9 @@ func (b *builder) kubernetesImages(context.Context) error {
 			return err
 		}
 		for _, name := range names {
-			spec := ImageSpec{Layers: []Layer{b.layers[string(baseStatic)], layer}, Entrypoint: []string{"/usr/local/bin/" + name}}
+			spec := ImageSpec{
+				Layers: []Layer{b.layers[string(baseStatic)], layer}, Entrypoint: []string{"/usr/local/bin/" + name},
+			}
 			registry := "registry.k8s.io"
 			switch name {
 			case "kube-proxy":
@@ -295,7 +333,8 @@ func (b *builder) thirdPartyImages(context.Context) error {
 	if err != nil {
 		return err
 	}
-	metricsServerLayer, err := b.binaryLayer("metrics-server", LayerEntry{Path: "metrics-server", Source: b.bin("metrics-server"), Mode: 0o755})
+	metricsServerLayer, err := b.binaryLayer("metrics-server",
+		LayerEntry{Path: "metrics-server", Source: b.bin("metrics-server"), Mode: 0o755})
 	if err != nil {
 		return err
 	}
@@ -309,22 +348,36 @@ func (b *builder) thirdPartyImages(context.Context) error {
 	if err != nil {
 		return err
 	}
-	flannelLayer, err := b.binaryLayer("flanneld", LayerEntry{Path: "opt/bin/flanneld", Source: b.bin("flanneld"), Mode: 0o755})
+	flannelLayer, err := b.binaryLayer("flanneld",
+		LayerEntry{Path: "opt/bin/flanneld", Source: b.bin("flanneld"), Mode: 0o755})
 	if err != nil {
 		return err
 	}
 	static, network := b.layers[string(baseStatic)], b.layers[string(baseNetwork)]
 	for _, spec := range []ImageSpec{
-		{References: []string{"registry.k8s.io/pause:3.10"}, Layers: []Layer{pauseLayer}, Entrypoint: []string{"/pause"}, User: "65535:65535"},
-		{References: []string{"registry.k8s.io/coredns/coredns:v1.12.4"}, Layers: []Layer{static, corednsLayer}, Entrypoint: []string{"/coredns"}},
+		{
+			References: []string{"registry.k8s.io/pause:3.10"}, Layers: []Layer{pauseLayer},
+			Entrypoint: []string{"/pause"}, User: "65535:65535",
+		},
+		{
+			References: []string{"registry.k8s.io/coredns/coredns:v1.12.4"}, Layers: []Layer{static, corednsLayer},
+			Entrypoint: []string{"/coredns"},
+		},
 		{
 			References: []string{"registry.k8s.io/metrics-server/metrics-server:" + metricsServerVersion},
 			Layers:     []Layer{static, metricsServerLayer}, Entrypoint: []string{"/metrics-server"},
 		},
-		{References: []string{ownRegistry + "/cni-plugins:v1.8.0"}, Layers: []Layer{network, pluginsLayer}, Entrypoint: []string{"/install"}},
-		{References: []string{"ghcr.io/flannel-io/flannel:v0.26.7"}, Layers: []Layer{network, flannelLayer}, Entrypoint: []string{"/opt/bin/flanneld"}},
 		{
-			References: []string{"docker.io/library/nginx:latest", "docker.io/library/nginx:1.22.1"}, Layers: []Layer{b.layers["nginx"]},
+			References: []string{ownRegistry + "/cni-plugins:v1.8.0"}, Layers: []Layer{network, pluginsLayer},
+			Entrypoint: []string{"/install"},
+		},
+		{
+			References: []string{"ghcr.io/flannel-io/flannel:v0.26.7"}, Layers: []Layer{network, flannelLayer},
+			Entrypoint: []string{"/opt/bin/flanneld"},
+		},
+		{
+			References: []string{"docker.io/library/nginx:latest", "docker.io/library/nginx:1.22.1"},
+			Layers:     []Layer{b.layers["nginx"]},
 			Entrypoint: []string{"/usr/sbin/nginx", "-g", "daemon off;"},
 		},
 	} {
@@ -336,7 +389,8 @@ func (b *builder) thirdPartyImages(context.Context) error {
 }
 
 // installPlugins copies the CNI plugins to the node; the folder is the first argument.
-const installPlugins = "#!/bin/sh\nset -e\nfor plugin in /opt/cni/bin/*; do\n  cp \"$plugin\" \"$1/.$(basename \"$plugin\").new\"\n  mv \"$1/.$(basename \"$plugin\").new\" \"$1/$(basename \"$plugin\")\"\ndone\n"
+const installPlugins = "#!/bin/sh\nset -e\nfor plugin in /opt/cni/bin/*; do\n  cp \"$plugin\" \"$1/.$(basename " +
+	"\"$plugin\").new\"\n  mv \"$1/.$(basename \"$plugin\").new\" \"$1/$(basename \"$plugin\")\"\ndone\n"
 
 func (b *builder) cniPluginNames() []string {
 	var names []string
@@ -349,12 +403,16 @@ func (b *builder) cniPluginNames() []string {
 // machineVersion is the version of Debian, as in charts/images.yaml.
 const machineVersion = "12.11.0"
 
-// machineImage is the root file system of machines with node-agent and the boot files of the local provider.
+// machineImage is the root file system of machines with containerd, node-agent and the boot files of the local
+// provider.
 func (b *builder) machineImage(context.Context) error {
 	if _, err := os.Stat(b.bin("node-agent")); err != nil {
 		return nil
 	}
-	entries := []LayerEntry{{Path: "usr/local/bin/node-agent", Source: b.bin("node-agent"), Mode: 0o755}}
+	var entries []LayerEntry
+	for _, name := range append([]string{"node-agent"}, RuntimePrograms...) {
+		entries = append(entries, LayerEntry{Path: "usr/local/bin/" + name, Source: b.bin(name), Mode: 0o755})
+	}
 	overlay := filepath.Join(b.Root, "extensions/provider-local/machine/rootfs")
 	err := filepath.WalkDir(overlay, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

@@ -45,7 +45,8 @@ func (h registryHandler) manifest(w http.ResponseWriter, r *http.Request, reposi
 	if !strings.HasPrefix(reference, "sha256:") {
 		digest, err := h.resolve(r.URL.Query().Get("ns"), repository, reference)
 		if err != nil {
-			registryError(w, http.StatusNotFound, "MANIFEST_UNKNOWN", repository+":"+reference+" is not in the landscape's registry")
+			registryError(w, http.StatusNotFound, "MANIFEST_UNKNOWN",
+				repository+":"+reference+" is not in the landscape's registry")
 			return
 		}
 		reference = digest.String()

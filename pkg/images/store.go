@@ -103,7 +103,8 @@ func (s Store) WriteImage(spec ImageSpec) (v1.Hash, error) {
 		Config: v1.Config{
 			Entrypoint: spec.Entrypoint,
 			Cmd:        spec.Cmd,
-			Env:        append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, spec.Env...),
+			Env: append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+				spec.Env...),
 			User:       spec.User,
 			WorkingDir: spec.WorkingDir,
 		},
@@ -111,7 +112,8 @@ func (s Store) WriteImage(spec ImageSpec) (v1.Hash, error) {
 	manifest := v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1}
 	for _, layer := range spec.Layers {
 		config.RootFS.DiffIDs = append(config.RootFS.DiffIDs, layer.Digest)
-		manifest.Layers = append(manifest.Layers, v1.Descriptor{MediaType: types.OCIUncompressedLayer, Size: layer.Size, Digest: layer.Digest})
+		manifest.Layers = append(manifest.Layers,
+			v1.Descriptor{MediaType: types.OCIUncompressedLayer, Size: layer.Size, Digest: layer.Digest})
 	}
 	digest, size, err := s.writeJSON(config)
 	if err != nil {

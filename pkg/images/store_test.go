@@ -26,7 +26,9 @@ func newImage(t *testing.T, store Store, references ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.WriteImage(ImageSpec{References: references, Layers: []Layer{layer}, Entrypoint: []string{"/usr/local/bin/hello"}, User: nonRoot}); err != nil {
+	if _, err := store.WriteImage(ImageSpec{
+		References: references, Layers: []Layer{layer}, Entrypoint: []string{"/usr/local/bin/hello"}, User: nonRoot,
+	}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -45,10 +47,12 @@ func TestImageIsPulledWhole(t *testing.T) {
 	if config.Config.User != nonRoot || len(config.Config.Entrypoint) != 1 {
 		t.Errorf("configuration %+v", config.Config)
 	}
-	if len(manifest.Layers) != 1 || len(config.RootFS.DiffIDs) != 1 || config.RootFS.DiffIDs[0] != manifest.Layers[0].Digest {
+	if len(manifest.Layers) != 1 || len(config.RootFS.DiffIDs) != 1 ||
+		config.RootFS.DiffIDs[0] != manifest.Layers[0].Digest {
 		t.Fatalf("layers %+v of %+v", manifest.Layers, config.RootFS)
 	}
-	content := bytes.NewReader(fetch(t, server.URL+"/v2/library/hello/blobs/"+manifest.Layers[0].Digest.String(), &manifest.Layers[0], nil))
+	content := bytes.NewReader(fetch(t, server.URL+"/v2/library/hello/blobs/"+manifest.Layers[0].Digest.String(),
+		&manifest.Layers[0], nil))
 	files := map[string]string{}
 	for archive := tar.NewReader(content); ; {
 		header, err := archive.Next()
@@ -117,7 +121,8 @@ func TestMirrorTellsRegistriesApart(t *testing.T) {
 
 func TestSameEntriesMakeTheSameLayer(t *testing.T) {
 	store := Store{Dir: t.TempDir()}
-	a, b := LayerEntry{Path: "a", Content: []byte("1"), Mode: 0o644}, LayerEntry{Path: "b/c", Content: []byte("2"), Mode: 0o755}
+	a, b := LayerEntry{Path: "a", Content: []byte("1"), Mode: 0o644},
+		LayerEntry{Path: "b/c", Content: []byte("2"), Mode: 0o755}
 	one, err := store.WriteLayer([]LayerEntry{a, b})
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +148,8 @@ func TestSameEntriesMakeTheSameLayer(t *testing.T) {
 func TestWriteImageRefusesBadReferences(t *testing.T) {
 	store := Store{Dir: t.TempDir()}
 	for _, reference := range []string{"", "nginx", "docker.io/nginx", "docker.io/../../x:y", "docker.io/x:../../y"} {
-		if _, err := store.WriteImage(ImageSpec{References: []string{reference}}); err == nil || !strings.Contains(err.Error(), "registry/repository:tag") {
+		if _, err := store.WriteImage(ImageSpec{References: []string{reference}}); err == nil ||
+			!strings.Contains(err.Error(), "registry/repository:tag") {
 			t.Errorf("%q: %v", reference, err)
 		}
 	}
@@ -193,15 +199,20 @@ func TestResolveOfUnknownTag(t *testing.T) {
 	}
 }
 
-// The vector of a build pins its own images and those of others, which it names by the tags that the embedded vector has.
+// The vector of a build pins its own images and those of others, which it names by the tags that the embedded vector
+// has.
 func TestVectorHasDigests(t *testing.T) {
-	b := &builder{Options: Options{Cache: t.TempDir()}, vector: imagevector.Vector{}, digests: map[string]map[string]string{}}
+	b := &builder{
+		Options: Options{Cache: t.TempDir()}, vector: imagevector.Vector{}, digests: map[string]map[string]string{},
+	}
 	b.store = Store{Dir: filepath.Join(b.Cache, StoreDir)}
 	layer, err := b.store.WriteLayer([]LayerEntry{{Path: "pause", Content: []byte("pause"), Mode: 0o755}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.writeImage(ImageSpec{References: []string{"registry.k8s.io/pause:3.10"}, Layers: []Layer{layer}}); err != nil {
+	if err := b.writeImage(ImageSpec{
+		References: []string{"registry.k8s.io/pause:3.10"}, Layers: []Layer{layer},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.writeOwnImage("gardenlet", ImageSpec{Layers: []Layer{layer}}); err != nil {

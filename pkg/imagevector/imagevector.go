@@ -30,15 +30,17 @@ type Source struct {
 	Name string `json:"name"`
 	// Repository is the image without its tag.
 	Repository string `json:"repository"`
-	// Tag is the tag or, when it starts with "sha256:", the digest. Empty: Trellis' own images take the version of the build,
-	// others must be asked for with Version or Tag.
+	// Tag is the tag or, when it starts with "sha256:", the digest. Empty: Trellis' own images take the version of the
+	// build, others must be asked for with Version or Tag.
 	Tag string `json:"tag,omitempty"`
-	// Digests are what tags stand for, such as v1.36.3: sha256:… . Where there are any, a tag that is not among them is an error,
-	// so that whoever controls a registry cannot give another image for a tag. Empty: tags are taken as the registry answers them.
+	// Digests are what tags stand for, such as v1.36.3: sha256:… . Where there are any, a tag that is not among them is
+	// an error, so that whoever controls a registry cannot give another image for a tag. Empty: tags are taken as the
+	// registry answers them.
 	Digests map[string]string `json:"digests,omitempty"`
 }
 
-// Image is a resolved image. It has a tag, a digest ("sha256:…") or both; the digest decides then, and the tag is for people.
+// Image is a resolved image. It has a tag, a digest ("sha256:…") or both; the digest decides then, and the tag is for
+// people.
 type Image struct {
 	Repository string
 	Tag        string
@@ -135,7 +137,8 @@ func Parse(data []byte) (Vector, error) {
 		}
 		for tag, digest := range source.Digests {
 			if !digestForm.MatchString(digest) {
-				return nil, fmt.Errorf("images[%d].digests[%s]: %q is not sha256: and 64 hexadecimal digits", i, tag, digest)
+				return nil, fmt.Errorf("images[%d].digests[%s]: %q is not sha256: and 64 hexadecimal digits", i, tag,
+					digest)
 			}
 		}
 		vector[source.Name] = source
@@ -184,7 +187,8 @@ func (v Vector) Find(name string, options ...FindOption) (Image, error) {
 		image.Tag = version.Version
 	}
 	if image.Tag == "" {
-		return Image{}, fmt.Errorf("image %q (%s) has no tag in the image vector and was asked for without a version", name, source.Repository)
+		return Image{}, fmt.Errorf("image %q (%s) has no tag in the image vector and was asked for without a version",
+			name, source.Repository)
 	}
 	return source.pin(image)
 }
@@ -200,7 +204,8 @@ func (s Source) pin(image Image) (Image, error) {
 	}
 	image.Digest = s.Digests[image.Tag]
 	if image.Digest == "" {
-		return Image{}, fmt.Errorf("image %q (%s): the image vector has digests, but none of tag %q; add it to digests of the entry", s.Name, s.Repository, image.Tag)
+		return Image{}, fmt.Errorf("image %q (%s): the image vector has digests, but none of tag %q; add it to "+
+			"digests of the entry", s.Name, s.Repository, image.Tag)
 	}
 	return image, nil
 }

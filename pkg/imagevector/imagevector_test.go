@@ -33,7 +33,8 @@ func TestFind(t *testing.T) {
 
 func TestFindErrors(t *testing.T) {
 	vector := Vector{"kube-apiserver": {Name: "kube-apiserver", Repository: "registry.k8s.io/kube-apiserver"}}
-	if _, err := vector.Find("nope"); err == nil || !strings.Contains(err.Error(), `"nope" is not in the image vector`) {
+	if _, err := vector.Find("nope"); err == nil ||
+		!strings.Contains(err.Error(), `"nope" is not in the image vector`) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := vector.Find("kube-apiserver"); err == nil || !strings.Contains(err.Error(), "has no tag") {
@@ -43,7 +44,9 @@ func TestFindErrors(t *testing.T) {
 
 func TestLoadWithOverwrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "images.yaml")
-	content := "images:\n- name: pause\n  repository: registry.example.com/pause\n- name: coredns\n  repository: registry.example.com/coredns\n  tag: v9\n"
+	content :=
+		"images:\n- name: pause\n  repository: registry.example.com/pause\n- name: coredns\n  repository: " +
+			"registry.example.com/coredns\n  tag: v9\n"
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +70,8 @@ func TestParseRejectsMistakes(t *testing.T) {
 		"images:\n- name: a\n": "must be set",
 		"images:\n- {name: a, repository: r}\n- {name: a, repository: r}\n": "listed twice",
 		"images:\n- {name: a, repository: r, tga: x}\n":                     "unknown field",
-		"images:\n- {name: a, repository: r, digests: {v1: sha256:abc}}\n":  `images[0].digests[v1]: "sha256:abc" is not sha256:`,
+		"images:\n- {name: a, repository: r, digests: {v1: " +
+			"sha256:abc}}\n": `images[0].digests[v1]: "sha256:abc" is not sha256:`,
 	} {
 		if _, err := Parse([]byte(content)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Parse(%q) error %v, want %q", content, err, want)
@@ -98,14 +102,18 @@ func TestParseImage(t *testing.T) {
 // Whoever controls a registry gives no other image for a tag, nor makes us take one that the release does not know.
 func TestTagsArePinned(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0a", 32)
-	vector, err := Parse([]byte("images:\n- name: kube-apiserver\n  repository: registry.example/kube-apiserver\n  digests: {v1.36.3: \"" + digest + "\"}\n"))
+	vector, err :=
+		Parse([]byte("images:\n- name: kube-apiserver\n  repository: registry.example/kube-apiserver\n  digests: " +
+			"{v1.36.3: \"" + digest + "\"}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if image, err := vector.Find("kube-apiserver", Version("1.36.3")); err != nil || image.String() != "registry.example/kube-apiserver:v1.36.3@"+digest {
+	if image, err := vector.Find("kube-apiserver", Version("1.36.3")); err != nil ||
+		image.String() != "registry.example/kube-apiserver:v1.36.3@"+digest {
 		t.Errorf("got %s, %v", image, err)
 	}
-	if _, err := vector.Find("kube-apiserver", Version("1.35.4")); err == nil || !strings.Contains(err.Error(), `none of tag "v1.35.4"`) {
+	if _, err := vector.Find("kube-apiserver", Version("1.35.4")); err == nil ||
+		!strings.Contains(err.Error(), `none of tag "v1.35.4"`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -10,11 +10,13 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// errContained says what is read. A file would be one of the process that reads the kubeconfig, for example the token of its service account, which
-// then were sent to whom the kubeconfig names; a command would run with all that the process may do.
+// errContained says what is read. A file would be one of the process that reads the kubeconfig, for example the token
+// of its service account, which then were sent to whom the kubeconfig names; a command would run with all that the
+// process may do.
 var errContained = errors.New("only credentials that are contained in it are used, no commands and no files")
 
-// Contained reads the current context of a kubeconfig. One that names a command or a file there is refused, before any is looked at.
+// Contained reads the current context of a kubeconfig. One that names a command or a file there is refused, before any
+// is looked at.
 func Contained(data []byte) (*rest.Config, error) {
 	config, err := clientcmd.Load(data)
 	if err != nil {
@@ -24,7 +26,8 @@ func Contained(data []byte) (*rest.Config, error) {
 		return nil, err
 	}
 	for name, user := range config.AuthInfos {
-		if user.Exec != nil || user.AuthProvider != nil || user.TokenFile != "" || user.ClientCertificate != "" || user.ClientKey != "" {
+		if user.Exec != nil || user.AuthProvider != nil || user.TokenFile != "" || user.ClientCertificate != "" ||
+			user.ClientKey != "" {
 			return nil, fmt.Errorf("user %q: %w", name, errContained)
 		}
 	}

@@ -20,8 +20,11 @@ contexts: [{name: x, context: {cluster: c, user: u}}, {name: other, context: {cl
 
 func TestContained(t *testing.T) {
 	for name, test := range map[string]struct{ cluster, user, refused string }{
-		"token":           {"", "token: t", ""},
-		"command":         {"", "exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/true, interactiveMode: Never}", `user "u"`},
+		"token": {"", "token: t", ""},
+		"command": {
+			"", "exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/true, interactiveMode: Never}",
+			`user "u"`,
+		},
 		"provider":        {"", "auth-provider: {name: oidc}", `user "u"`},
 		"token's file":    {"", "tokenFile: /token", `user "u"`},
 		"both":            {"", "token: t, tokenFile: /token", `user "u"`},

@@ -1,27 +1,26 @@
 package landscape
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trellis-garden/trellis/pkg/apply"
 	"github.com/trellis-garden/trellis/pkg/helm"
+	"github.com/trellis-garden/trellis/pkg/manifests"
 )
-
-// fieldManager owns the fields of objects that the landscape applies.
-const fieldManager = "trellis-landscape"
 
 // poll is how often conditions are looked at.
 const poll = 250 * time.Millisecond
@@ -44,7 +43,11 @@ func connect(kubeconfig string) (*cluster, error) {
 	}
 	config.QPS, config.Burst = 100, 200
 	config.WarningHandler = rest.NoWarnings{}
-	c, err := client.New(config, client.Options{})
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiregistrationv1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig, err)
 	}
@@ -81,7 +84,7 @@ func (r *run) garden() (*cluster, error) {
 
 // applyYAML applies the objects of a YAML text by server-side apply and returns them.
 func (c *cluster) applyYAML(ctx context.Context, text string) ([]*unstructured.Unstructured, error) {
-	objects, err := decode(text)
+	objects, err := manifests.Decode([]byte(text))
 	if err != nil {
 		return nil, err
 	}
@@ -94,15 +97,11 @@ func (c *cluster) applyYAML(ctx context.Context, text string) ([]*unstructured.U
 }
 
 func (c *cluster) apply(ctx context.Context, object *unstructured.Unstructured) error {
-	err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldManager), client.ForceOwnership)
-	if err != nil {
-		return fmt.Errorf("applying %s: %w", describe(object), err)
-	}
-	return nil
+	return apply.Unstructured(ctx, c.client, apply.Landscape, object)
 }
 
-// applyPatiently tries again for as long as the API server has not yet heard of what it needs: a kind that is just being
-// served, a namespace that a controller makes, a webhook or aggregated API that starts.
+// applyPatiently tries again for as long as the API server has not yet heard of what it needs: a kind that is just
+// being served, a namespace that a controller makes, a webhook or aggregated API that starts.
 func (c *cluster) applyPatiently(ctx context.Context, object *unstructured.Unstructured) error {
 	return await(ctx, func(ctx context.Context) (string, error) {
 		if err := c.apply(ctx, object.DeepCopy()); err != nil {
@@ -112,35 +111,9 @@ func (c *cluster) applyPatiently(ctx context.Context, object *unstructured.Unstr
 	})
 }
 
-// decode reads the objects of a multi-document YAML text.
-func decode(text string) ([]*unstructured.Unstructured, error) {
-	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(text), 4096)
-	var objects []*unstructured.Unstructured
-	for {
-		object := &unstructured.Unstructured{}
-		err := decoder.Decode(&object.Object)
-		if errors.Is(err, io.EOF) {
-			return objects, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("object %d: %w", len(objects)+1, err)
-		}
-		if len(object.Object) > 0 {
-			objects = append(objects, object)
-		}
-	}
-}
-
-func describe(object *unstructured.Unstructured) string {
-	name := object.GetName()
-	if object.GetNamespace() != "" {
-		name = object.GetNamespace() + "/" + name
-	}
-	return object.GetKind() + " " + name
-}
-
 // get reads an object of any kind.
-func (c *cluster) get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
+func (c *cluster) get(ctx context.Context, gvk schema.GroupVersionKind,
+	namespace, name string) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(gvk)
 	if err := c.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object); err != nil {
@@ -149,7 +122,8 @@ func (c *cluster) get(ctx context.Context, gvk schema.GroupVersionKind, namespac
 	return object, nil
 }
 
-// await polls until missing returns "", and returns what was missing last when the context ends. An error ends it at once.
+// await polls until missing returns "", and returns what was missing last when the context ends. An error ends it at
+// once.
 func await(ctx context.Context, missing func(context.Context) (string, error)) error {
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
@@ -184,7 +158,7 @@ func (r *run) awaitReady(ctx context.Context, c *cluster, objects []*unstructure
 				reason = helm.Unready(current)
 			}
 			if reason != "" {
-				waiting = append(waiting, describe(object)+": "+reason)
+				waiting = append(waiting, apply.Describe(c.client.Scheme(), object)+": "+reason)
 			}
 		}
 		if len(waiting) > 0 {

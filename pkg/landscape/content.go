@@ -24,6 +24,7 @@ import (
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/helm"
 	"github.com/trellis-garden/trellis/pkg/images"
+	"github.com/trellis-garden/trellis/pkg/manifests"
 )
 
 const (
@@ -57,7 +58,9 @@ func randomHex(bytes int) []byte {
 func adminKubeconfig(server, tlsServerName string, ca []byte, certificate *corev1.Secret) ([]byte, error) {
 	return encodeKubeconfig(
 		clientcmdapi.Cluster{Server: server, TLSServerName: tlsServerName, CertificateAuthorityData: ca},
-		clientcmdapi.AuthInfo{ClientCertificateData: certificate.Data["tls.crt"], ClientKeyData: certificate.Data["tls.key"]},
+		clientcmdapi.AuthInfo{
+			ClientCertificateData: certificate.Data["tls.crt"], ClientKeyData: certificate.Data["tls.key"],
+		},
 	)
 }
 
@@ -99,8 +102,8 @@ func contentPhase(ctx context.Context, r *run) error {
 	return r.storeCloudAccess(ctx, garden)
 }
 
-// storeCloudAccess adds access to the local cloud to the credentials of the DNS zone: seeds other than the first do not run beside the
-// cloud.
+// storeCloudAccess adds access to the local cloud to the credentials of the DNS zone: seeds other than the first do not
+// run beside the cloud.
 func (r *run) storeCloudAccess(ctx context.Context, garden *cluster) error {
 	token, err := r.cloudToken()
 	if err != nil {
@@ -111,7 +114,8 @@ func (r *run) storeCloudAccess(ctx context.Context, garden *cluster) error {
 	})
 }
 
-// applyCloudProfile applies the cloud profile with the machine image that was built here for every image that it offers.
+// applyCloudProfile applies the cloud profile with the machine image that was built here for every image that it
+// offers.
 func (r *run) applyCloudProfile(ctx context.Context, garden *cluster) error {
 	const path = "landscape/local/garden/cloudprofile.yaml"
 	image, err := r.image("machine-debian")
@@ -150,7 +154,8 @@ func mapMachineImages(profile *unstructured.Unstructured, container string) erro
 		mapped = append(mapped, map[string]any{"name": image["name"], "versions": mappedVersions})
 	}
 	return unstructured.SetNestedMap(profile.Object, map[string]any{
-		"apiVersion": "local.provider.extensions.gardener.cloud/v1alpha1", "kind": "CloudProfileConfig", "machineImages": mapped,
+		"apiVersion": "local.provider.extensions.gardener.cloud/v1alpha1", "kind": "CloudProfileConfig",
+		"machineImages": mapped,
 	}, "spec", "providerConfig")
 }
 
@@ -159,7 +164,7 @@ func (r *run) applyFile(ctx context.Context, c *cluster, path string) error {
 	if err != nil {
 		return err
 	}
-	objects, err := decode(string(data))
+	objects, err := manifests.Decode(data)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -171,7 +176,8 @@ func (r *run) applyFile(ctx context.Context, c *cluster, path string) error {
 	return nil
 }
 
-// registerExtension applies the extension's ControllerDeployment, with its chart and image, and its ControllerRegistration.
+// registerExtension applies the extension's ControllerDeployment, with its chart and image, and its
+// ControllerRegistration.
 func (r *run) registerExtension(ctx context.Context, garden *cluster, name, dir string) error {
 	chart, err := r.chartOfExtension(name, dir)
 	if err != nil {
@@ -186,7 +192,7 @@ func (r *run) registerExtension(ctx context.Context, garden *cluster, name, dir 
 		if err != nil {
 			return err
 		}
-		objects, err := decode(string(data))
+		objects, err := manifests.Decode(data)
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
@@ -202,7 +208,8 @@ func (r *run) registerExtension(ctx context.Context, garden *cluster, name, dir 
 	return nil
 }
 
-// chartOfExtension packs the extension's chart and gives it values; it returns the providerConfig of a ControllerDeployment.
+// chartOfExtension packs the extension's chart and gives it values; it returns the providerConfig of a
+// ControllerDeployment.
 func (r *run) chartOfExtension(name, dir string) (map[string]any, error) {
 	archive, err := helm.Pack(os.DirFS(filepath.Join(r.Root, dir, "charts")), name)
 	if err != nil {
@@ -253,7 +260,10 @@ func seedPhase(ctx context.Context, r *run) error {
 	}
 	err = r.installChart(ctx, helm.Release{
 		Namespace: gardenNS, Name: "gardenlet", Chart: chart,
-		Values: map[string]any{"image": image, "bootstrapKubeconfig": string(bootstrap), "imageVectorOverwrite": overwrite, "config": config},
+		Values: map[string]any{
+			"image": image, "bootstrapKubeconfig": string(bootstrap), "imageVectorOverwrite": overwrite,
+			"config": config,
+		},
 	})
 	if err != nil {
 		return err
@@ -287,8 +297,8 @@ func readYAML(path string) (map[string]any, error) {
 	return values, nil
 }
 
-// bootstrapKubeconfig makes a bootstrap token in the garden for gardenlet's first certificate. The token is kept, so that
-// another run changes nothing; it ends by itself after a day, and is then made anew.
+// bootstrapKubeconfig makes a bootstrap token in the garden for gardenlet's first certificate. The token is kept, so
+// that another run changes nothing; it ends by itself after a day, and is then made anew.
 func (r *run) bootstrapKubeconfig(ctx context.Context, garden *cluster) ([]byte, error) {
 	token, err := r.keep("bootstrap-token", func() ([]byte, error) { return randomHex(11), nil })
 	if err != nil {
@@ -297,7 +307,8 @@ func (r *run) bootstrapKubeconfig(ctx context.Context, garden *cluster) ([]byte,
 	id, secret := string(token[:6]), string(token[6:22])
 	data := map[string][]byte{
 		"token-id": []byte(id), "token-secret": []byte(secret), "usage-bootstrap-authentication": []byte("true"),
-		"expiration": []byte(time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)), "description": []byte("gardenlet of seed " + seedName),
+		"expiration":  []byte(time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)),
+		"description": []byte("gardenlet of seed " + seedName),
 	}
 	object := map[string]any{}
 	for key, value := range data {
@@ -306,7 +317,8 @@ func (r *run) bootstrapKubeconfig(ctx context.Context, garden *cluster) ([]byte,
 	err = garden.applyPatiently(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "type": "bootstrap.kubernetes.io/token",
 		"metadata": map[string]any{
-			"namespace": systemNS, "name": "bootstrap-token-" + id, "labels": map[string]any{seedmanagementv1alpha1.BootstrapSeedLabel: seedName},
+			"namespace": systemNS, "name": seedmanagementv1alpha1.BootstrapTokenSecretPrefix + id,
+			"labels": map[string]any{seedmanagementv1alpha1.BootstrapSeedLabel: seedName},
 		},
 		"stringData": object,
 	}})
@@ -376,8 +388,8 @@ func shootMilestone(shoot *unstructured.Unstructured) string {
 	return fmt.Sprintf("%v at %v%%, %d conditions are not met", operation["state"], operation["progress"], unmet)
 }
 
-// shootUnfinished says what a shoot lacks, or "". When its operation has succeeded, system components may still be on their way:
-// metrics-server measures for a while before it serves its API.
+// shootUnfinished says what a shoot lacks, or "". When its operation has succeeded, system components may still be on
+// their way: metrics-server measures for a while before it serves its API.
 func shootUnfinished(shoot *unstructured.Unstructured) string {
 	operation, _, _ := unstructured.NestedMap(shoot.Object, "status", "lastOperation")
 	observed, _, _ := unstructured.NestedInt64(shoot.Object, "status", "observedGeneration")

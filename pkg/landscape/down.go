@@ -10,8 +10,9 @@ import (
 )
 
 // Down ends the landscape and removes everything that belongs to it: processes, cgroups and the state folder; links,
-// mounts, routes and firewall rules are in namespaces that end with the processes. It also removes what an interrupted run
-// of another clone left under the same name, and what landscapes of other names left in the kernel when they were killed.
+// mounts, routes and firewall rules are in namespaces that end with the processes. It also removes what an interrupted
+// run of another clone left under the same name, and what landscapes of other names left in the kernel when they were
+// killed.
 func (l *Landscape) Down(progress *Progress) error {
 	if os.Geteuid() != 0 {
 		return errors.New("a landscape must be removed as root, as it was started; try `sudo make down`")
@@ -97,7 +98,8 @@ func removeState(dir string) error {
 	return nil
 }
 
-// sweep removes what is left of landscapes whose supervisor was killed. Their state folders stay, `up` can use them again.
+// sweep removes what is left of landscapes whose supervisor was killed. Their state folders stay, `up` can use them
+// again.
 func (l *Landscape) sweep(progress *Progress, all []state) error {
 	for _, s := range all {
 		if s.Name == l.Name || s.inUse() {

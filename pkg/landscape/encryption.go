@@ -35,7 +35,8 @@ const (
 )
 
 // writeGardenEncryption writes the configuration with which garden-apiserver encrypts, and returns a checksum of it.
-func writeGardenEncryption(ctx context.Context, c client.Client, manager secrets.Manager, stage encryption.Stage) (checksum string, err error) {
+func writeGardenEncryption(ctx context.Context, c client.Client, manager secrets.Manager,
+	stage encryption.Stage) (checksum string, err error) {
 	keys, err := encryption.GenerateKeys(ctx, manager, gardenEncryptionKey, stage)
 	if err != nil {
 		return "", err
@@ -50,11 +51,12 @@ func writeGardenEncryption(ctx context.Context, c client.Client, manager secrets
 		return "", err
 	}
 	data := map[string][]byte{"encryption.yaml": encoded}
-	return checksumOf(map[string]map[string][]byte{gardenEncryptionSecret: data}), writeSecret(ctx, c, gardenNS, gardenEncryptionSecret, data)
+	return checksumOf(map[string]map[string][]byte{gardenEncryptionSecret: data}),
+		writeSecret(ctx, c, gardenNS, gardenEncryptionSecret, data)
 }
 
-// RotateEncryptionKeys replaces the keys with which the garden's API servers encrypt what they store, or finishes a rotation
-// that was stopped.
+// RotateEncryptionKeys replaces the keys with which the garden's API servers encrypt what they store, or finishes a
+// rotation that was stopped.
 func (l *Landscape) RotateEncryptionKeys(ctx context.Context, progress *Progress) error {
 	closeLog, err := l.openLog(progress)
 	if err != nil {
@@ -68,7 +70,10 @@ func (l *Landscape) RotateEncryptionKeys(ctx context.Context, progress *Progress
 	}
 	return r.runPhase(ctx, phase{
 		title: "Rotate the garden's encryption keys", run: rotateGardenKeys, patience: rotationTimeout,
-		lookAt: []string{fmt.Sprintf("bin/kubectl --kubeconfig %s -n %s get pods,configmap/%s", l.RuntimeKubeconfig(), gardenNS, rotationConfigMap)},
+		lookAt: []string{
+			fmt.Sprintf("bin/kubectl --kubeconfig %s -n %s get pods,configmap/%s", l.RuntimeKubeconfig(), gardenNS,
+				rotationConfigMap),
+		},
 	})
 }
 
@@ -109,7 +114,8 @@ func (r *run) rewriteGarden(ctx context.Context) error {
 		return err
 	}
 	r.Step("writing encrypted objects anew")
-	resources := append(registration.EncryptedResources(), schema.GroupVersionResource{Version: "v1", Resource: "secrets"})
+	resources := append(registration.EncryptedResources(),
+		schema.GroupVersionResource{Version: "v1", Resource: "secrets"})
 	count, err := encryption.Rewrite(ctx, objects, resources)
 	r.Step("%d encrypted objects were written anew", count)
 	return err
@@ -118,7 +124,8 @@ func (r *run) rewriteGarden(ctx context.Context) error {
 // awaitRolledOut waits until nothing but pods of the newest templates serves.
 func awaitRolledOut(ctx context.Context, c client.Client, deployments ...string) error {
 	for _, name := range deployments {
-		if err := component.WaitUntilRolledOut(ctx, c, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: gardenNS, Name: name}}); err != nil {
+		if err := component.WaitUntilRolledOut(ctx, c,
+			&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: gardenNS, Name: name}}); err != nil {
 			return err
 		}
 	}
@@ -137,7 +144,8 @@ func loadRotation(ctx context.Context, c client.Client) (encryption.Record, erro
 	}
 	seconds, err := strconv.ParseInt(configMap.Data["initiated"], 10, 64)
 	if err != nil {
-		return encryption.Record{}, fmt.Errorf("ConfigMap %s/%s, data.initiated: %w: must be Unix seconds", gardenNS, rotationConfigMap, err)
+		return encryption.Record{}, fmt.Errorf("ConfigMap %s/%s, data.initiated: %w: must be Unix seconds", gardenNS,
+			rotationConfigMap, err)
 	}
 	return encryption.Record{Initiated: time.Unix(seconds, 0), Stage: encryption.Stage(configMap.Data["stage"])}, nil
 }
@@ -145,7 +153,9 @@ func loadRotation(ctx context.Context, c client.Client) (encryption.Record, erro
 func saveRotation(ctx context.Context, c client.Client, record encryption.Record) error {
 	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gardenNS, Name: rotationConfigMap}}
 	_, err := controllerutil.CreateOrPatch(ctx, c, configMap, func() error {
-		configMap.Data = map[string]string{"initiated": strconv.FormatInt(record.Initiated.Unix(), 10), "stage": string(record.Stage)}
+		configMap.Data = map[string]string{
+			"initiated": strconv.FormatInt(record.Initiated.Unix(), 10), "stage": string(record.Stage),
+		}
 		return nil
 	})
 	if err != nil {

@@ -31,7 +31,8 @@ func TestRotationIsRemembered(t *testing.T) {
 
 func TestRotationIsNotGuessed(t *testing.T) {
 	c := fake.NewClientBuilder().WithObjects(&corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: gardenNS, Name: rotationConfigMap}, Data: map[string]string{"initiated": "yesterday"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: gardenNS, Name: rotationConfigMap},
+		Data:       map[string]string{"initiated": "yesterday"},
 	}).Build()
 	if _, err := loadRotation(t.Context(), c); err == nil || !strings.Contains(err.Error(), "data.initiated") {
 		t.Errorf("error = %v, want one that names data.initiated", err)
@@ -49,13 +50,16 @@ func TestGardenEncryption(t *testing.T) {
 			t.Fatal(err)
 		}
 		secret := &corev1.Secret{}
-		if err := c.Get(t.Context(), client.ObjectKey{Namespace: gardenNS, Name: gardenEncryptionSecret}, secret); err != nil {
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: gardenNS, Name: gardenEncryptionSecret},
+			secret); err != nil {
 			t.Fatal(err)
 		}
 		return checksum, string(secret.Data["encryption.yaml"])
 	}
 	first, config := write(encryption.Record{})
-	for _, part := range []string{"internalsecrets.core.gardener.cloud", "shootstates.core.gardener.cloud", "secretbox"} {
+	for _, part := range []string{
+		"internalsecrets.core.gardener.cloud", "shootstates.core.gardener.cloud", "secretbox",
+	} {
 		if !strings.Contains(config, part) {
 			t.Errorf("%s is missing in %s", part, config)
 		}
@@ -63,7 +67,9 @@ func TestGardenEncryption(t *testing.T) {
 	if again, _ := write(encryption.Record{}); again != first {
 		t.Error("the same keys gave another checksum: that would restart the server for nothing")
 	}
-	if rotated, _ := write(encryption.Record{Initiated: time.Now().Add(-time.Minute), Stage: encryption.Preparing}); rotated == first {
+	if rotated, _ := write(encryption.Record{
+		Initiated: time.Now().Add(-time.Minute), Stage: encryption.Preparing,
+	}); rotated == first {
 		t.Error("new keys gave the same checksum: the server would not learn of them")
 	}
 }

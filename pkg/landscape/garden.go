@@ -15,15 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/trellis-garden/trellis/charts"
 	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 	"github.com/trellis-garden/trellis/pkg/apiserver/seedauthorizer"
+	"github.com/trellis-garden/trellis/pkg/apply"
 	"github.com/trellis-garden/trellis/pkg/component"
-	"github.com/trellis-garden/trellis/pkg/component/etcd"
+	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/component/kubecontrollermanager"
 	"github.com/trellis-garden/trellis/pkg/encryption"
@@ -86,7 +86,9 @@ func cloudPhase(ctx context.Context, r *run) error {
 	}
 	return r.installChart(ctx, helm.Release{
 		Namespace: localCloudNS, Name: "local-cloud", Chart: chart,
-		Values: map[string]any{"image": image, "token": string(token), "nodeAddress": nodeIP, "zone": domain, "records": gardenRecords()},
+		Values: map[string]any{
+			"image": image, "token": string(token), "nodeAddress": nodeIP, "zone": domain, "records": gardenRecords(),
+		},
 	})
 }
 
@@ -122,7 +124,8 @@ func gatewayPhase(ctx context.Context, r *run) error {
 		return err
 	}
 	return r.installChart(ctx, helm.Release{
-		Namespace: gardenNS, Name: "gateway", Chart: chart, Values: map[string]any{"image": image, "nodeAddress": nodeIP},
+		Namespace: gardenNS, Name: "gateway", Chart: chart,
+		Values: map[string]any{"image": image, "nodeAddress": nodeIP},
 	})
 }
 
@@ -146,12 +149,13 @@ func gardenPhase(ctx context.Context, r *run) error {
 // gardenManager returns what makes the Secrets of the garden's control plane.
 func gardenManager(ctx context.Context, c client.Client, rotation encryption.Record) (secrets.Manager, error) {
 	return secrets.New(ctx, c, gardenNS, secrets.Options{
-		Identity: "landscape", RotationInitiation: rotation.Initiations(kubeapiserver.EncryptionKeyName, gardenEncryptionKey),
+		Identity: "landscape", RotationInitiation: rotation.Initiations(kubeapiserver.EncryptionKeyName,
+			gardenEncryptionKey),
 	})
 }
 
-// deployGarden deploys the control plane of the garden with the same components that shoots have, and its own processes. All
-// start together and wait for each other, except for what would only fail without the API server.
+// deployGarden deploys the control plane of the garden with the same components that shoots have, and its own
+// processes. All start together and wait for each other, except for what would only fail without the API server.
 func (r *run) deployGarden(ctx context.Context, c *cluster, manager secrets.Manager, stage encryption.Stage) error {
 	if err := component.GenerateCertificateAuthorities(ctx, manager, true); err != nil {
 		return err
@@ -215,7 +219,8 @@ type namedComponent struct {
 }
 
 // gardenComponents are the API server with its etcds, and then what needs it.
-func (r *run) gardenComponents(c client.Client, manager secrets.Manager, stage encryption.Stage) (first, second []namedComponent, err error) {
+func (r *run) gardenComponents(c client.Client, manager secrets.Manager,
+	stage encryption.Stage) (first, second []namedComponent, err error) {
 	version := images.DefaultKubernetesVersion
 	found := map[string]string{}
 	for _, name := range []string{"etcd-steward", "kube-apiserver", "kube-controller-manager"} {
@@ -226,17 +231,20 @@ func (r *run) gardenComponents(c client.Client, manager secrets.Manager, stage e
 		found[name] = image
 	}
 	// The garden's objects are small: a seed's volumes are made for shoots.
-	etcdValues := func(role etcd.Role) etcd.Values {
-		return etcd.Values{Role: role, Image: found["etcd-steward"], Replicas: 1, StorageCapacity: resource.MustParse("2Gi")}
+	etcdValues := func(role etcdcomponent.Role) etcdcomponent.Values {
+		return etcdcomponent.Values{
+			Role: role, Image: found["etcd-steward"], Replicas: 1, StorageCapacity: resource.MustParse("2Gi"),
+		}
 	}
 	// No pods run in the garden, so its service and pod networks are never used.
 	services := []string{"100.64.0.0/16"}
 	first = []namedComponent{
-		{"etcd main", etcd.New(c, gardenNS, manager, etcdValues(etcd.Main))},
-		{"etcd events", etcd.New(c, gardenNS, manager, etcdValues(etcd.Events))},
+		{"etcd main", etcdcomponent.New(c, gardenNS, manager, etcdValues(etcdcomponent.Main))},
+		{"etcd events", etcdcomponent.New(c, gardenNS, manager, etcdValues(etcdcomponent.Events))},
 		{"kube-apiserver", kubeapiserver.New(c, gardenNS, manager, kubeapiserver.Values{
 			Version: version, Image: found["kube-apiserver"], Replicas: 1, ServiceNetworks: services,
-			ExternalHostnames: []string{gardenHost}, IsWorkerless: true, Encryption: kubeapiserver.EncryptionValues{Stage: stage},
+			ExternalHostnames: []string{gardenHost}, IsWorkerless: true,
+			Encryption: kubeapiserver.EncryptionValues{Stage: stage},
 			// garden-apiserver knows what belongs to which seed.
 			AuthorizationWebhook: &kubeapiserver.AuthorizationWebhook{
 				Name: "seeds", Server: "https://" + registration.ServerName + seedauthorizer.Path,
@@ -246,16 +254,19 @@ func (r *run) gardenComponents(c client.Client, manager secrets.Manager, stage e
 			ExtraArgs: map[string]string{"enable-bootstrap-token-auth": "true"},
 		})},
 	}
-	second = []namedComponent{{"kube-controller-manager", kubecontrollermanager.New(c, gardenNS, manager, kubecontrollermanager.Values{
-		Version: version, Image: found["kube-controller-manager"], Replicas: 1, ClusterName: "garden", ServiceNetworks: services, IsWorkerless: true,
-	})}}
+	second = []namedComponent{{"kube-controller-manager",
+		kubecontrollermanager.New(c, gardenNS, manager, kubecontrollermanager.Values{
+			Version: version, Image: found["kube-controller-manager"], Replicas: 1, ClusterName: "garden",
+			ServiceNetworks: services, IsWorkerless: true,
+		})}}
 	return first, second, nil
 }
 
 // routeGarden lets the gateway lead the garden's host names to its API server, and to what it publishes.
 func (r *run) routeGarden(ctx context.Context, c *cluster) error {
 	for _, route := range []*unstructured.Unstructured{
-		routeTo("garden", gardenHost, "kube-apiserver"), routeTo("garden-discovery", discoveryHost, registration.ServiceName),
+		routeTo("garden", gardenHost, "kube-apiserver"),
+		routeTo("garden-discovery", discoveryHost, registration.ServiceName),
 	} {
 		if err := c.applyPatiently(ctx, route); err != nil {
 			return err
@@ -271,7 +282,9 @@ func routeTo(name, host, service string) *unstructured.Unstructured {
 		"metadata": map[string]any{"name": name, "namespace": gardenNS},
 		"spec": map[string]any{
 			"hostnames": []any{host},
-			"rules":     []any{map[string]any{"backendRefs": []any{map[string]any{"name": service, "port": int64(443)}}}},
+			"rules": []any{
+				map[string]any{"backendRefs": []any{map[string]any{"name": service, "port": int64(443)}}},
+			},
 		},
 	}}
 }
@@ -279,7 +292,8 @@ func routeTo(name, host, service string) *unstructured.Unstructured {
 // writeGardenKubeconfig writes the administrator's kubeconfig, which goes through the landscape's loopback address.
 func (r *run) writeGardenKubeconfig(ctx context.Context, manager secrets.Manager) error {
 	secret, err := manager.Generate(ctx, secrets.CertificateConfig{
-		Name: "landscape-admin", CommonName: adminUser, Organization: []string{mastersGroup}, CertType: secrets.ClientCert, SigningCA: "ca-client",
+		Name: "landscape-admin", CommonName: adminUser, Organization: []string{mastersGroup},
+		CertType: secrets.ClientCert, SigningCA: "ca-client",
 	})
 	if err != nil {
 		return err
@@ -288,15 +302,18 @@ func (r *run) writeGardenKubeconfig(ctx context.Context, manager secrets.Manager
 	if !found {
 		return fmt.Errorf("the garden's certificate authority is not known")
 	}
-	data, err := adminKubeconfig("https://"+endpoint(r.state.Loopback, gatewayPort), gardenHost, ca.Data[secrets.DataKeyCertificateBundle], secret)
+	data, err := adminKubeconfig("https://"+endpoint(r.state.Loopback, gatewayPort), gardenHost,
+		ca.Data[secrets.DataKeyCertificateBundle], secret)
 	if err != nil {
 		return err
 	}
 	if err := replaceFile(r.GardenKubeconfig(), data, 0o600); err != nil {
 		return err
 	}
-	config := fmt.Sprintf("gardens:\n- name: %s\n  identity: %s\n  kubeconfig: %s\n  endpoints:\n  - domain: %s\n    address: %q\n    addresses: %d\n",
-		r.Name, identity, r.GardenKubeconfig(), domain, endpoint(r.state.Loopback, gatewayPort), gatewayAddresses)
+	config :=
+		fmt.Sprintf("gardens:\n- name: %s\n  identity: %s\n  kubeconfig: %s\n  endpoints:\n  - domain: %s\n    "+
+			"address: %q\n    addresses: %d\n",
+			r.Name, identity, r.GardenKubeconfig(), domain, endpoint(r.state.Loopback, gatewayPort), gatewayAddresses)
 	if err := replaceFile(r.TrellisctlConfig(), []byte(config), 0o600); err != nil {
 		return err
 	}
@@ -316,7 +333,8 @@ type gardenProcesses struct {
 }
 
 // installGardenProcesses installs garden-apiserver, garden-controller-manager and garden-scheduler.
-func (r *run) installGardenProcesses(ctx context.Context, c *cluster, manager secrets.Manager, stage encryption.Stage) (gardenProcesses, error) {
+func (r *run) installGardenProcesses(ctx context.Context, c *cluster, manager secrets.Manager,
+	stage encryption.Stage) (gardenProcesses, error) {
 	bundle, checksum, err := r.gardenSecrets(ctx, c.client, manager)
 	if err != nil {
 		return gardenProcesses{}, err
@@ -330,17 +348,23 @@ func (r *run) installGardenProcesses(ctx context.Context, c *cluster, manager se
 		return gardenProcesses{}, err
 	}
 	values := map[string]any{"clusterIdentity": identity, "secretsChecksum": checksum}
-	for key, name := range map[string]string{"apiserver": "garden-apiserver", "controllerManager": "garden-controller-manager", "scheduler": "garden-scheduler"} {
+	for key, name := range map[string]string{
+		"apiserver": "garden-apiserver", "controllerManager": "garden-controller-manager",
+		"scheduler": "garden-scheduler",
+	} {
 		image, err := r.image(name)
 		if err != nil {
 			return gardenProcesses{}, err
 		}
 		values[key] = map[string]any{"image": image}
 	}
-	values["apiserver"].(map[string]any)["workloadIdentity"] = map[string]any{"issuer": tokenIssuer, "signingKeySecretName": workloadIdentitySecret}
+	values["apiserver"].(map[string]any)["workloadIdentity"] = map[string]any{
+		"issuer": tokenIssuer, "signingKeySecretName": workloadIdentitySecret,
+	}
 	values["encryption"] = map[string]any{"checksum": encryptionChecksum}
 	r.Step("chart garden")
-	installed, err := c.helm.Install(ctx, helm.Release{Namespace: gardenNS, Name: "garden", Chart: chart, Values: values})
+	installed, err := c.helm.Install(ctx,
+		helm.Release{Namespace: gardenNS, Name: "garden", Chart: chart, Values: values})
 	return gardenProcesses{release: installed, bundle: bundle}, err
 }
 
@@ -351,11 +375,11 @@ func (r *run) registerGardenAPI(ctx context.Context, bundle []byte) error {
 		return err
 	}
 	for _, object := range registration.Objects(registration.Target{CABundle: bundle}) {
-		plain, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		plain, err := apply.ToUnstructured(garden.client.Scheme(), object)
 		if err != nil {
 			return err
 		}
-		if err := garden.applyPatiently(ctx, withoutStatus(plain)); err != nil {
+		if err := garden.applyPatiently(ctx, plain); err != nil {
 			return err
 		}
 	}
@@ -363,23 +387,24 @@ func (r *run) registerGardenAPI(ctx context.Context, bundle []byte) error {
 	return registration.WaitUntilServed(ctx, garden.config)
 }
 
-func withoutStatus(object map[string]any) *unstructured.Unstructured {
-	delete(object, "status")
-	result := &unstructured.Unstructured{Object: object}
-	unstructured.RemoveNestedField(result.Object, "metadata", "creationTimestamp")
-	return result
-}
-
-// gardenSecrets makes the Secrets of the garden's processes under the names that their chart expects. It returns the bundle
-// that verifies garden-apiserver, and a checksum of all: the processes read them once, when they start.
-func (r *run) gardenSecrets(ctx context.Context, c client.Client, manager secrets.Manager) (bundle []byte, checksum string, err error) {
-	client, err := manager.Generate(ctx, secrets.CertificateConfig{Name: "garden-apiserver-etcd-client", CommonName: "garden-apiserver", CertType: secrets.ClientCert, SigningCA: "ca-etcd"})
+// gardenSecrets makes the Secrets of the garden's processes under the names that their chart expects. It returns the
+// bundle that verifies garden-apiserver, and a checksum of all: the processes read them once, when they start.
+func (r *run) gardenSecrets(ctx context.Context, c client.Client,
+	manager secrets.Manager) (bundle []byte, checksum string, err error) {
+	client, err := manager.Generate(ctx,
+		secrets.CertificateConfig{
+			Name: "garden-apiserver-etcd-client", CommonName: "garden-apiserver", CertType: secrets.ClientCert,
+			SigningCA: "ca-etcd",
+		})
 	if err != nil {
 		return nil, "", err
 	}
 	server, err := manager.Generate(ctx, secrets.CertificateConfig{
 		Name: "garden-apiserver-server", CommonName: "garden-apiserver", CertType: secrets.ServerCert, SigningCA: "ca",
-		DNSNames: []string{registration.ServiceName, registration.ServerName, registration.ServerName + "." + clusterDomain, discoveryHost},
+		DNSNames: []string{
+			registration.ServiceName, registration.ServerName, registration.ServerName + "." + clusterDomain,
+			discoveryHost,
+		},
 	})
 	if err != nil {
 		return nil, "", err
@@ -395,14 +420,21 @@ func (r *run) gardenSecrets(ctx context.Context, c client.Client, manager secret
 	}
 	bundle = ca.Data[secrets.DataKeyCertificateBundle]
 	data := map[string]map[string][]byte{
-		"garden-apiserver-etcd": {"ca.crt": etcdCA.Data[secrets.DataKeyCertificateBundle], "tls.crt": client.Data["tls.crt"], "tls.key": client.Data["tls.key"]},
-		"garden-apiserver-tls":  {"tls.crt": server.Data["tls.crt"], "tls.key": server.Data["tls.key"]},
-		workloadIdentitySecret:  {"key.pem": signing.Data[secrets.DataKeyRSAPrivateKey]},
+		"garden-apiserver-etcd": {
+			"ca.crt": etcdCA.Data[secrets.DataKeyCertificateBundle], "tls.crt": client.Data["tls.crt"],
+			"tls.key": client.Data["tls.key"],
+		},
+		"garden-apiserver-tls": {"tls.crt": server.Data["tls.crt"], "tls.key": server.Data["tls.key"]},
+		workloadIdentitySecret: {"key.pem": signing.Data[secrets.DataKeyRSAPrivateKey]},
 	}
 	for name, user := range map[string]string{
-		"garden-apiserver": registration.APIServerUser, "garden-controller-manager": registration.ControllerManagerUser, "garden-scheduler": registration.SchedulerUser,
+		"garden-apiserver": registration.APIServerUser, "garden-controller-manager": registration.ControllerManagerUser,
+		"garden-scheduler": registration.SchedulerUser,
 	} {
-		kubeconfig, err := manager.Generate(ctx, secrets.KubeconfigConfig{Name: "kubeconfig-" + name, Server: gardenServer, ServerCA: "ca", User: user, SigningCA: "ca-client"})
+		kubeconfig, err := manager.Generate(ctx,
+			secrets.KubeconfigConfig{
+				Name: "kubeconfig-" + name, Server: gardenServer, ServerCA: "ca", User: user, SigningCA: "ca-client",
+			})
 		if err != nil {
 			return nil, "", err
 		}

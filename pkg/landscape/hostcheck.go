@@ -23,8 +23,10 @@ const (
 // checkHost finds everything that is missing at once.
 func (l *Landscape) checkHost() error {
 	if os.Geteuid() != 0 {
-		return errors.New("a landscape must be started as root: its node is a container that is made here, and making " +
-			"namespaces, mounts and cgroups is root's privilege. Nothing outside of them is changed; try `sudo make up`")
+		return errors.New("a landscape must be started as root: its node is a container that is made here, and " +
+			"making " +
+			"namespaces, mounts and cgroups is root's privilege. Nothing outside of them is changed; try `sudo make " +
+			"up`")
 	}
 	return errors.Join(
 		checkNamespaces(), checkFileSystems(), checkCgroups(), checkDevices(), checkPrograms(),
@@ -83,7 +85,8 @@ func checkPrograms() error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("programs are missing: %s (a Debian or Ubuntu machine with Go has them all)", strings.Join(missing, ", "))
+		return fmt.Errorf("programs are missing: %s (a Debian or Ubuntu machine with Go has them all)",
+			strings.Join(missing, ", "))
 	}
 	return nil
 }
@@ -116,7 +119,8 @@ func checkMemory() error {
 			return fmt.Errorf("/proc/meminfo: %w", err)
 		}
 		if total>>20 < minimumMemoryGiB {
-			return fmt.Errorf("the machine has %d GiB of memory; a landscape with two shoots and a fleet needs %d GiB", total>>20, minimumMemoryGiB)
+			return fmt.Errorf("the machine has %d GiB of memory; a landscape with two shoots and a fleet needs %d GiB",
+				total>>20, minimumMemoryGiB)
 		}
 	}
 	return scanner.Err()
@@ -129,7 +133,8 @@ func checkInotify() error {
 		return nil
 	}
 	if limit, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && limit < minimumInotify {
-		return fmt.Errorf("fs.inotify.max_user_instances is %d, at least %d is needed: sysctl -w fs.inotify.max_user_instances=512", limit, minimumInotify)
+		return fmt.Errorf("fs.inotify.max_user_instances is %d, at least %d is needed: sysctl -w "+
+			"fs.inotify.max_user_instances=512", limit, minimumInotify)
 	}
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// machineSettings are kernel settings of the whole machine that a kubelet in a privileged pod may change: the node itself
-// cannot, but its machines see /proc/sys of the machine.
+// machineSettings are kernel settings of the whole machine that a kubelet in a privileged pod may change: the node
+// itself cannot, but its machines see /proc/sys of the machine.
 var machineSettings = []string{
 	"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
 	"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes", "kernel/pid_max",

@@ -22,7 +22,10 @@ func TestSettingsGoBackWithTheLastLandscape(t *testing.T) {
 	}{
 		{name: "the only one", leaving: "one", recorded: []state{one}, inUse: []string{"one"}, want: before},
 		{name: "another one is in use", leaving: "one", recorded: []state{one, two}, inUse: []string{"one", "two"}},
-		{name: "the other one was killed", leaving: "one", recorded: []state{one, two}, inUse: []string{"one"}, want: before},
+		{
+			name: "the other one was killed", leaving: "one", recorded: []state{one, two}, inUse: []string{"one"},
+			want: before,
+		},
 		{name: "the last one", leaving: "two", recorded: []state{two}, inUse: []string{"two"}, want: before},
 		{name: "never started, and one was killed", leaving: "three", recorded: []state{one}, want: before},
 		{name: "never started, and one is in use", leaving: "three", recorded: []state{one}, inUse: []string{"one"}},

@@ -1,8 +1,9 @@
-// Package landscape is the local landscape behind `make up`, `make status` and `make down`: a node made by package node,
-// a Kubernetes cluster on it, and a garden with a seed and shoots in that cluster.
+// Package landscape is the local landscape behind `make up`, `make status` and `make down`: a node made by package
+// node, a Kubernetes cluster on it, and a garden with a seed and shoots in that cluster.
 //
-// A landscape has a name, unique on the machine, and one state folder. What `up` does is a list of phases; each can be
-// run again at any time and only does what is missing.
+// A landscape has a name, unique on the machine, and one state folder. What `up` does is a list of phases; each can
+// be run again at any time and only does what is missing. `up` waits by asking again, as it is a command that ends,
+// not a controller.
 package landscape
 
 import (
@@ -16,8 +17,8 @@ import (
 // DefaultName is the name of the landscape that `make up` starts.
 const DefaultName = "local"
 
-// Addresses and names inside the node's network; docs/contracts/local-landscape.md explains them. They are the same in every landscape,
-// because each has a network of its own.
+// Addresses and names inside the node's network; docs/contracts/local-landscape.md explains them. They are the same
+// in every landscape, because each has a network of its own.
 const (
 	nodeName       = "local-node"
 	nodeIP         = "172.18.0.2"
@@ -60,7 +61,8 @@ var validName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,13}[a-z0-9])?$`)
 // New returns the landscape of a name; root is the repository it is built from.
 func New(name, root string) (*Landscape, error) {
 	if !validName.MatchString(name) {
-		return nil, fmt.Errorf("landscape name %q: must be 1 to 15 lower-case letters, digits and hyphens, and begin with a letter", name)
+		return nil, fmt.Errorf("landscape name %q: must be 1 to 15 lower-case letters, digits and hyphens, and "+
+			"begin with a letter", name)
 	}
 	absolute, err := filepath.Abs(root)
 	if err != nil {

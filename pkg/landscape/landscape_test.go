@@ -10,7 +10,8 @@ import (
 func TestNames(t *testing.T) {
 	for name, valid := range map[string]bool{
 		"local": true, "ci4711": true, "a": true, "a-b": true,
-		"": false, "1a": false, "A": false, "a-": false, "a/b": false, "sixteen-letters-": false, "longer-than-fifteen": false,
+		"": false, "1a": false, "A": false, "a-": false, "a/b": false, "sixteen-letters-": false,
+		"longer-than-fifteen": false,
 	} {
 		if _, err := New(name, "."); (err == nil) != valid {
 			t.Errorf("name %q: error %v, valid should be %v", name, err, valid)
@@ -53,8 +54,14 @@ func TestAllocate(t *testing.T) {
 	}{
 		{name: "the same name gets the same address", usable: everything, same: true},
 		{name: "an address that was given is kept", before: first, usable: everything, same: true},
-		{name: "one that another landscape has is not", before: first, taken: map[netip.Addr]bool{first: true}, usable: everything},
-		{name: "nor one on which somebody listens", before: first, usable: func(a netip.Addr) bool { return a != first }},
+		{
+			name: "one that another landscape has is not", before: first, taken: map[netip.Addr]bool{first: true},
+			usable: everything,
+		},
+		{
+			name: "nor one on which somebody listens", before: first,
+			usable: func(a netip.Addr) bool { return a != first },
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -82,14 +89,16 @@ func TestMountsBelow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) != 2 || found[0] != "/clone/.landscape/node/overlay/root" || found[1] != "/clone/.landscape/with blank" {
+	if len(found) != 2 || found[0] != "/clone/.landscape/node/overlay/root" ||
+		found[1] != "/clone/.landscape/with blank" {
 		t.Errorf("found %q", found)
 	}
 }
 
 func TestSeconds(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		1234 * time.Millisecond: "1.2s", 59 * time.Second: "59.0s", 61 * time.Second: "1m01s", 10 * time.Minute: "10m00s",
+		1234 * time.Millisecond: "1.2s", 59 * time.Second: "59.0s", 61 * time.Second: "1m01s",
+		10 * time.Minute: "10m00s",
 	} {
 		if got := seconds(d); got != want {
 			t.Errorf("%s is written %q, want %q", d, got, want)
@@ -109,7 +118,9 @@ func TestSummaryNamesOtherLandscapes(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := l.summary(90 * time.Second)
-	for _, want := range []string{"bin/trellisctl --config .landscape-other/trellisctl.yaml ls", "1m30s", ".landscape-other/garden.kubeconfig"} {
+	for _, want := range []string{
+		"bin/trellisctl --config .landscape-other/trellisctl.yaml ls", "1m30s", ".landscape-other/garden.kubeconfig",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the summary lacks %q:\n%s", want, text)
 		}

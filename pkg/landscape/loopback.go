@@ -14,8 +14,8 @@ const (
 	firstY, countY = 1, 250
 )
 
-// gatewayAddresses is how many addresses, from the landscape's on, lead to its gateway: clients take clusters at different addresses for
-// different ones, as kubectl does when it keeps what it learnt of an API.
+// gatewayAddresses is how many addresses, from the landscape's on, lead to its gateway: clients take clusters at
+// different addresses for different ones, as kubectl does when it keeps what it learnt of an API.
 const gatewayAddresses = 64
 
 // hostPorts are the ports that a landscape serves on its loopback address.
@@ -23,7 +23,8 @@ var hostPorts = []uint16{apiPort, gatewayPort, registryPort}
 
 // allocate chooses the loopback address of a landscape: the one it had, or else the first free one from a place that
 // depends on the name, so that the same name mostly gets the same address.
-func allocate(name string, before netip.Addr, taken map[netip.Addr]bool, usable func(netip.Addr) bool) (netip.Addr, error) {
+func allocate(name string, before netip.Addr, taken map[netip.Addr]bool,
+	usable func(netip.Addr) bool) (netip.Addr, error) {
 	if before.IsValid() && !taken[before] && usable(before) {
 		return before, nil
 	}
@@ -37,7 +38,8 @@ func allocate(name string, before netip.Addr, taken map[netip.Addr]bool, usable 
 			return address, nil
 		}
 	}
-	return netip.Addr{}, errors.New("no loopback address is free: something on this machine listens on the ports 443, 5000 and 6443 of all of them")
+	return netip.Addr{}, errors.New("no loopback address is free: something on this machine listens on the ports " +
+		"443, 5000 and 6443 of all of them")
 }
 
 func taken(others []state) map[netip.Addr]bool {

@@ -24,9 +24,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// pki makes the certificates of the runtime cluster's own control plane. They lie in one folder of the node and are kept
-// until they are about to expire or no longer say what they should. (Certificates inside of the cluster are the business of
-// package secrets; this one exists before there is a cluster.)
+// pki makes the certificates of the runtime cluster's own control plane. They lie in one folder of the node and are
+// kept until they are about to expire or no longer say what they should. (Certificates inside of the cluster are the
+// business of package secrets; this one exists before there is a cluster.)
 type pki struct{ dir string }
 
 const (
@@ -121,7 +121,8 @@ func stillGood(current, want, issuer *x509.Certificate, now time.Time) bool {
 }
 
 // sign creates a certificate and writes it with its key, the key first: a certificate without its key would be kept.
-func (p pki) sign(name string, template, issuer *x509.Certificate, key *ecdsa.PrivateKey, issuerKey crypto.Signer) error {
+func (p pki) sign(name string, template, issuer *x509.Certificate, key *ecdsa.PrivateKey,
+	issuerKey crypto.Signer) error {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 126))
 	if err != nil {
 		return err
@@ -180,7 +181,8 @@ func (p pki) serviceAccountKey() error {
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(p.file("sa.key"), encodePEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key)), 0o600); err != nil {
+	if err := replaceFile(p.file("sa.key"), encodePEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key)),
+		0o600); err != nil {
 		return err
 	}
 	return replaceFile(p.file("sa.pub"), encodePEM("PUBLIC KEY", public), 0o644)

@@ -47,7 +47,9 @@ func TestCertificatesVerify(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+	if _, err := client.Verify(x509.VerifyOptions{
+		Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}); err != nil {
 		t.Error(err)
 	}
 	if client.Subject.CommonName != "admin" || client.Subject.Organization[0] != "system:masters" {
@@ -131,7 +133,9 @@ func TestKubeconfigIsComplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.Host != "https://127.32.1.1:443" || config.ServerName != "api.garden.test" || len(config.CAData) == 0 || len(config.KeyData) == 0 {
-		t.Errorf("got host %s, server name %s, %d bytes of CA, %d bytes of key", config.Host, config.ServerName, len(config.CAData), len(config.KeyData))
+	if config.Host != "https://127.32.1.1:443" || config.ServerName != "api.garden.test" || len(config.CAData) == 0 ||
+		len(config.KeyData) == 0 {
+		t.Errorf("got host %s, server name %s, %d bytes of CA, %d bytes of key", config.Host, config.ServerName,
+			len(config.CAData), len(config.KeyData))
 	}
 }

@@ -67,7 +67,9 @@ func TestPhasesGoOnWhileThereIsProgress(t *testing.T) {
 
 func TestPhasesThatStallSayWhereTheyWere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &run{Landscape: &Landscape{Name: "local", Root: "/clone"}, Progress: &Progress{out: io.Discard, log: io.Discard}}
+		r := &run{
+			Landscape: &Landscape{Name: "local", Root: "/clone"}, Progress: &Progress{out: io.Discard, log: io.Discard},
+		}
 		slow := func(ctx context.Context, r *run) error {
 			for i := range 3 {
 				time.Sleep(50 * time.Second)

@@ -30,8 +30,8 @@ type runtimeValues struct {
 	PodPlugin                                                                                 string
 	PodPluginDelegates                                                                        bool
 	EtcdImage, PauseImage, CoreDNSImage                                                       string
-	// SystemdCgroups leaves cgroups to systemd, which does not share the tree of a machine that has cgroup v2 only. With
-	// cgroup v1 kubelet and containerd make them by themselves.
+	// SystemdCgroups leaves cgroups to systemd, which does not share the tree of a machine that has cgroup v2 only.
+	// With cgroup v1 containerd and kubelet, which asks it, make them by themselves.
 	SystemdCgroups bool
 
 	vector imagevector.Vector
@@ -135,11 +135,13 @@ func (l *Landscape) nodeSpec(s state) (node.Spec, error) {
 			"/usr/local/bin/kubectl":                                         "kubernetes",
 		},
 		Helpers: []node.Helper{{Name: "registry", Args: []string{
-			"registry", "--store", filepath.Join(l.CacheDir(), images.StoreDir), "--listen", nodeIP + ":" + strconv.Itoa(registryPort),
+			"registry", "--store", filepath.Join(l.CacheDir(), images.StoreDir), "--listen",
+			nodeIP + ":" + strconv.Itoa(registryPort),
 		}}},
 	}
 	forward := func(address netip.Addr, port uint16) {
-		spec.Forwards = append(spec.Forwards, node.Forward{Listen: endpoint(address, port), Target: fmt.Sprintf("%s:%d", nodeIP, port)})
+		spec.Forwards = append(spec.Forwards,
+			node.Forward{Listen: endpoint(address, port), Target: fmt.Sprintf("%s:%d", nodeIP, port)})
 	}
 	for _, port := range hostPorts {
 		forward(s.Loopback, port)
@@ -156,7 +158,11 @@ func (l *Landscape) nodeSpec(s state) (node.Spec, error) {
 	return spec, err
 }
 
-// nodeMounts are the volumes of the node: folders that must not lie on an overlay, and what the host shares.
+// runc is copied into the node, not mounted: it starts itself through an overlay of its folder, in which mounts do not
+// show.
+const runc = "runc"
+
+// nodeMounts are the volumes of the node: folders that must not lie on an overlay, and the programs that it runs.
 func (l *Landscape) nodeMounts() ([]node.Mount, error) {
 	mounts := []node.Mount{
 		{Source: l.kubernetesDir(), Target: "/etc/kubernetes"},
@@ -171,17 +177,27 @@ func (l *Landscape) nodeMounts() ([]node.Mount, error) {
 			return nil, fmt.Errorf("volume of the node: %w", err)
 		}
 	}
-	kubernetes := node.Mount{
-		Source: l.builtProgram("kubernetes-v" + images.DefaultKubernetesVersion), Target: "/usr/local/bin/kubernetes", ReadOnly: true,
+	program := func(built, name string) {
+		mounts = append(mounts, node.Mount{
+			Source: l.builtProgram(built), Target: "/usr/local/bin/" + name, ReadOnly: true,
+		})
 	}
-	return append(mounts, kubernetes), nil
+	program("kubernetes-v"+images.DefaultKubernetesVersion, "kubernetes")
+	for _, name := range images.RuntimePrograms {
+		if name != runc {
+			program(name, name)
+		}
+	}
+	return mounts, nil
 }
 
 func (l *Landscape) nodeFiles(values runtimeValues) ([]node.File, error) {
 	rendered := map[string]string{
 		"containerd.toml": "/etc/containerd/config.toml", "hosts.toml": "/etc/containerd/certs.d/_default/hosts.toml",
-		"containerd.service": "/etc/systemd/system/containerd.service", "kubelet.service": "/etc/systemd/system/kubelet.service",
-		"landscape.conflist": "/etc/cni/net.d/10-landscape.conflist", "resolv.conf": "/etc/resolv.conf", "hosts": "/etc/hosts",
+		"containerd.service": "/etc/systemd/system/containerd.service",
+		"kubelet.service":    "/etc/systemd/system/kubelet.service",
+		"landscape.conflist": "/etc/cni/net.d/10-landscape.conflist", "resolv.conf": "/etc/resolv.conf",
+		"hosts": "/etc/hosts",
 	}
 	var result []node.File
 	for _, name := range slices.Sorted(maps.Keys(rendered)) {
@@ -192,22 +208,25 @@ func (l *Landscape) nodeFiles(values runtimeValues) ([]node.File, error) {
 		}
 		result = append(result, node.File{Path: path, Content: content})
 	}
+	result = append(result, node.File{Path: "/usr/local/bin/" + runc, Source: l.builtProgram(runc), Mode: 0o755})
 	plugins := []string{"bridge", "host-local", "loopback", "portmap"}
 	if values.PodPluginDelegates {
 		plugins = append(plugins, "cni-"+localCloudPlugin)
 	}
 	for _, name := range plugins {
-		result = append(result, node.File{Path: "/opt/cni/bin/" + strings.TrimPrefix(name, "cni-"), Source: l.builtProgram(name), Mode: 0o755})
+		result = append(result, node.File{
+			Path: "/opt/cni/bin/" + strings.TrimPrefix(name, "cni-"), Source: l.builtProgram(name), Mode: 0o755,
+		})
 	}
 	return result, nil
 }
 
-// clientsOfAPI are static pods that are of no use before kube-apiserver answers: they would only fail and be held back for
-// a while.
+// clientsOfAPI are static pods that are of no use before kube-apiserver answers: they would only fail and be held back
+// for a while.
 var clientsOfAPI = []string{"kube-controller-manager.yaml", "kube-scheduler.yaml", "kube-proxy.yaml"}
 
-// prepareRuntime writes certificates, kubeconfigs, kubelet's configuration and the static pods of the control plane; those
-// of clientsOfAPI only once the API server has been ready.
+// prepareRuntime writes certificates, kubeconfigs, kubelet's configuration and the static pods of the control plane;
+// those of clientsOfAPI only once the API server has been ready.
 func (l *Landscape) prepareRuntime(s state, ready bool) error {
 	values, err := l.runtimeValues()
 	if err != nil {
@@ -231,7 +250,8 @@ func (l *Landscape) prepareRuntime(s state, ready bool) error {
 		if err != nil {
 			return fmt.Errorf("configuration of the runtime cluster: %w", err)
 		}
-		return replaceFile(filepath.Join(l.kubernetesDir(), strings.TrimPrefix(name, "kubernetes/")), []byte(content), 0o644)
+		return replaceFile(filepath.Join(l.kubernetesDir(), strings.TrimPrefix(name, "kubernetes/")), []byte(content),
+			0o644)
 	})
 }
 
@@ -275,7 +295,8 @@ func runtimeCertificates(loopback netip.Addr) []certificate {
 func (l *Landscape) writeKubeconfigs(s state) error {
 	inside := fmt.Sprintf("https://%s:%d", nodeIP, apiPort)
 	for _, client := range []string{"kubelet", "kube-controller-manager", "kube-scheduler", "kube-proxy", "admin"} {
-		if err := l.writeKubeconfig(filepath.Join(l.kubernetesDir(), client+".kubeconfig"), inside, client); err != nil {
+		if err := l.writeKubeconfig(filepath.Join(l.kubernetesDir(), client+".kubeconfig"), inside,
+			client); err != nil {
 			return err
 		}
 	}
@@ -290,8 +311,8 @@ func (l *Landscape) writeKubeconfig(path, server, client string) error {
 	return replaceFile(path, data, 0o600)
 }
 
-// startNode starts the node with everything that kubelet needs to bring up the control plane. It says whether the node runs
-// already with another specification, such as an older binary's: that changes only when it is started anew.
+// startNode starts the node with everything that kubelet needs to bring up the control plane. It says whether the node
+// runs already with another specification, such as an older binary's: that changes only when it is started anew.
 func (l *Landscape) startNode(ctx context.Context, s state) (outdated bool, err error) {
 	if err := l.prepareRuntime(s, false); err != nil {
 		return false, err

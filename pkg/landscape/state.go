@@ -17,8 +17,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/landscape/node"
 )
 
-// registryDir is where all landscapes of the machine are recorded, from whatever clone they were started. It is gone after
-// a reboot, as are their processes.
+// registryDir is where all landscapes of the machine are recorded, from whatever clone they were started. It is gone
+// after a reboot, as are their processes.
 const registryDir = "/run/trellis"
 
 // state is what a landscape remembers between runs.
@@ -136,7 +136,8 @@ func (l *Landscape) others(all []state) ([]state, error) {
 			continue
 		}
 		if s.Dir != l.StateDir() && s.running() {
-			return nil, fmt.Errorf("landscape %q runs already, from %s: end it there with %s, or choose another name (make up NAME=…)", l.Name, s.Dir, l.make("down"))
+			return nil, fmt.Errorf("landscape %q runs already, from %s: end it there with %s, or choose another "+
+				"name (make up NAME=…)", l.Name, s.Dir, l.make("down"))
 		}
 	}
 	return others, nil
@@ -173,7 +174,8 @@ func (l *Landscape) lock() (unlock func(), err error) {
 	if err := flock(file, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		holder, _ := io.ReadAll(file)
 		file.Close()
-		return nil, fmt.Errorf("another `up` or `down` of landscape %s is running (process %s): wait for it, or end it and try again", l.Name, holder)
+		return nil, fmt.Errorf("another `up` or `down` of landscape %s is running (process %s): wait for it, or end "+
+			"it and try again", l.Name, holder)
 	}
 	if err := errors.Join(file.Truncate(0), writeAt(file, strconv.Itoa(os.Getpid()))); err != nil {
 		file.Close()
@@ -254,6 +256,10 @@ func replaceFile(path string, data []byte, mode fs.FileMode) error {
 	}
 	temporary := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
 	if err := os.WriteFile(temporary, data, mode); err != nil {
+		return err
+	}
+	// One that an interrupted run left has another mode, and a key would be readable by all.
+	if err := os.Chmod(temporary, mode); err != nil {
 		return err
 	}
 	return os.Rename(temporary, path)

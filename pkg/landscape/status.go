@@ -81,7 +81,9 @@ func (l *Landscape) runtimeHealth(ctx context.Context) (lines []health, ok bool)
 		return []health{{"runtime cluster", false, reason}}, false
 	}
 	lines = append(lines, health{"runtime cluster", true, c.config.Host})
-	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{}} {
+	for _, list := range []client.ObjectList{
+		&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{},
+	} {
 		lines = append(lines, workloads(ctx, c.client, list)...)
 	}
 	return lines, true

@@ -23,10 +23,13 @@ func TestObjectHealth(t *testing.T) {
 		},
 		{
 			name: "shoot in the making", kind: "Shoot", detail: "Create Processing, 43%",
-			status: map[string]any{"lastOperation": map[string]any{"type": "Create", "state": "Processing", "progress": int64(43)}},
+			status: map[string]any{
+				"lastOperation": map[string]any{"type": "Create", "state": "Processing", "progress": int64(43)},
+			},
 		},
 		{
-			name: "shoot whose components start", kind: "Shoot", detail: "Create Succeeded, 100%; SystemComponentsHealthy: not yet; EveryNodeReady: one is not",
+			name: "shoot whose components start", kind: "Shoot",
+			detail: "Create Succeeded, 100%; SystemComponentsHealthy: not yet; EveryNodeReady: one is not",
 			status: map[string]any{
 				"lastOperation": map[string]any{"type": "Create", "state": "Succeeded", "progress": int64(100)},
 				"conditions": []any{
@@ -38,13 +41,19 @@ func TestObjectHealth(t *testing.T) {
 		{name: "shoot that nobody has seen", kind: "Shoot", detail: "not yet reconciled"},
 		{
 			name: "seed without gardenlet", kind: "Seed", detail: "GardenletReady: no heartbeat",
-			status: map[string]any{"conditions": []any{map[string]any{"type": "GardenletReady", "status": "Unknown", "message": "no heartbeat"}}},
+			status: map[string]any{
+				"conditions": []any{
+					map[string]any{"type": "GardenletReady", "status": "Unknown", "message": "no heartbeat"},
+				},
+			},
 		},
 		{name: "seed", kind: "Seed", healthy: true, detail: "ready"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			object := &unstructured.Unstructured{Object: map[string]any{"kind": test.kind, "metadata": map[string]any{"name": "x"}}}
+			object := &unstructured.Unstructured{
+				Object: map[string]any{"kind": test.kind, "metadata": map[string]any{"name": "x"}},
+			}
 			if test.status != nil {
 				object.Object["status"] = test.status
 			}
@@ -60,7 +69,8 @@ func TestShootUnfinished(t *testing.T) {
 	shoot := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"generation": int64(2)},
 		"status": map[string]any{
-			"observedGeneration": int64(1), "lastOperation": map[string]any{"state": "Succeeded", "progress": int64(100)},
+			"observedGeneration": int64(1),
+			"lastOperation":      map[string]any{"state": "Succeeded", "progress": int64(100)},
 		},
 	}}
 	if shootUnfinished(shoot) == "" {
@@ -70,9 +80,15 @@ func TestShootUnfinished(t *testing.T) {
 	if reason := shootUnfinished(shoot); reason != "" {
 		t.Errorf("a finished shoot is not: %s", reason)
 	}
-	component := map[string]any{"type": "SystemComponentsHealthy", "status": "Progressing", "message": "APIService v1beta1.metrics.k8s.io: API is not available yet"}
-	shoot.Object["status"].(map[string]any)["conditions"] = []any{map[string]any{"type": "EveryNodeReady", "status": "True"}, component}
-	if got, want := shootUnfinished(shoot), "SystemComponentsHealthy: APIService v1beta1.metrics.k8s.io: API is not available yet"; got != want {
+	component := map[string]any{
+		"type": "SystemComponentsHealthy", "status": "Progressing",
+		"message": "APIService v1beta1.metrics.k8s.io: API is not available yet",
+	}
+	shoot.Object["status"].(map[string]any)["conditions"] = []any{
+		map[string]any{"type": "EveryNodeReady", "status": "True"}, component,
+	}
+	if got, want := shootUnfinished(shoot),
+		"SystemComponentsHealthy: APIService v1beta1.metrics.k8s.io: API is not available yet"; got != want {
 		t.Errorf("a shoot whose system components start: got %q, want %q", got, want)
 	}
 	component["status"] = "True"

@@ -27,7 +27,9 @@ func runtimePhase(ctx context.Context, r *run) error {
 		return err
 	}
 	r.Step("waiting for the node")
-	if err := await(ctx, func(ctx context.Context) (string, error) { return nodeMissing(ctx, c.client), nil }); err != nil {
+	if err := await(ctx, func(ctx context.Context) (string, error) {
+		return nodeMissing(ctx, c.client), nil
+	}); err != nil {
 		return err
 	}
 	r.Step("waiting for kube-controller-manager")
@@ -83,8 +85,8 @@ func nodeMissing(ctx context.Context, c client.Client) string {
 	return "node has not reported yet"
 }
 
-// controllersMissing says what the cluster's controllers have not done yet. (Their pods are no measure: kubelet may show
-// a static pod a minute after it runs.)
+// controllersMissing says what the cluster's controllers have not done yet. (Their pods are no measure: kubelet may
+// show a static pod a minute after it runs.)
 func controllersMissing(ctx context.Context, c client.Client) string {
 	account := &corev1.ServiceAccount{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "default"}, account); err != nil {
@@ -125,6 +127,7 @@ func prepullImages(ctx context.Context, r *run) {
 	if !running {
 		return
 	}
-	_, err = processes.Run(ctx, "ctr", "--namespace", "k8s.io", "images", "pull", "--hosts-dir", "/etc/containerd/certs.d", image)
+	_, err = processes.Run(ctx, "ctr", "--namespace", "k8s.io", "images", "pull", "--hosts-dir",
+		"/etc/containerd/certs.d", image)
 	fmt.Fprintf(r, "fetched %s ahead: %v\n", image, err)
 }

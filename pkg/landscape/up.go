@@ -63,11 +63,16 @@ func (l *Landscape) phases() []phase {
 	shoots := fmt.Sprintf("bin/kubectl --kubeconfig %s -n %s describe shoots", l.GardenKubeconfig(), demoNS)
 	return []phase{
 		{name: "host", title: "Check this machine", run: checkHostPhase, patience: time.Minute},
-		{name: "build", title: "Build programs and images", run: buildPhase, lookAt: []string{l.Log()}, patience: time.Hour},
+		{
+			name: "build", title: "Build programs and images", run: buildPhase, lookAt: []string{l.Log()},
+			patience: time.Hour,
+		},
 		{name: "node", title: "Start the node",
-			run: nodePhase, lookAt: []string{l.logDir() + "/supervisor.log", l.logDir() + "/node.log"}, patience: 2 * time.Minute},
+			run: nodePhase, lookAt: []string{l.logDir() + "/supervisor.log", l.logDir() + "/node.log"},
+			patience: 2 * time.Minute},
 		{name: "runtime", title: "Runtime cluster",
-			run: runtimePhase, lookAt: []string{kubelet, l.logDir() + "/containerd.log", l.logDir() + "/pods"}, patience: 5 * time.Minute},
+			run: runtimePhase, lookAt: []string{kubelet, l.logDir() + "/containerd.log", l.logDir() + "/pods"},
+			patience: 5 * time.Minute},
 		{name: "system", title: "DNS of the runtime cluster",
 			run: systemPhase, lookAt: []string{pods}, patience: 3 * time.Minute, afterwards: prepullImages},
 		{name: "cloud", title: "Local cloud", run: cloudPhase, lookAt: []string{pods}, patience: 3 * time.Minute},
@@ -141,7 +146,7 @@ func (r *run) runPhase(ctx context.Context, p phase) error {
 	if len(p.lookAt) > 0 {
 		message += "\n\nWhere to look:\n  " + strings.Join(p.lookAt, "\n  ")
 	}
-	return fmt.Errorf("%s\n\n%s goes on from here, %s removes everything.", message, r.make("up"), r.make("down"))
+	return fmt.Errorf("%s\n\n%s goes on from here, %s removes everything", message, r.make("up"), r.make("down"))
 }
 
 // openLog sends the details of the run, and what libraries log, to the landscape's log.

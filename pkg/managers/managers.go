@@ -4,16 +4,17 @@ package managers
 import (
 	"time"
 
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// How long a program goes on without its API server before it ends itself: a server that is overloaded, or whose etcd is, comes back, and to begin
-// anew costs it more than to wait. Where another replica stands by, it takes over after LeaseDuration at the latest.
+// How long a program goes on without its API server before it ends itself: a server that is overloaded, or whose etcd
+// is, comes back, and to begin anew costs it more than to wait. Where another replica stands by, it takes over after
+// LeaseDuration at the latest.
 const (
 	// LeaseDuration is how long others leave the lease of a leader that is silent alone.
 	LeaseDuration = 60 * time.Second
-	// RenewDeadline is how long a leader tries to renew its lease until it ends. It is shorter than LeaseDuration by more than clocks differ.
+	// RenewDeadline is how long a leader tries to renew its lease until it ends. It is shorter than LeaseDuration by
+	// more than clocks differ.
 	RenewDeadline = 45 * time.Second
 	// RetryPeriod lies between two tries.
 	RetryPeriod = 5 * time.Second
@@ -21,10 +22,11 @@ const (
 	CacheSyncTimeout = 15 * time.Minute
 )
 
-// Patient gives a manager the leases and timeouts above. A leader that is told to end gives its lease away at once, so its process must end with the
-// manager.
+// Patient gives a manager the leases and timeouts above. A leader that is told to end gives its lease away at once, so
+// its process must end with the manager.
 func Patient(options manager.Options) manager.Options {
-	options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = ptr.To(LeaseDuration), ptr.To(RenewDeadline), ptr.To(RetryPeriod)
+	options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = new(LeaseDuration), new(RenewDeadline),
+		new(RetryPeriod)
 	options.LeaderElectionReleaseOnCancel = true
 	options.Controller.CacheSyncTimeout = CacheSyncTimeout
 	return options

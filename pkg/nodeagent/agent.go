@@ -48,19 +48,29 @@ func New(ctx context.Context, config *Config, log logr.Logger) (*Agent, error) {
 		return nil, fmt.Errorf("connecting to systemd: %w", err)
 	}
 	agent := &Agent{config: config, log: log, applied: &desired{}}
-	agent.machine = &machine{root: "/", log: log, units: systemd{connection}, extract: extractWithContainerd}
-	data, err := os.ReadFile(AppliedPath)
-	if errors.Is(err, fs.ErrNotExist) {
-		return agent, nil
+	agent.machine = &machine{
+		root: "/", log: log, units: systemd{connection}, extract: extractWithContainerd,
+		defaultConfig: defaultContainerdConfig,
 	}
+	agent.recall()
+	return agent, nil
+}
+
+// recall reads what was applied before. Where that cannot be known, everything is applied again.
+func (a *Agent) recall() {
+	data, err := os.ReadFile(a.machine.path(AppliedPath))
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	applied := &desired{}
 	if err == nil {
-		err = yaml.Unmarshal(data, agent.applied)
+		err = yaml.Unmarshal(data, applied)
 	}
 	if err != nil {
-		log.Error(err, "What was applied before is not known; everything is applied again", "path", AppliedPath)
-		agent.applied = &desired{}
+		a.log.Error(err, "What was applied before is not known; everything is applied again", "path", AppliedPath)
+		return
 	}
-	return agent, nil
+	a.applied = applied
 }
 
 // Run applies the configuration, and every change of it, until ctx ends. Failures are logged and tried again.
@@ -87,7 +97,8 @@ func (a *Agent) runOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	secret, err := client.CoreV1().Secrets(secretNamespace).Get(ctx, a.config.OperatingSystemConfigSecretName, metav1.GetOptions{})
+	secret, err := client.CoreV1().Secrets(secretNamespace).Get(ctx, a.config.OperatingSystemConfigSecretName,
+		metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("fetching Secret %s/%s: %w", secretNamespace, a.config.OperatingSystemConfigSecretName, err)
 	}
@@ -105,7 +116,7 @@ func (a *Agent) runOnce(ctx context.Context) error {
 
 // client uses kubelet's credentials once they are there, and the bootstrap token before.
 func (a *Agent) client() (client kubernetes.Interface, joined bool, err error) {
-	restConfig, err := clientcmd.BuildConfigFromFlags("", KubeletKubeconfigPath)
+	restConfig, err := clientcmd.BuildConfigFromFlags("", a.machine.path(KubeletKubeconfigPath))
 	if err != nil {
 		restConfig, err = a.config.bootstrapClient()
 	} else {
@@ -135,11 +146,15 @@ func (a *Agent) applySecret(ctx context.Context, secret *corev1.Secret) error {
 	if todo.empty() {
 		return nil
 	}
-	a.log.Info("Applying the configuration", "files", len(todo.writeFiles), "units", len(todo.writeUnits), "restarts", len(todo.restart))
-	if err := a.machine.apply(ctx, todo); err != nil {
-		return err
+	if !todo.onlyAwaits() {
+		a.log.Info("Applying the configuration", "files", len(todo.writeFiles), "units", len(todo.writeUnits),
+			"restarts", len(todo.restart))
+		if err := a.machine.apply(ctx, todo); err != nil {
+			return err
+		}
 	}
-	return a.remember(wanted)
+	missing, err := a.machine.awaitedRegistries(ctx, todo.registries)
+	return errors.Join(a.remember(wanted.without(missing)), err)
 }
 
 func (a *Agent) remember(wanted *desired) error {
@@ -147,7 +162,7 @@ func (a *Agent) remember(wanted *desired) error {
 	if err != nil {
 		return err
 	}
-	if err := writeIfChanged(AppliedPath, data, 0o600); err != nil {
+	if err := writeIfChanged(a.machine.path(AppliedPath), data, 0o600); err != nil {
 		return err
 	}
 	a.applied = wanted
@@ -156,7 +171,7 @@ func (a *Agent) remember(wanted *desired) error {
 
 // writeBootstrapKubeconfig gives kubelet what it needs to ask for its certificate; not needed once it has joined.
 func (a *Agent) writeBootstrapKubeconfig() error {
-	if _, err := os.Stat(KubeletKubeconfigPath); err == nil || a.config.BootstrapToken == "" {
+	if _, err := os.Stat(a.machine.path(KubeletKubeconfigPath)); err == nil || a.config.BootstrapToken == "" {
 		return nil
 	}
 	bundle, err := a.config.caBundle()
@@ -165,15 +180,17 @@ func (a *Agent) writeBootstrapKubeconfig() error {
 	}
 	kubeconfig := clientcmdapi.Config{
 		CurrentContext: "shoot",
-		Clusters:       map[string]*clientcmdapi.Cluster{"shoot": {Server: a.config.APIServer.Server, CertificateAuthorityData: bundle}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"kubelet-bootstrap": {Token: a.config.BootstrapToken}},
-		Contexts:       map[string]*clientcmdapi.Context{"shoot": {Cluster: "shoot", AuthInfo: "kubelet-bootstrap"}},
+		Clusters: map[string]*clientcmdapi.Cluster{
+			"shoot": {Server: a.config.APIServer.Server, CertificateAuthorityData: bundle},
+		},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"kubelet-bootstrap": {Token: a.config.BootstrapToken}},
+		Contexts:  map[string]*clientcmdapi.Context{"shoot": {Cluster: "shoot", AuthInfo: "kubelet-bootstrap"}},
 	}
 	data, err := clientcmd.Write(kubeconfig)
 	if err != nil {
 		return err
 	}
-	return writeIfChanged(BootstrapKubeconfigPath, data, 0o600)
+	return writeIfChanged(a.machine.path(BootstrapKubeconfigPath), data, 0o600)
 }
 
 // waitForKubelet waits until kubelet has exchanged the bootstrap token for a certificate.
@@ -182,7 +199,7 @@ func (a *Agent) waitForKubelet(ctx context.Context) error {
 	defer ticker.Stop()
 	deadline := time.After(resyncPeriod)
 	for {
-		if _, err := os.Stat(KubeletKubeconfigPath); err == nil {
+		if _, err := os.Stat(a.machine.path(KubeletKubeconfigPath)); err == nil {
 			return nil
 		}
 		select {
@@ -215,7 +232,8 @@ func (a *Agent) annotateNode(ctx context.Context, client kubernetes.Interface, s
 		return nil
 	}
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, ChecksumAnnotation, sum)
-	if _, err := client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+	if _, err := client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("annotating Node %s: %w", name, err)
 	}
 	return nil
@@ -225,7 +243,9 @@ func (a *Agent) annotateNode(ctx context.Context, client kubernetes.Interface, s
 func (a *Agent) waitForChange(ctx context.Context, client kubernetes.Interface, secret *corev1.Secret) error {
 	ctx, cancel := context.WithTimeout(ctx, resyncPeriod)
 	defer cancel()
-	options := metav1.ListOptions{FieldSelector: "metadata.name=" + secret.Name, ResourceVersion: secret.ResourceVersion}
+	options := metav1.ListOptions{
+		FieldSelector: "metadata.name=" + secret.Name, ResourceVersion: secret.ResourceVersion,
+	}
 	watcher, err := client.CoreV1().Secrets(secretNamespace).Watch(ctx, options)
 	if err != nil {
 		return fmt.Errorf("watching Secret %s/%s: %w", secretNamespace, secret.Name, err)

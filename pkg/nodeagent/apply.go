@@ -32,6 +32,8 @@ type machine struct {
 	units unitManager
 	// extract writes a file of an image to a path of the machine.
 	extract func(ctx context.Context, ref extensionsv1alpha1.FileContentImageRef, target string, mode fs.FileMode) error
+	// defaultConfig is containerd's where there is no file.
+	defaultConfig func(ctx context.Context) ([]byte, error)
 }
 
 // unitManager is what node-agent needs of systemd.
@@ -43,10 +45,17 @@ type unitManager interface {
 	Stop(ctx context.Context, unit string) error
 }
 
+func isContainerd(unit extensionsv1alpha1.Unit) bool { return unit.Name == containerdUnit }
+
+// unitPath is where the content of a unit is.
+func unitPath(unit string) string { return filepath.Join(unitDir, unit) }
+
+func dropInPath(unit, name string) string { return filepath.Join(unitDir, unit+".d", name) }
+
 func (m *machine) path(path string) string { return filepath.Join(m.root, path) }
 
 // apply carries out the changes: files, units, containerd, files out of images, then the other units. Everything may be
-// repeated, so that a run that was killed half-way is simply done again.
+// repeated, so that a run that was killed half-way is simply done again. Registries that are awaited are not among it.
 func (m *machine) apply(ctx context.Context, c changes) error {
 	var fromImages []extensionsv1alpha1.File
 	for _, file := range c.writeFiles {
@@ -58,16 +67,14 @@ func (m *machine) apply(ctx context.Context, c changes) error {
 			return err
 		}
 	}
-	for _, unit := range c.writeUnits {
-		if err := m.writeUnit(unit); err != nil {
-			return err
-		}
+	if err := m.writeUnits(ctx, c); err != nil {
+		return err
 	}
-	if err := m.units.Reload(ctx); err != nil {
-		return fmt.Errorf("reloading systemd: %w", err)
+	if err := m.applyContainerd(ctx, &c); err != nil {
+		return err
 	}
-	if i := slices.Index(c.restart, containerdUnit); i >= 0 {
-		if err := m.start(ctx, containerdUnit, c.writeUnits); err != nil {
+	if i := slices.IndexFunc(c.restart, isContainerd); i >= 0 {
+		if err := m.start(ctx, c.restart[i]); err != nil {
 			return err
 		}
 		c.restart = slices.Delete(slices.Clone(c.restart), i, i+1)
@@ -79,27 +86,76 @@ func (m *machine) apply(ctx context.Context, c changes) error {
 		}
 	}
 	for _, unit := range c.restart {
-		if err := m.start(ctx, unit, c.writeUnits); err != nil {
+		if err := m.start(ctx, unit); err != nil {
 			return err
 		}
 	}
 	return m.remove(ctx, c)
 }
 
-func (m *machine) start(ctx context.Context, unit string, written []extensionsv1alpha1.Unit) error {
-	i := slices.IndexFunc(written, func(u extensionsv1alpha1.Unit) bool { return u.Name == unit })
-	if i >= 0 && written[i].Enable != nil && !*written[i].Enable {
-		return errors.Join(m.units.Disable(ctx, unit), m.units.Stop(ctx, unit))
+// applyContainerd configures containerd and its registries, and has it started again where that is needed.
+func (m *machine) applyContainerd(ctx context.Context, c *changes) error {
+	if c.containerd != nil {
+		changed, err := m.configureContainerd(ctx, c.containerd)
+		if err != nil {
+			return err
+		}
+		if changed && !slices.ContainsFunc(c.restart, isContainerd) {
+			c.restart = append(slices.Clone(c.restart), extensionsv1alpha1.Unit{Name: containerdUnit})
+		}
 	}
-	if i >= 0 && written[i].Command != nil && *written[i].Command == extensionsv1alpha1.CommandStop {
-		return m.units.Stop(ctx, unit)
+	for _, registry := range c.registries {
+		if isAwaited(registry) {
+			continue
+		}
+		if err := m.writeRegistry(registry); err != nil {
+			return err
+		}
 	}
-	if err := m.units.Enable(ctx, unit); err != nil {
-		return fmt.Errorf("enabling %s: %w", unit, err)
+	for _, upstream := range c.removeRegistries {
+		dir, err := registryDir(upstream)
+		if err != nil {
+			return err
+		}
+		if err := os.RemoveAll(m.path(dir)); err != nil {
+			return err
+		}
 	}
-	m.log.Info("Starting", "unit", unit)
-	if err := m.units.Restart(ctx, unit); err != nil {
-		return fmt.Errorf("starting %s: %w", unit, err)
+	return nil
+}
+
+// writeUnits brings the files of units up to date, and has systemd read them.
+func (m *machine) writeUnits(ctx context.Context, c changes) error {
+	for _, unit := range c.writeUnits {
+		if err := m.writeUnit(unit); err != nil {
+			return err
+		}
+	}
+	for _, path := range c.removeUnitFiles {
+		if err := os.RemoveAll(m.path(path)); err != nil {
+			return fmt.Errorf("removing %s: %w", path, err)
+		}
+	}
+	if err := m.units.Reload(ctx); err != nil {
+		return fmt.Errorf("reloading systemd: %w", err)
+	}
+	return nil
+}
+
+// start brings a unit to the state that it is to have: running, unless it is disabled or to be stopped.
+func (m *machine) start(ctx context.Context, unit extensionsv1alpha1.Unit) error {
+	if unit.Enable != nil && !*unit.Enable {
+		return errors.Join(m.units.Disable(ctx, unit.Name), m.units.Stop(ctx, unit.Name))
+	}
+	if unit.Command != nil && *unit.Command == extensionsv1alpha1.CommandStop {
+		return m.units.Stop(ctx, unit.Name)
+	}
+	if err := m.units.Enable(ctx, unit.Name); err != nil {
+		return fmt.Errorf("enabling %s: %w", unit.Name, err)
+	}
+	m.log.Info("Starting", "unit", unit.Name)
+	if err := m.units.Restart(ctx, unit.Name); err != nil {
+		return fmt.Errorf("starting %s: %w", unit.Name, err)
 	}
 	return nil
 }
@@ -108,25 +164,18 @@ func (m *machine) remove(ctx context.Context, c changes) error {
 	for _, unit := range c.removeUnits {
 		m.log.Info("Removing", "unit", unit)
 		err := errors.Join(m.units.Stop(ctx, unit), m.units.Disable(ctx, unit),
-			removeAll(m.path(filepath.Join(unitDir, unit))), removeAll(m.path(filepath.Join(unitDir, unit+".d"))))
+			os.RemoveAll(m.path(unitPath(unit))), os.RemoveAll(m.path(dropInPath(unit, ""))))
 		if err != nil {
 			return fmt.Errorf("removing unit %s: %w", unit, err)
 		}
 	}
 	for _, path := range c.removeFiles {
-		if err := removeAll(m.path(path)); err != nil {
+		if err := os.RemoveAll(m.path(path)); err != nil {
 			return fmt.Errorf("removing file %s: %w", path, err)
 		}
 	}
 	if len(c.removeUnits) > 0 {
 		return m.units.Reload(ctx)
-	}
-	return nil
-}
-
-func removeAll(path string) error {
-	if err := os.RemoveAll(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
 	}
 	return nil
 }
@@ -141,12 +190,12 @@ func (m *machine) writeInline(file extensionsv1alpha1.File) error {
 
 func (m *machine) writeUnit(unit extensionsv1alpha1.Unit) error {
 	if unit.Content != nil {
-		if err := writeIfChanged(m.path(filepath.Join(unitDir, unit.Name)), []byte(*unit.Content), 0o644); err != nil {
+		if err := writeIfChanged(m.path(unitPath(unit.Name)), []byte(*unit.Content), 0o644); err != nil {
 			return err
 		}
 	}
 	for _, dropIn := range unit.DropIns {
-		path := m.path(filepath.Join(unitDir, unit.Name+".d", dropIn.Name))
+		path := m.path(dropInPath(unit.Name, dropIn.Name))
 		if err := writeIfChanged(path, []byte(dropIn.Content), 0o644); err != nil {
 			return err
 		}
@@ -174,7 +223,8 @@ func writeIfChanged(path string, content []byte, mode fs.FileMode) error {
 
 // extractWithContainerd takes a file out of an image with containerd's own tool, through the mirrors that containerd is
 // configured with; the layers stay for the pods that use them.
-func extractWithContainerd(ctx context.Context, ref extensionsv1alpha1.FileContentImageRef, target string, mode fs.FileMode) error {
+func extractWithContainerd(ctx context.Context, ref extensionsv1alpha1.FileContentImageRef, target string,
+	mode fs.FileMode) error {
 	if err := ctr(ctx, "image", "pull", "--hosts-dir", "/etc/containerd/certs.d", ref.Image); err != nil {
 		return err
 	}
@@ -217,7 +267,8 @@ func copyFromImage(imageRoot, file, target string, mode fs.FileMode) error {
 }
 
 func ctr(ctx context.Context, arguments ...string) error {
-	output, err := exec.CommandContext(ctx, "ctr", append([]string{"--namespace", "k8s.io"}, arguments...)...).CombinedOutput()
+	output, err := exec.CommandContext(ctx, "ctr",
+		append([]string{"--namespace", "k8s.io"}, arguments...)...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("ctr %s: %w: %s", strings.Join(arguments, " "), err, strings.TrimSpace(lastLine(output)))
 	}
@@ -252,7 +303,8 @@ func (s systemd) Stop(ctx context.Context, unit string) error {
 	return s.job(ctx, unit, s.connection.StopUnitContext)
 }
 
-func (s systemd) job(ctx context.Context, unit string, start func(context.Context, string, string, chan<- string) (int, error)) error {
+func (s systemd) job(ctx context.Context, unit string,
+	start func(context.Context, string, string, chan<- string) (int, error)) error {
 	done := make(chan string, 1)
 	if _, err := start(ctx, unit, "replace", done); err != nil {
 		return err

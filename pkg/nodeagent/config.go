@@ -1,5 +1,10 @@
-// Package nodeagent turns a machine into a node: it fetches the machine's OperatingSystemConfig from the cluster, writes
-// its files, runs its systemd units, and keeps doing so when the configuration changes. It knows nothing of a provider.
+// Package nodeagent turns a machine into a node: it fetches the machine's OperatingSystemConfig from the cluster,
+// writes its files, runs its systemd units, and keeps doing so when the configuration changes. It knows nothing of a
+// provider.
+//
+// Its loop is its own, not a controller of controller-runtime: who it is (a bootstrap token, then kubelet's
+// certificate) and where the API server is, are in files that it or kubelet rewrites, so every round connects anew;
+// and all that it follows is one Secret.
 package nodeagent
 
 import (
@@ -82,5 +87,7 @@ func (c *Config) bootstrapClient() (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &rest.Config{Host: c.APIServer.Server, BearerToken: c.BootstrapToken, TLSClientConfig: rest.TLSClientConfig{CAData: bundle}}, nil
+	return &rest.Config{
+		Host: c.APIServer.Server, BearerToken: c.BootstrapToken, TLSClientConfig: rest.TLSClientConfig{CAData: bundle},
+	}, nil
 }

@@ -10,27 +10,40 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"k8s.io/utils/ptr"
 
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 )
 
 func file(path, data string) extensionsv1alpha1.File {
-	return extensionsv1alpha1.File{Path: path, Content: extensionsv1alpha1.FileContent{Inline: &extensionsv1alpha1.FileContentInline{Data: data}}}
+	return extensionsv1alpha1.File{
+		Path: path, Content: extensionsv1alpha1.FileContent{Inline: &extensionsv1alpha1.FileContentInline{Data: data}},
+	}
 }
 
 func unit(name, content string, files ...string) extensionsv1alpha1.Unit {
-	return extensionsv1alpha1.Unit{Name: name, Content: ptr.To(content), FilePaths: files}
+	return extensionsv1alpha1.Unit{Name: name, Content: new(content), FilePaths: files}
+}
+
+func names(units []extensionsv1alpha1.Unit) []string {
+	var result []string
+	for _, unit := range units {
+		result = append(result, unit.Name)
+	}
+	return result
 }
 
 func TestDiff(t *testing.T) {
 	applied := &desired{
 		Files: []extensionsv1alpha1.File{file("/same", "1"), file("/changed", "1"), file("/gone", "1")},
-		Units: []extensionsv1alpha1.Unit{unit("same", "1", "/same"), unit("uses-changed", "1", "/changed"), unit("gone", "1")},
+		Units: []extensionsv1alpha1.Unit{
+			unit("same", "1", "/same"), unit("uses-changed", "1", "/changed"), unit("gone", "1"),
+		},
 	}
 	wanted := &desired{
 		Files: []extensionsv1alpha1.File{file("/same", "1"), file("/changed", "2"), file("/new", "1")},
-		Units: []extensionsv1alpha1.Unit{unit("same", "1", "/same"), unit("uses-changed", "1", "/changed"), unit("new", "1")},
+		Units: []extensionsv1alpha1.Unit{
+			unit("same", "1", "/same"), unit("uses-changed", "1", "/changed"), unit("new", "1"),
+		},
 	}
 	got := diff(applied, wanted)
 	if len(got.writeFiles) != 2 || got.writeFiles[0].Path != "/changed" || got.writeFiles[1].Path != "/new" {
@@ -39,7 +52,7 @@ func TestDiff(t *testing.T) {
 	if !slices.Equal(got.removeFiles, []string{"/gone"}) || !slices.Equal(got.removeUnits, []string{"gone"}) {
 		t.Errorf("to remove: %v %v", got.removeFiles, got.removeUnits)
 	}
-	if len(got.writeUnits) != 1 || !slices.Equal(got.restart, []string{"uses-changed", "new"}) {
+	if len(got.writeUnits) != 1 || !slices.Equal(names(got.restart), []string{"uses-changed", "new"}) {
 		t.Errorf("units: %v, restarts: %v", got.writeUnits, got.restart)
 	}
 	if !diff(wanted, wanted).empty() {
@@ -62,7 +75,8 @@ status:
 	if len(got.Files) != 2 || len(got.Units) != 2 || *got.Units[0].Content != "core" || len(got.Units[0].DropIns) != 1 {
 		t.Errorf("got %+v", got)
 	}
-	if _, err := decode([]byte("spec: {files: [{path: /a, content: {}}]}")); err == nil || !strings.Contains(err.Error(), "spec.files[0].content") {
+	if _, err := decode([]byte("spec: {files: [{path: /a, content: {}}]}")); err == nil ||
+		!strings.Contains(err.Error(), "spec.files[0].content") {
 		t.Errorf("want an error with the field's path, got %v", err)
 	}
 }
@@ -93,16 +107,24 @@ func (r *recordedUnits) Stop(_ context.Context, u string) error    { return r.re
 func TestApplyOrder(t *testing.T) {
 	units := &recordedUnits{}
 	root := t.TempDir()
-	extract := func(_ context.Context, ref extensionsv1alpha1.FileContentImageRef, target string, mode fs.FileMode) error {
+	extract := func(_ context.Context, ref extensionsv1alpha1.FileContentImageRef, target string,
+		mode fs.FileMode) error {
 		return writeIfChanged(target, []byte(ref.Image), mode)
 	}
-	m := &machine{root: root, log: logr.Discard(), units: units, extract: func(ctx context.Context, ref extensionsv1alpha1.FileContentImageRef, target string, mode fs.FileMode) error {
-		units.calls = append(units.calls, "extract "+ref.Image)
-		return extract(ctx, ref, target, mode)
-	}}
+	m := &machine{root: root, log: logr.Discard(), units: units,
+		extract: func(ctx context.Context, ref extensionsv1alpha1.FileContentImageRef, target string,
+			mode fs.FileMode) error {
+			units.calls = append(units.calls, "extract "+ref.Image)
+			return extract(ctx, ref, target, mode)
+		}}
 	wanted := &desired{
 		Files: []extensionsv1alpha1.File{
-			{Path: "/opt/bin/kubelet", Permissions: ptr.To(int32(0o755)), Content: extensionsv1alpha1.FileContent{ImageRef: &extensionsv1alpha1.FileContentImageRef{Image: "kubelet:v1", FilePathInImage: "/kubelet"}}},
+			{
+				Path: "/opt/bin/kubelet", Permissions: new(int32(0o755)),
+				Content: extensionsv1alpha1.FileContent{
+					ImageRef: &extensionsv1alpha1.FileContentImageRef{Image: "kubelet:v1", FilePathInImage: "/kubelet"},
+				},
+			},
 			file("/etc/config", "x"),
 		},
 		Units: []extensionsv1alpha1.Unit{unit("kubelet.service", "k"), unit(containerdUnit, "c")},
@@ -110,7 +132,10 @@ func TestApplyOrder(t *testing.T) {
 	if err := m.apply(t.Context(), diff(&desired{}, wanted)); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"reload", "enable containerd.service", "restart containerd.service", "extract kubelet:v1", "enable kubelet.service", "restart kubelet.service"}
+	want := []string{
+		"reload", "enable containerd.service", "restart containerd.service", "extract kubelet:v1",
+		"enable kubelet.service", "restart kubelet.service",
+	}
 	if !slices.Equal(units.calls, want) {
 		t.Errorf("got %v, want %v", units.calls, want)
 	}
@@ -150,11 +175,13 @@ func TestCopyFromImageStaysInTheImage(t *testing.T) {
 
 func TestConfigValidation(t *testing.T) {
 	for name, c := range map[string]struct{ yaml, want string }{
-		"good":       {"{apiServer: {server: https://a, caBundle: Yg==}, operatingSystemConfigSecretName: s}", ""},
-		"no server":  {"{apiServer: {caBundle: Yg==}, operatingSystemConfigSecretName: s}", "apiServer.server"},
-		"bad bundle": {"{apiServer: {server: https://a, caBundle: '!'}, operatingSystemConfigSecretName: s}", "apiServer.caBundle"},
-		"no secret":  {"{apiServer: {server: https://a, caBundle: Yg==}}", "operatingSystemConfigSecretName"},
-		"unknown":    {"{apiServers: {}}", "apiServers"},
+		"good":      {"{apiServer: {server: https://a, caBundle: Yg==}, operatingSystemConfigSecretName: s}", ""},
+		"no server": {"{apiServer: {caBundle: Yg==}, operatingSystemConfigSecretName: s}", "apiServer.server"},
+		"bad bundle": {
+			"{apiServer: {server: https://a, caBundle: '!'}, operatingSystemConfigSecretName: s}", "apiServer.caBundle",
+		},
+		"no secret": {"{apiServer: {server: https://a, caBundle: Yg==}}", "operatingSystemConfigSecretName"},
+		"unknown":   {"{apiServers: {}}", "apiServers"},
 	} {
 		path := filepath.Join(t.TempDir(), "config.yaml")
 		if err := os.WriteFile(path, []byte(c.yaml), 0o600); err != nil {

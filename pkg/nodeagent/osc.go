@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -15,12 +16,32 @@ import (
 )
 
 // DataKey is the key of the Secret that holds the OperatingSystemConfig.
-const DataKey = "osc.yaml"
+const DataKey = extensionsv1alpha1.NodeAgentSecretDataKey
 
 // desired is what an OperatingSystemConfig asks of the machine: the core's part and what the extension added in status.
 type desired struct {
 	Files []extensionsv1alpha1.File `json:"files,omitempty"`
 	Units []extensionsv1alpha1.Unit `json:"units,omitempty"`
+	// CRI configures containerd; nil leaves it to the operating system.
+	CRI *extensionsv1alpha1.CRIConfig `json:"cri,omitempty"`
+}
+
+// registries are those that containerd has settings for.
+func (d *desired) registries() []extensionsv1alpha1.RegistryConfig {
+	if d.CRI == nil || d.CRI.Containerd == nil {
+		return nil
+	}
+	return d.CRI.Containerd.Registries
+}
+
+// containerd is the configuration of containerd itself, without the registries, which it reads by itself.
+func (d *desired) containerd() *extensionsv1alpha1.CRIConfig {
+	if d.CRI == nil || d.CRI.Containerd == nil {
+		return d.CRI
+	}
+	config := d.CRI.DeepCopy()
+	config.Containerd.Registries = nil
+	return config
 }
 
 func decode(data []byte) (*desired, error) {
@@ -28,19 +49,28 @@ func decode(data []byte) (*desired, error) {
 	if err := yaml.Unmarshal(data, osc); err != nil {
 		return nil, fmt.Errorf("%s: %w", DataKey, err)
 	}
-	all := &desired{
+	err := errors.Join(checkFiles("spec.files", osc.Spec.Files),
+		checkFiles("status.extensionFiles", osc.Status.ExtensionFiles))
+	if err != nil {
+		return nil, err
+	}
+	return &desired{
 		Files: append(slices.Clone(osc.Spec.Files), osc.Status.ExtensionFiles...),
 		Units: mergeUnits(osc.Spec.Units, osc.Status.ExtensionUnits),
-	}
-	for i, file := range all.Files {
+		CRI:   osc.Spec.CRIConfig,
+	}, nil
+}
+
+func checkFiles(field string, files []extensionsv1alpha1.File) error {
+	for i, file := range files {
 		if file.Path == "" {
-			return nil, fmt.Errorf("%s: spec.files[%d].path: must be set", DataKey, i)
+			return fmt.Errorf("%s: %s[%d].path: must be set", DataKey, field, i)
 		}
 		if file.Content.Inline == nil && file.Content.ImageRef == nil {
-			return nil, fmt.Errorf("%s: spec.files[%d].content (%s): must have inline or imageRef", DataKey, i, file.Path)
+			return fmt.Errorf("%s: %s[%d].content (%s): must have inline or imageRef", DataKey, field, i, file.Path)
 		}
 	}
-	return all, nil
+	return nil
 }
 
 // mergeUnits joins units of the same name: the extension's content wins, drop-ins and file paths add up.
@@ -66,14 +96,26 @@ type changes struct {
 	// writeFiles are new or different, removeFiles are gone from the configuration.
 	writeFiles  []extensionsv1alpha1.File
 	removeFiles []string
-	// writeUnits have new or different content or drop-ins; restart also lists those whose files changed.
-	writeUnits  []extensionsv1alpha1.Unit
-	removeUnits []string
-	restart     []string
+	// writeUnits have new or different content or drop-ins; restart also has those whose files changed.
+	writeUnits []extensionsv1alpha1.Unit
+	restart    []extensionsv1alpha1.Unit
+	// removeUnits are gone altogether; removeUnitFiles are content and drop-ins that units have no longer.
+	removeUnits     []string
+	removeUnitFiles []string
+	// containerd is set when it has to be configured anew.
+	containerd *extensionsv1alpha1.CRIConfig
+	// registries are new or different, removeRegistries are the names of those that are gone.
+	registries       []extensionsv1alpha1.RegistryConfig
+	removeRegistries []string
 }
 
-func (c changes) empty() bool {
-	return len(c.writeFiles)+len(c.removeFiles)+len(c.writeUnits)+len(c.removeUnits)+len(c.restart) == 0
+func (c changes) empty() bool { return c.onlyAwaits() && len(c.registries) == 0 }
+
+// onlyAwaits says whether there is nothing to do but to wait for registries.
+func (c changes) onlyAwaits() bool {
+	files, units := len(c.writeFiles)+len(c.removeFiles), len(c.writeUnits)+len(c.removeUnits)+len(c.restart)
+	return files+units+len(c.removeRegistries) == 0 && c.containerd == nil &&
+		!slices.ContainsFunc(c.registries, func(r extensionsv1alpha1.RegistryConfig) bool { return !isAwaited(r) })
 }
 
 // diff compares what was applied with what is wanted.
@@ -100,9 +142,10 @@ func diff(applied, wanted *desired) changes {
 		different := !known || !sameYAML(old, unit)
 		if different {
 			result.writeUnits = append(result.writeUnits, unit)
+			result.removeUnitFiles = append(result.removeUnitFiles, without(old, unit)...)
 		}
 		if different || slices.ContainsFunc(unit.FilePaths, func(path string) bool { return changed[path] }) {
-			result.restart = append(result.restart, unit.Name)
+			result.restart = append(result.restart, unit)
 		}
 	}
 	for _, unit := range applied.Units {
@@ -110,7 +153,40 @@ func diff(applied, wanted *desired) changes {
 			result.removeUnits = append(result.removeUnits, unit.Name)
 		}
 	}
+	result.diffContainerd(applied, wanted)
 	return result
+}
+
+func (c *changes) diffContainerd(applied, wanted *desired) {
+	if config := wanted.containerd(); config != nil && !sameYAML(applied.containerd(), config) {
+		c.containerd = config
+	}
+	upstream := func(r extensionsv1alpha1.RegistryConfig) string { return r.Upstream }
+	oldRegistries, newRegistries := index(applied.registries(), upstream), index(wanted.registries(), upstream)
+	for _, registry := range wanted.registries() {
+		if old, known := oldRegistries[registry.Upstream]; !known || !sameYAML(old, registry) {
+			c.registries = append(c.registries, registry)
+		}
+	}
+	for _, registry := range applied.registries() {
+		if _, wanted := newRegistries[registry.Upstream]; !wanted {
+			c.removeRegistries = append(c.removeRegistries, registry.Upstream)
+		}
+	}
+}
+
+// without are the paths of content and drop-ins that a unit had and has no longer.
+func without(old, unit extensionsv1alpha1.Unit) []string {
+	var paths []string
+	if old.Content != nil && unit.Content == nil {
+		paths = append(paths, unitPath(unit.Name))
+	}
+	for _, dropIn := range old.DropIns {
+		if !slices.ContainsFunc(unit.DropIns, func(d extensionsv1alpha1.DropIn) bool { return d.Name == dropIn.Name }) {
+			paths = append(paths, dropInPath(unit.Name, dropIn.Name))
+		}
+	}
+	return paths
 }
 
 func index[T any](items []T, key func(T) string) map[string]T {

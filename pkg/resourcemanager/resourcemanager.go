@@ -63,7 +63,8 @@ func Run(ctx context.Context, config *rest.Config, opts Options) error {
 	if err != nil {
 		return err
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &resourcesv1alpha1.ManagedResource{}, secretRefsIndex, secretRefs); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &resourcesv1alpha1.ManagedResource{}, secretRefsIndex,
+		secretRefs); err != nil {
 		return fmt.Errorf("indexing ManagedResources: %w", err)
 	}
 	for name, add := range map[string]func(context.Context, manager.Manager, *target.Registry, Options) error{
@@ -91,7 +92,9 @@ func newManager(config *rest.Config, opts Options) (manager.Manager, error) {
 		Metrics:                metricsserver.Options{BindAddress: opts.MetricsAddress},
 		HealthProbeBindAddress: opts.HealthAddress,
 		Cache:                  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
-		Client:                 client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		Client: client.Options{
+			Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}},
+		},
 	}))
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)
@@ -111,8 +114,10 @@ func addManagedResource(_ context.Context, mgr manager.Manager, targets *target.
 	return builder.ControllerManagedBy(mgr).
 		Named("managedresource").
 		For(&resourcesv1alpha1.ManagedResource{}, builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(managedResourcesOf(mgr.GetClient(), targets))).
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{},
+			predicate.LabelChangedPredicate{}))).
+		WatchesMetadata(&corev1.Secret{},
+			handler.EnqueueRequestsFromMapFunc(managedResourcesOf(mgr.GetClient(), targets))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: opts.Concurrency, RateLimiter: backoff()}).
 		Complete(reconciler)
 }
@@ -122,7 +127,8 @@ func addTokenRequestor(_ context.Context, mgr manager.Manager, targets *target.R
 	reconciler := &tokenrequestor.Reconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Targets: targets}
 	return builder.ControllerManagedBy(mgr).
 		Named("token-requestor").
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(accessSecretsOf(mgr.GetClient(), targets))).
+		WatchesMetadata(&corev1.Secret{},
+			handler.EnqueueRequestsFromMapFunc(accessSecretsOf(mgr.GetClient(), targets))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: opts.Concurrency, RateLimiter: backoff()}).
 		Complete(reconciler)
 }
@@ -130,15 +136,17 @@ func addTokenRequestor(_ context.Context, mgr manager.Manager, targets *target.R
 // addCSRApprover adds the approver of what kubelets and agents ask for.
 func addCSRApprover(ctx context.Context, mgr manager.Manager, targets *target.Registry, _ Options) error {
 	again := make(chan event.GenericEvent)
-	reconciler := &csrapprover.Reconciler{Seed: mgr.GetAPIReader(), Targets: targets, Context: ctx, Again: func(namespace string) {
-		select {
-		case again <- event.GenericEvent{Object: targetSecret(namespace)}:
-		case <-ctx.Done():
-		}
-	}}
+	reconciler := &csrapprover.Reconciler{Seed: mgr.GetAPIReader(), Targets: targets, Context: ctx,
+		Again: func(namespace string) {
+			select {
+			case again <- event.GenericEvent{Object: targetSecret(namespace)}:
+			case <-ctx.Done():
+			}
+		}}
 	return builder.ControllerManagedBy(mgr).
 		Named("csr-approver").
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(targetOf(targets)), builder.WithPredicates(predicate.NewPredicateFuncs(concernsApprovers))).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(targetOf(targets)),
+			builder.WithPredicates(predicate.NewPredicateFuncs(concernsApprovers))).
 		WatchesRawSource(source.Channel(again, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 5, RateLimiter: backoff()}).
 		Complete(reconciler)
@@ -152,18 +160,21 @@ func targetSecret(namespace string) client.Object {
 // isTargetSecret says whether a Secret leads to a shoot.
 func isTargetSecret(object client.Object) bool { return object.GetName() == target.SecretName }
 
-// managedResourcesOf maps a Secret to the ManagedResources that use it. A Secret that leads to a shoot concerns all of its
-// namespace, after its old client is forgotten.
+// managedResourcesOf maps a Secret to the ManagedResources that use it. A Secret that leads to a shoot concerns all of
+// its namespace, after its old client is forgotten.
 func managedResourcesOf(c client.Client, targets *target.Registry) handler.MapFunc {
 	return func(ctx context.Context, secret client.Object) []reconcile.Request {
-		opts := []client.ListOption{client.InNamespace(secret.GetNamespace()), client.MatchingFields{secretRefsIndex: secret.GetName()}}
+		opts := []client.ListOption{
+			client.InNamespace(secret.GetNamespace()), client.MatchingFields{secretRefsIndex: secret.GetName()},
+		}
 		if isTargetSecret(secret) {
 			targets.Refresh(secret.GetNamespace(), secret.GetResourceVersion())
 			opts = opts[:1]
 		}
 		list := &resourcesv1alpha1.ManagedResourceList{}
 		if err := c.List(ctx, list, opts...); err != nil {
-			utilruntime.HandleErrorWithContext(ctx, err, "Listing the ManagedResources of a Secret", "secret", client.ObjectKeyFromObject(secret))
+			utilruntime.HandleErrorWithContext(ctx, err, "Listing the ManagedResources of a Secret", "secret",
+				client.ObjectKeyFromObject(secret))
 			return nil
 		}
 		var requests []reconcile.Request
@@ -179,7 +190,8 @@ func concernsApprovers(object client.Object) bool {
 	return isTargetSecret(object) || object.GetName() == registration.FleetAccessSecret
 }
 
-// targetOf maps a Secret to the one that leads to the shoot of its namespace. If it is that, the client of its old content is forgotten.
+// targetOf maps a Secret to the one that leads to the shoot of its namespace. If it is that, the client of its old
+// content is forgotten.
 func targetOf(targets *target.Registry) handler.MapFunc {
 	return func(_ context.Context, secret client.Object) []reconcile.Request {
 		if isTargetSecret(secret) {
@@ -200,9 +212,11 @@ func accessSecretsOf(c client.Client, targets *target.Registry) handler.MapFunc 
 		}
 		targets.Refresh(secret.GetNamespace(), secret.GetResourceVersion())
 		list := metadataList(corev1.SchemeGroupVersion.WithKind("SecretList"))
-		err := c.List(ctx, list, client.InNamespace(secret.GetNamespace()), client.MatchingLabels{resourcesv1alpha1.ResourceManagerPurpose: resourcesv1alpha1.LabelPurposeTokenRequest})
+		err := c.List(ctx, list, client.InNamespace(secret.GetNamespace()),
+			client.MatchingLabels{resourcesv1alpha1.ResourceManagerPurpose: resourcesv1alpha1.LabelPurposeTokenRequest})
 		if err != nil {
-			utilruntime.HandleErrorWithContext(ctx, err, "Listing the access Secrets of a namespace", "namespace", secret.GetNamespace())
+			utilruntime.HandleErrorWithContext(ctx, err, "Listing the access Secrets of a namespace", "namespace",
+				secret.GetNamespace())
 			return nil
 		}
 		var requests []reconcile.Request

@@ -12,19 +12,22 @@ import (
 	"github.com/trellis-garden/trellis/pkg/resourcemanager/target"
 )
 
-// The approvers of a shoot are looked at again with its kubeconfig, and when it becomes a fleet or is none any more. Only the former makes
-// the way to the shoot another one.
+// The approvers of a shoot are looked at again with its kubeconfig, and when it becomes a fleet or is none any more.
+// Only the former makes the way to the shoot another one.
 func TestSecretsOfApprovers(t *testing.T) {
 	const kubeconfig = `{"current-context": "c", "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}], "contexts": [{"name": "c", "context": {"cluster": "c"}}]}`
 	targets := target.NewStaticRegistry(fake.NewClientBuilder().WithObjects(&corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: target.SecretName}, Data: map[string][]byte{target.SecretKey: []byte(kubeconfig)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: target.SecretName},
+		Data:       map[string][]byte{target.SecretKey: []byte(kubeconfig)},
 	}).Build())
 	for name, tc := range map[string]struct{ concerns, forgets bool }{
 		target.SecretName:              {true, true},
 		registration.FleetAccessSecret: {true, false},
 		"cloudprovider":                {false, false},
 	} {
-		secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name, ResourceVersion: "another"}}
+		secret := &metav1.PartialObjectMetadata{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name, ResourceVersion: "another"},
+		}
 		if got := concernsApprovers(secret); got != tc.concerns {
 			t.Errorf("%s concerns approvers: %t", name, got)
 		}
@@ -32,7 +35,8 @@ func TestSecretsOfApprovers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := fmt.Sprint(targetOf(targets)(t.Context(), secret)); tc.concerns && got != "[shoot/"+target.SecretName+"]" {
+		if got := fmt.Sprint(targetOf(targets)(t.Context(), secret)); tc.concerns &&
+			got != "[shoot/"+target.SecretName+"]" {
 			t.Errorf("%s leads to %s", name, got)
 		}
 		if forgotten := before.Context().Err() != nil; forgotten != tc.forgets {

@@ -1,4 +1,5 @@
-// Package rollout judges how far a Deployment, StatefulSet or DaemonSet is with what its specification says, as `kubectl rollout status` does.
+// Package rollout judges how far a Deployment, StatefulSet or DaemonSet is with what its specification says, as
+// `kubectl rollout status` does.
 package rollout
 
 import (
@@ -23,7 +24,8 @@ type State struct {
 // OfDeployment reads the state of a Deployment.
 func OfDeployment(d *appsv1.Deployment) State {
 	return State{
-		Seen: d.Status.ObservedGeneration >= d.Generation, Desired: ptr.Deref(d.Spec.Replicas, 1), Updated: d.Status.UpdatedReplicas,
+		Seen: d.Status.ObservedGeneration >= d.Generation, Desired: ptr.Deref(d.Spec.Replicas, 1),
+		Updated:   d.Status.UpdatedReplicas,
 		Available: d.Status.AvailableReplicas, Old: max(0, d.Status.Replicas-d.Status.UpdatedReplicas),
 	}
 }
@@ -31,7 +33,8 @@ func OfDeployment(d *appsv1.Deployment) State {
 // OfStatefulSet reads the state of a StatefulSet. Its pods take the place of old ones, so what is updated leaves none.
 func OfStatefulSet(s *appsv1.StatefulSet) State {
 	return State{
-		Seen: s.Status.ObservedGeneration >= s.Generation, Desired: ptr.Deref(s.Spec.Replicas, 1), Updated: s.Status.UpdatedReplicas,
+		Seen: s.Status.ObservedGeneration >= s.Generation, Desired: ptr.Deref(s.Spec.Replicas, 1),
+		Updated:   s.Status.UpdatedReplicas,
 		Available: s.Status.ReadyReplicas,
 	}
 }
@@ -39,7 +42,8 @@ func OfStatefulSet(s *appsv1.StatefulSet) State {
 // OfDaemonSet reads the state of a DaemonSet.
 func OfDaemonSet(d *appsv1.DaemonSet) State {
 	return State{
-		Seen: d.Status.ObservedGeneration >= d.Generation, Desired: d.Status.DesiredNumberScheduled, Updated: d.Status.UpdatedNumberScheduled,
+		Seen: d.Status.ObservedGeneration >= d.Generation, Desired: d.Status.DesiredNumberScheduled,
+		Updated:   d.Status.UpdatedNumberScheduled,
 		Available: d.Status.NumberAvailable,
 	}
 }
@@ -61,7 +65,9 @@ func Of(object runtime.Object) (state State, ok bool, err error) {
 
 func ofUnstructured(object runtime.Unstructured) (State, bool, error) {
 	gvk := object.GetObjectKind().GroupVersionKind()
-	typed := map[string]runtime.Object{"Deployment": &appsv1.Deployment{}, "StatefulSet": &appsv1.StatefulSet{}, "DaemonSet": &appsv1.DaemonSet{}}[gvk.Kind]
+	typed := map[string]runtime.Object{
+		"Deployment": &appsv1.Deployment{}, "StatefulSet": &appsv1.StatefulSet{}, "DaemonSet": &appsv1.DaemonSet{},
+	}[gvk.Kind]
 	if gvk.Group != appsv1.GroupName || typed == nil {
 		return State{}, false, nil
 	}
@@ -84,7 +90,8 @@ func (s State) Progressing() string {
 	return ""
 }
 
-// Unavailable says how many serve, if that is fewer than there are to be, as far as the controller has seen that; else it is empty.
+// Unavailable says how many serve, if that is fewer than there are to be, as far as the controller has seen that; else
+// it is empty.
 func (s State) Unavailable() string {
 	if !s.Seen || s.Available >= s.Desired {
 		return ""
@@ -92,9 +99,12 @@ func (s State) Unavailable() string {
 	return fmt.Sprintf("%d of %d replicas are available", s.Available, s.Desired)
 }
 
-// Check returns nil when the workload is rolled out: all of it is of the latest specification and serves, and nothing of before is left.
+// Check returns nil when the workload is rolled out: all of it is of the latest specification and serves, and nothing
+// of before is left.
 func (s State) Check() error {
-	for _, reason := range []func() string{State{Seen: s.Seen, Desired: s.Desired, Updated: s.Updated}.Progressing, s.Unavailable, s.Progressing} {
+	for _, reason := range []func() string{
+		State{Seen: s.Seen, Desired: s.Desired, Updated: s.Updated}.Progressing, s.Unavailable, s.Progressing,
+	} {
 		if text := reason(); text != "" {
 			return errors.New(text)
 		}

@@ -8,18 +8,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 )
 
 func TestStates(t *testing.T) {
 	deployment := func(status appsv1.DeploymentStatus) *appsv1.Deployment {
 		return &appsv1.Deployment{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-			ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](2)}, Status: status,
+			ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(2))},
+			Status: status,
 		}
 	}
 	statefulSet := &appsv1.StatefulSet{
-		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"}, Status: appsv1.StatefulSetStatus{UpdatedReplicas: 1},
+		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
+		Status:   appsv1.StatefulSetStatus{UpdatedReplicas: 1},
 	}
 	daemonSet := &appsv1.DaemonSet{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"},
@@ -31,21 +32,32 @@ func TestStates(t *testing.T) {
 	}{
 		"not seen": {
 			deployment(appsv1.DeploymentStatus{ObservedGeneration: 1, UpdatedReplicas: 2}),
-			"its controller has not seen the latest change yet", "its controller has not seen the latest change yet", "",
+			"its controller has not seen the latest change yet", "its controller has not seen the latest change yet",
+			"",
 		},
 		"not updated": {
-			deployment(appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 1, AvailableReplicas: 2}),
+			deployment(appsv1.DeploymentStatus{
+				ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 1, AvailableReplicas: 2,
+			}),
 			"1 of 2 replicas are updated", "1 of 2 replicas are updated", "",
 		},
 		"not available": {
-			deployment(appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 2, AvailableReplicas: 1}),
+			deployment(appsv1.DeploymentStatus{
+				ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 2, AvailableReplicas: 1,
+			}),
 			"1 of 2 replicas are available", "1 old replicas are still there", "1 of 2 replicas are available",
 		},
 		"old ones": {
-			deployment(appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 2, AvailableReplicas: 3}),
+			deployment(appsv1.DeploymentStatus{
+				ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 2, AvailableReplicas: 3,
+			}),
 			"1 old replicas are still there", "1 old replicas are still there", "",
 		},
-		"done":         {deployment(appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2}), "", "", ""},
+		"done": {
+			deployment(appsv1.DeploymentStatus{
+				ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2,
+			}), "", "", "",
+		},
 		"stateful set": {statefulSet, "0 of 1 replicas are available", "", "0 of 1 replicas are available"},
 		"daemon set":   {daemonSet, "1 of 3 replicas are updated", "1 of 3 replicas are updated", ""},
 	} {
@@ -62,8 +74,10 @@ func TestStates(t *testing.T) {
 			if err := state.Check(); err != nil {
 				check = err.Error()
 			}
-			if check != test.check || state.Progressing() != test.progressing || state.Unavailable() != test.unavailable {
-				t.Errorf("%s as %T: %q, progressing %q, unavailable %q", name, object, check, state.Progressing(), state.Unavailable())
+			if check != test.check || state.Progressing() != test.progressing ||
+				state.Unavailable() != test.unavailable {
+				t.Errorf("%s as %T: %q, progressing %q, unavailable %q", name, object, check, state.Progressing(),
+					state.Unavailable())
 			}
 		}
 	}
@@ -71,7 +85,9 @@ func TestStates(t *testing.T) {
 
 func TestOtherKindsHaveNone(t *testing.T) {
 	foreign := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Deployment"}}
-	broken := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": "x"}}
+	broken := &unstructured.Unstructured{
+		Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": "x"},
+	}
 	for _, object := range []runtime.Object{&corev1.Pod{}, foreign} {
 		if _, ok, err := Of(object); ok || err != nil {
 			t.Errorf("%T: %v, %v", object, ok, err)

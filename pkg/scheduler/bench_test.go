@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 const (
@@ -15,12 +15,13 @@ const (
 )
 
 // benchmarkGarden has 200 seeds in five regions with room for 60 shoots each, and 10,000 shoots without a seed.
-func benchmarkGarden() (seeds []*corev1beta1.Seed, shoots []*corev1beta1.Shoot) {
+func benchmarkGarden() (seeds []*gardencorev1beta1.Seed, shoots []*gardencorev1beta1.Shoot) {
 	for i := range benchmarkSeeds {
-		seeds = append(seeds, readySeed(fmt.Sprintf("seed-%d", i), inRegion(regions[i%len(regions)]), room("60"), labelled("size", "big"), withZones("1", "2", "3")))
+		seeds = append(seeds, readySeed(fmt.Sprintf("seed-%d", i), inRegion(regions[i%len(regions)]), room("60"),
+			labelled("size", "big"), withZones("1", "2", "3")))
 	}
 	for i := range benchmarkShoots {
-		shoot := newShoot(wantsRegion(regions[i%len(regions)]), tolerating(corev1beta1.FailureToleranceTypeZone))
+		shoot := newShoot(wantsRegion(regions[i%len(regions)]), tolerating(gardencorev1beta1.FailureToleranceTypeZone))
 		shoot.Name = fmt.Sprintf("shoot-%d", i)
 		shoot.UID = types.UID(shoot.Name)
 		shoots = append(shoots, shoot)

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // Reasons of events about shoots, as users know them.
@@ -50,7 +50,7 @@ type Reconciler struct {
 
 // Reconcile schedules one shoot.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	shoot := &corev1beta1.Shoot{}
+	shoot := &gardencorev1beta1.Shoot{}
 	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -73,7 +73,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // assign writes the decision.
-func (r *Reconciler) assign(ctx context.Context, shoot *corev1beta1.Shoot, seed, summary string) (reconcile.Result, error) {
+func (r *Reconciler) assign(ctx context.Context, shoot *gardencorev1beta1.Shoot,
+	seed, summary string) (reconcile.Result, error) {
 	bound := shoot.DeepCopy()
 	bound.Spec.SeedName = &seed
 	err := r.Client.SubResource("binding").Update(ctx, bound)
@@ -81,7 +82,8 @@ func (r *Reconciler) assign(ctx context.Context, shoot *corev1beta1.Shoot, seed,
 	case err == nil:
 		r.usage.promise(shoot, seed)
 		ctrl.LoggerFrom(ctx).Info("Assigned a seed", "seed", seed, "seeds", summary)
-		r.event(shoot, corev1.EventTypeNormal, EventSchedulingSuccessful, fmt.Sprintf("Assigned to seed %s. %s", seed, summary))
+		r.event(shoot, corev1.EventTypeNormal, EventSchedulingSuccessful,
+			fmt.Sprintf("Assigned to seed %s. %s", seed, summary))
 		return reconcile.Result{}, nil
 	case apierrors.IsConflict(err):
 		// The shoot has changed since, so the decision is to be made again.
@@ -90,22 +92,25 @@ func (r *Reconciler) assign(ctx context.Context, shoot *corev1beta1.Shoot, seed,
 		return reconcile.Result{}, nil
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err):
 		// The API server knows something about the seed that the cache here does not, or the other way round.
-		if _, reportErr := r.reportPending(ctx, shoot, fmt.Sprintf("Seed %s was refused: %v", seed, err), ""); reportErr != nil {
+		if _, reportErr := r.reportPending(ctx, shoot, fmt.Sprintf("Seed %s was refused: %v", seed, err),
+			""); reportErr != nil {
 			return reconcile.Result{}, reportErr
 		}
 	}
-	return reconcile.Result{}, fmt.Errorf("assign shoot %s to seed %s: %w", client.ObjectKeyFromObject(shoot), seed, err)
+	return reconcile.Result{}, fmt.Errorf("assign shoot %s to seed %s: %w", client.ObjectKeyFromObject(shoot), seed,
+		err)
 }
 
 // reportPending tells in the status, and in an event, why the shoot has no seed: once per finding.
-func (r *Reconciler) reportPending(ctx context.Context, shoot *corev1beta1.Shoot, message, details string) (reconcile.Result, error) {
+func (r *Reconciler) reportPending(ctx context.Context, shoot *gardencorev1beta1.Shoot,
+	message, details string) (reconcile.Result, error) {
 	again := reconcile.Result{RequeueAfter: r.RetryPeriod}
 	if isPending(shoot, message) {
 		return again, nil
 	}
 	updated := shoot.DeepCopy()
-	updated.Status.LastOperation = &corev1beta1.LastOperation{
-		Type: corev1beta1.LastOperationTypeCreate, State: corev1beta1.LastOperationStatePending,
+	updated.Status.LastOperation = &gardencorev1beta1.LastOperation{
+		Type: gardencorev1beta1.LastOperationTypeCreate, State: gardencorev1beta1.LastOperationStatePending,
 		Description: message, LastUpdateTime: metav1.NewTime(r.Now()),
 	}
 	// The lock keeps a stale cache from having the same said twice.
@@ -115,7 +120,8 @@ func (r *Reconciler) reportPending(ctx context.Context, shoot *corev1beta1.Shoot
 		return reconcile.Result{RequeueAfter: conflictPeriod}, nil
 	}
 	if err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("status of shoot %s: %w", client.ObjectKeyFromObject(shoot), err))
+		return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("status of shoot %s: %w",
+			client.ObjectKeyFromObject(shoot), err))
 	}
 	if details != "" {
 		message += " In detail: " + details
@@ -124,12 +130,13 @@ func (r *Reconciler) reportPending(ctx context.Context, shoot *corev1beta1.Shoot
 	return again, nil
 }
 
-func isPending(shoot *corev1beta1.Shoot, message string) bool {
+func isPending(shoot *gardencorev1beta1.Shoot, message string) bool {
 	last := shoot.Status.LastOperation
-	return last != nil && last.Type == corev1beta1.LastOperationTypeCreate && last.State == corev1beta1.LastOperationStatePending && last.Description == message
+	return last != nil && last.Type == gardencorev1beta1.LastOperationTypeCreate &&
+		last.State == gardencorev1beta1.LastOperationStatePending && last.Description == message
 }
 
-func (r *Reconciler) event(shoot *corev1beta1.Shoot, kind, reason, note string) {
+func (r *Reconciler) event(shoot *gardencorev1beta1.Shoot, kind, reason, note string) {
 	r.Recorder.Eventf(shoot, nil, kind, reason, "Schedule", "%s", shorten(note, maxEventNote))
 }
 

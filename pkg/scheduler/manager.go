@@ -8,16 +8,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 	"github.com/trellis-garden/trellis/pkg/managers"
 )
@@ -46,7 +45,7 @@ func Run(ctx context.Context, garden *rest.Config, options Options) error {
 		Scheme: apis.GardenScheme(),
 		Cache:  cacheOptions(),
 		// Schedulers of different names may run in one process.
-		Controller:              config.Controller{SkipNameValidation: ptr.To(true)},
+		Controller:              ctrlconfig.Controller{SkipNameValidation: new(true)},
 		LeaderElection:          options.LeaderElection,
 		LeaderElectionID:        leaderElectionID(options),
 		LeaderElectionNamespace: "garden",
@@ -62,7 +61,9 @@ func Run(ctx context.Context, garden *rest.Config, options Options) error {
 	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	reconciler := &Reconciler{Strategy: options.Strategy, SchedulerName: options.SchedulerName, RetryPeriod: options.RetryPeriod}
+	reconciler := &Reconciler{
+		Strategy: options.Strategy, SchedulerName: options.SchedulerName, RetryPeriod: options.RetryPeriod,
+	}
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("shoot-scheduler: %w", err)
 	}
@@ -75,7 +76,7 @@ func cacheOptions() cache.Options {
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.ConfigMap{}: {
-				Namespaces: map[string]cache.Config{corev1beta1.GardenNamespace: {}},
+				Namespaces: map[string]cache.Config{gardencorev1beta1.GardenNamespace: {}},
 				Label:      labels.SelectorFromSet(labels.Set{LabelPurpose: PurposeRegionConfig}),
 			},
 		},
@@ -84,7 +85,7 @@ func cacheOptions() cache.Options {
 
 // leaderElectionID is apart for schedulers of different names, which work side by side.
 func leaderElectionID(options Options) string {
-	if options.SchedulerName == "" || options.SchedulerName == corev1beta1.DefaultSchedulerName {
+	if options.SchedulerName == "" || options.SchedulerName == gardencorev1beta1.DefaultSchedulerName {
 		return "garden-scheduler"
 	}
 	return "garden-scheduler-" + options.SchedulerName

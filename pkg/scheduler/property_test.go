@@ -13,15 +13,16 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 var regions = []string{"eu-west-1", "eu-central-1", "us-east-1", "asia-southeast1", "northeurope"}
 
-func randomSeed(random *rand.Rand, name string) *corev1beta1.Seed {
-	changes := []func(*corev1beta1.Seed){
-		room(strconv.Itoa(random.IntN(4))), ofProvider("other"), withTaint("key", nil), labelled("size", "big"), withZones("1", "2", "3"),
-		withBackup(nil), func(s *corev1beta1.Seed) { s.Status.LastOperation = nil },
+func randomSeed(random *rand.Rand, name string) *gardencorev1beta1.Seed {
+	changes := []func(*gardencorev1beta1.Seed){
+		room(strconv.Itoa(random.IntN(4))), ofProvider("other"), withTaint("key", nil), labelled("size", "big"),
+		withZones("1", "2", "3"),
+		withBackup(nil), func(s *gardencorev1beta1.Seed) { s.Status.LastOperation = nil },
 	}
 	seed := readySeed(name, inRegion(regions[random.IntN(len(regions))]))
 	for _, change := range changes {
@@ -32,11 +33,11 @@ func randomSeed(random *rand.Rand, name string) *corev1beta1.Seed {
 	return seed
 }
 
-func randomShoot(random *rand.Rand, name string) *corev1beta1.Shoot {
-	changes := []func(*corev1beta1.Shoot){
-		workerless, forTests, tolerating(corev1beta1.FailureToleranceTypeZone),
-		func(s *corev1beta1.Shoot) { s.Spec.Tolerations = []corev1beta1.Toleration{{Key: "key"}} },
-		func(s *corev1beta1.Shoot) { s.Spec.SeedSelector = selecting("size", "big", "*") },
+func randomShoot(random *rand.Rand, name string) *gardencorev1beta1.Shoot {
+	changes := []func(*gardencorev1beta1.Shoot){
+		workerless, forTests, tolerating(gardencorev1beta1.FailureToleranceTypeZone),
+		func(s *gardencorev1beta1.Shoot) { s.Spec.Tolerations = []gardencorev1beta1.Toleration{{Key: "key"}} },
+		func(s *gardencorev1beta1.Shoot) { s.Spec.SeedSelector = selecting("size", "big", "*") },
 	}
 	shoot := newShoot(wantsRegion(regions[random.IntN(len(regions))]))
 	shoot.Name, shoot.UID = name, types.UID(name)
@@ -61,8 +62,8 @@ func randomSnapshot(random *rand.Rand) Snapshot {
 	return snapshot
 }
 
-// The same garden gives the same decision, in whatever order its seeds are told; the decision changes nothing in it, covers
-// every seed, and never takes one that it rejects.
+// The same garden gives the same decision, in whatever order its seeds are told; the decision changes nothing in it,
+// covers every seed, and never takes one that it rejects.
 func TestDecisionIsAFunctionOfTheGarden(t *testing.T) {
 	for round := range uint64(2000) {
 		random := rand.New(rand.NewPCG(round, 1))
@@ -70,13 +71,16 @@ func TestDecisionIsAFunctionOfTheGarden(t *testing.T) {
 		untouchedShoot := shoot.DeepCopy()
 		untouchedSeeds := copies(snapshot.Seeds)
 		seed, rejections := Schedule(snapshot, shoot)
-		if !apiequality.Semantic.DeepEqual(shoot, untouchedShoot) || !apiequality.Semantic.DeepEqual(snapshot.Seeds, untouchedSeeds) {
+		if !apiequality.Semantic.DeepEqual(shoot, untouchedShoot) ||
+			!apiequality.Semantic.DeepEqual(snapshot.Seeds, untouchedSeeds) {
 			t.Fatalf("round %d: the decision changed its input", round)
 		}
 		if seed == "" && len(rejections) != len(snapshot.Seeds) {
-			t.Fatalf("round %d: %d rejections for %d seeds, and none was chosen", round, len(rejections), len(snapshot.Seeds))
+			t.Fatalf("round %d: %d rejections for %d seeds, and none was chosen", round, len(rejections),
+				len(snapshot.Seeds))
 		}
-		if slices.ContainsFunc(rejections, func(r Rejection) bool { return r.Seed == seed || r.Message == "" || phrases[r.Reason][0] == "" }) {
+		if slices.ContainsFunc(rejections,
+			func(r Rejection) bool { return r.Seed == seed || r.Message == "" || phrases[r.Reason][0] == "" }) {
 			t.Fatalf("round %d: seed %q with rejections %v", round, seed, rejections)
 		}
 		random.Shuffle(len(snapshot.Seeds), func(i, j int) {
@@ -84,7 +88,8 @@ func TestDecisionIsAFunctionOfTheGarden(t *testing.T) {
 		})
 		again, rejectionsAgain := Schedule(snapshot, shoot)
 		if again != seed || !reflect.DeepEqual(rejectionsAgain, rejections) {
-			t.Fatalf("round %d: %q, %v; with the seeds in another order %q, %v", round, seed, rejections, again, rejectionsAgain)
+			t.Fatalf("round %d: %q, %v; with the seeds in another order %q, %v", round, seed, rejections, again,
+				rejectionsAgain)
 		}
 		if a, b := Summary(len(snapshot.Seeds), rejections), Summary(len(snapshot.Seeds), rejectionsAgain); a != b {
 			t.Fatalf("round %d: summaries %q and %q", round, a, b)
@@ -92,8 +97,8 @@ func TestDecisionIsAFunctionOfTheGarden(t *testing.T) {
 	}
 }
 
-func copies(seeds []*corev1beta1.Seed) []*corev1beta1.Seed {
-	var result []*corev1beta1.Seed
+func copies(seeds []*gardencorev1beta1.Seed) []*gardencorev1beta1.Seed {
+	var result []*gardencorev1beta1.Seed
 	for _, seed := range seeds {
 		result = append(result, seed.DeepCopy())
 	}
@@ -104,7 +109,7 @@ func copies(seeds []*corev1beta1.Seed) []*corev1beta1.Seed {
 func TestLedgerCountsLikeARecount(t *testing.T) {
 	for round := range uint64(200) {
 		random := rand.New(rand.NewPCG(round, 2))
-		l, truth := newUsage(), map[string]*corev1beta1.Shoot{}
+		l, truth := newUsage(), map[string]*gardencorev1beta1.Shoot{}
 		for step := range 200 {
 			name := fmt.Sprintf("shoot-%d", random.IntN(10))
 			step := fmt.Sprintf("round %d, step %d", round, step)
@@ -121,7 +126,7 @@ func TestLedgerCountsLikeARecount(t *testing.T) {
 			case shoot.Spec.SeedName == nil && random.IntN(2) == 0:
 				// The decision is known here before its event.
 				decided := shoot.DeepCopy()
-				decided.Spec.SeedName = ptr.To(fmt.Sprintf("seed-%d", random.IntN(3)))
+				decided.Spec.SeedName = new(fmt.Sprintf("seed-%d", random.IntN(3)))
 				truth[name] = decided
 				l.promise(shoot, *decided.Spec.SeedName)
 				l.observe(shoot, true) // an older state comes late
@@ -132,7 +137,7 @@ func TestLedgerCountsLikeARecount(t *testing.T) {
 				shoot = shoot.DeepCopy()
 				shoot.Status.SeedName = shoot.Spec.SeedName
 				if shoot.Spec.SeedName != nil && random.IntN(2) == 0 {
-					shoot.Spec.SeedName = ptr.To(fmt.Sprintf("seed-%d", random.IntN(3)))
+					shoot.Spec.SeedName = new(fmt.Sprintf("seed-%d", random.IntN(3)))
 				}
 				truth[name] = shoot
 				l.observe(shoot, shoot.Spec.SeedName == nil)
@@ -144,7 +149,7 @@ func TestLedgerCountsLikeARecount(t *testing.T) {
 	}
 }
 
-func recount(shoots map[string]*corev1beta1.Shoot) map[string]int {
+func recount(shoots map[string]*gardencorev1beta1.Shoot) map[string]int {
 	counts := map[string]int{}
 	for _, shoot := range shoots {
 		wanted, actual := ptr.Deref(shoot.Spec.SeedName, ""), ptr.Deref(shoot.Status.SeedName, "")

@@ -44,15 +44,16 @@ var phrases = map[Reason][2]string{
 	Farther:             {"is farther away", "are farther away"},
 }
 
-// Summary tells in one line how many of all seeds fit, and for which reasons which others do not: the most frequent reason
-// first. The same findings give the same line.
+// Summary tells in one line how many of all seeds fit, and for which reasons which others do not: the most frequent
+// reason first. The same findings give the same line.
 func Summary(seeds int, rejections []Rejection) string {
 	if seeds == 0 {
 		return "The garden has no seed."
 	}
 	var parts []string
 	for _, group := range groups(rejections) {
-		parts = append(parts, fmt.Sprintf("%d %s (%s)", len(group.seeds), phrase(group.reason, len(group.seeds)), strings.Join(group.seeds, ", ")))
+		parts = append(parts, fmt.Sprintf("%d %s (%s)", len(group.seeds), phrase(group.reason, len(group.seeds)),
+			strings.Join(group.seeds, ", ")))
 	}
 	summary := fmt.Sprintf("%d/%d seeds", seeds-len(rejections), seeds)
 	if len(parts) > 0 {

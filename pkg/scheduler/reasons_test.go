@@ -18,7 +18,8 @@ func TestSummary(t *testing.T) {
 		"the most frequent reason first": {
 			seeds: 5,
 			rejections: []Rejection{
-				{Seed: "a", Reason: Tainted}, {Seed: "e", Reason: Full}, {Seed: "b", Reason: Full}, {Seed: "c", Reason: NotReady},
+				{Seed: "a", Reason: Tainted}, {Seed: "e", Reason: Full}, {Seed: "b", Reason: Full},
+				{Seed: "c", Reason: NotReady},
 			},
 			want: "1/5 seeds: 2 have no capacity (b, e), 1 is not ready (c), 1 has a taint that is not tolerated (a).",
 		},
@@ -35,13 +36,16 @@ func TestSummary(t *testing.T) {
 func TestDetailsKeepTheirLimit(t *testing.T) {
 	var rejections []Rejection
 	for i := range 200 {
-		rejections = append(rejections, Rejection{Seed: fmt.Sprintf("seed-%03d", i), Message: "is full: 60 of 60 shoots"})
+		rejections = append(rejections,
+			Rejection{Seed: fmt.Sprintf("seed-%03d", i), Message: "is full: 60 of 60 shoots"})
 	}
 	got := Details(rejections, 200)
-	if len(got) > 200 || !strings.HasPrefix(got, "seed-000 is full: 60 of 60 shoots; seed-001") || !strings.HasSuffix(got, "; and 195 more") {
+	if len(got) > 200 || !strings.HasPrefix(got, "seed-000 is full: 60 of 60 shoots; seed-001") ||
+		!strings.HasSuffix(got, "; and 195 more") {
 		t.Errorf("%d bytes: %s", len(got), got)
 	}
-	if got := Details(rejections[:2], 200); got != "seed-000 is full: 60 of 60 shoots; seed-001 is full: 60 of 60 shoots" {
+	if got := Details(rejections[:2],
+		200); got != "seed-000 is full: 60 of 60 shoots; seed-001 is full: 60 of 60 shoots" {
 		t.Errorf("got %s", got)
 	}
 }

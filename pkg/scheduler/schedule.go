@@ -1,27 +1,27 @@
 // Package scheduler assigns shoots to seeds.
 //
 // The decision is a pure function over values (Schedule): which seed, and for each of the others that cannot take the
-// shoot, why not. The controller around it reads the garden, keeps count of what seeds host, writes the decision through
-// shoots/binding, and tells in the shoot's status and events what stands in the way when no seed fits.
+// shoot, why not. The controller around it reads the garden, keeps count of what seeds host, writes the decision
+// through shoots/binding, and tells in the shoot's status and events what stands in the way when no seed fits.
 package scheduler
 
 import (
 	"cmp"
 	"slices"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // Snapshot is the state of the garden on which a decision rests. Schedule changes nothing in it.
 type Snapshot struct {
 	// Seeds are all seeds, in any order.
-	Seeds []*corev1beta1.Seed
+	Seeds []*gardencorev1beta1.Seed
 	// Used counts the control planes that each seed hosts, is to host, or was promised.
 	Used map[string]int
 	// Profile is the cloud profile of the shoot to be scheduled; nil when it has none.
-	Profile *corev1beta1.CloudProfileSpec
+	Profile *gardencorev1beta1.CloudProfileSpec
 	// ExposureClass is the one the shoot asks for, if any.
-	ExposureClass *corev1beta1.ExposureClass
+	ExposureClass *gardencorev1beta1.ExposureClass
 	// Strategy says what regions are good for the shoot. Default: SameRegion.
 	Strategy Strategy
 	// Distances from the shoot's region to those of seeds, for the strategy MinimalDistance. Regions that are not in it
@@ -37,11 +37,11 @@ type Rejection struct {
 	Message string
 }
 
-// Schedule chooses, of the seeds that can take the shoot and that the strategy prefers, the one with the fewest shoots; of
-// equals, the first by name. The name is empty when there is none. Rejections are ordered by seed.
-func Schedule(snapshot Snapshot, shoot *corev1beta1.Shoot) (seed string, rejections []Rejection) {
+// Schedule chooses, of the seeds that can take the shoot and that the strategy prefers, the one with the fewest shoots;
+// of equals, the first by name. The name is empty when there is none. Rejections are ordered by seed.
+func Schedule(snapshot Snapshot, shoot *gardencorev1beta1.Shoot) (seed string, rejections []Rejection) {
 	wanted := requirementsOf(snapshot, shoot)
-	var fit []*corev1beta1.Seed
+	var fit []*gardencorev1beta1.Seed
 	for _, candidate := range snapshot.Seeds {
 		if rejection := wanted.reject(candidate); rejection != nil {
 			rejection.Seed = candidate.Name
@@ -59,11 +59,11 @@ func Schedule(snapshot Snapshot, shoot *corev1beta1.Shoot) (seed string, rejecti
 	return leastUsed(fit, snapshot.Used), rejections
 }
 
-func leastUsed(seeds []*corev1beta1.Seed, used map[string]int) string {
+func leastUsed(seeds []*gardencorev1beta1.Seed, used map[string]int) string {
 	if len(seeds) == 0 {
 		return ""
 	}
-	return slices.MinFunc(seeds, func(a, b *corev1beta1.Seed) int {
+	return slices.MinFunc(seeds, func(a, b *gardencorev1beta1.Seed) int {
 		return cmp.Or(cmp.Compare(used[a.Name], used[b.Name]), cmp.Compare(a.Name, b.Name))
 	}).Name
 }

@@ -8,11 +8,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
-// obstacle is what keeps a shoot from being scheduled to any seed at all, said to its user. It goes away by a change of the
-// garden, not by another attempt.
+// obstacle is what keeps a shoot from being scheduled to any seed at all, said to its user. It goes away by a change of
+// the garden, not by another attempt.
 type obstacle struct{ message string }
 
 func (o *obstacle) Error() string { return o.message }
@@ -22,8 +22,8 @@ func obstaclef(format string, arguments ...any) error {
 }
 
 // snapshot reads what the decision about a shoot rests on. The seeds in it are those of the cache.
-func (r *Reconciler) snapshot(ctx context.Context, shoot *corev1beta1.Shoot) (Snapshot, error) {
-	seeds := &corev1beta1.SeedList{}
+func (r *Reconciler) snapshot(ctx context.Context, shoot *gardencorev1beta1.Shoot) (Snapshot, error) {
+	seeds := &gardencorev1beta1.SeedList{}
 	if err := r.Client.List(ctx, seeds, client.UnsafeDisableDeepCopy); err != nil {
 		return Snapshot{}, fmt.Errorf("list seeds: %w", err)
 	}
@@ -49,18 +49,18 @@ func (r *Reconciler) snapshot(ctx context.Context, shoot *corev1beta1.Shoot) (Sn
 type cloudProfile struct {
 	// name is that of the operators' profile, also when the shoot uses a project's variant of it.
 	name string
-	spec *corev1beta1.CloudProfileSpec
+	spec *gardencorev1beta1.CloudProfileSpec
 }
 
-func (r *Reconciler) profile(ctx context.Context, shoot *corev1beta1.Shoot) (cloudProfile, error) {
+func (r *Reconciler) profile(ctx context.Context, shoot *gardencorev1beta1.Shoot) (cloudProfile, error) {
 	reference := profileReference(shoot)
 	if reference == nil {
 		return cloudProfile{}, nil
 	}
-	if reference.Kind == corev1beta1.CloudProfileReferenceKindNamespacedCloudProfile {
+	if reference.Kind == gardencorev1beta1.CloudProfileReferenceKindNamespacedCloudProfile {
 		return r.namespacedProfile(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: reference.Name})
 	}
-	profile := &corev1beta1.CloudProfile{}
+	profile := &gardencorev1beta1.CloudProfile{}
 	if err := r.require(ctx, client.ObjectKey{Name: reference.Name}, profile, "CloudProfile"); err != nil {
 		return cloudProfile{}, err
 	}
@@ -68,30 +68,32 @@ func (r *Reconciler) profile(ctx context.Context, shoot *corev1beta1.Shoot) (clo
 }
 
 // profileReference returns the reference to the cloud profile in either of its forms.
-func profileReference(shoot *corev1beta1.Shoot) *corev1beta1.CloudProfileReference {
+func profileReference(shoot *gardencorev1beta1.Shoot) *gardencorev1beta1.CloudProfileReference {
 	if shoot.Spec.CloudProfile == nil && shoot.Spec.CloudProfileName != nil {
-		return &corev1beta1.CloudProfileReference{Name: *shoot.Spec.CloudProfileName}
+		return &gardencorev1beta1.CloudProfileReference{Name: *shoot.Spec.CloudProfileName}
 	}
 	return shoot.Spec.CloudProfile
 }
 
 func (r *Reconciler) namespacedProfile(ctx context.Context, key client.ObjectKey) (cloudProfile, error) {
-	profile := &corev1beta1.NamespacedCloudProfile{}
+	profile := &gardencorev1beta1.NamespacedCloudProfile{}
 	if err := r.require(ctx, key, profile, "NamespacedCloudProfile"); err != nil {
 		return cloudProfile{}, err
 	}
 	if profile.Status.CloudProfileSpec == nil {
-		return cloudProfile{}, obstaclef("NamespacedCloudProfile %s has not been merged with its parent %s yet.", key, profile.Spec.Parent.Name)
+		return cloudProfile{}, obstaclef("NamespacedCloudProfile %s has not been merged with its parent %s yet.", key,
+			profile.Spec.Parent.Name)
 	}
 	return cloudProfile{name: profile.Spec.Parent.Name, spec: profile.Status.CloudProfileSpec}, nil
 }
 
-func (r *Reconciler) exposureClass(ctx context.Context, shoot *corev1beta1.Shoot) (*corev1beta1.ExposureClass, error) {
+func (r *Reconciler) exposureClass(ctx context.Context,
+	shoot *gardencorev1beta1.Shoot) (*gardencorev1beta1.ExposureClass, error) {
 	name := shoot.Spec.ExposureClassName
 	if name == nil {
 		return nil, nil
 	}
-	class := &corev1beta1.ExposureClass{}
+	class := &gardencorev1beta1.ExposureClass{}
 	return class, r.require(ctx, client.ObjectKey{Name: *name}, class, "ExposureClass")
 }
 
@@ -116,7 +118,8 @@ func displayName(key client.ObjectKey) string {
 
 func (r *Reconciler) distances(ctx context.Context, profile, region string) (map[string]int, error) {
 	list := &corev1.ConfigMapList{}
-	err := r.Client.List(ctx, list, client.InNamespace(corev1beta1.GardenNamespace), client.MatchingLabels{LabelPurpose: PurposeRegionConfig})
+	err := r.Client.List(ctx, list, client.InNamespace(gardencorev1beta1.GardenNamespace),
+		client.MatchingLabels{LabelPurpose: PurposeRegionConfig})
 	if err != nil {
 		return nil, fmt.Errorf("list distances between regions: %w", err)
 	}

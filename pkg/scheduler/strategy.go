@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // Strategy says which regions are good for a shoot.
@@ -14,8 +14,8 @@ type Strategy string
 const (
 	// SameRegion takes seeds in the shoot's region only. It is the default.
 	SameRegion Strategy = "SameRegion"
-	// MinimalDistance takes the seeds that are nearest to the shoot's region: by the distances that operators configured,
-	// or else by how much the regions' names differ.
+	// MinimalDistance takes the seeds that are nearest to the shoot's region: by the distances that operators
+	// configured, or else by how much the regions' names differ.
 	MinimalDistance Strategy = "MinimalDistance"
 )
 
@@ -37,7 +37,8 @@ func ParseStrategy(name string) (Strategy, error) {
 const otherProvider = 2
 
 // nearest keeps the seeds at the least distance from the shoot's region.
-func nearest(seeds []*corev1beta1.Seed, shoot *corev1beta1.Shoot, configured map[string]int) (near []*corev1beta1.Seed, farther []Rejection) {
+func nearest(seeds []*gardencorev1beta1.Seed, shoot *gardencorev1beta1.Shoot,
+	configured map[string]int) (near []*gardencorev1beta1.Seed, farther []Rejection) {
 	distances := distancesTo(seeds, shoot, configured)
 	least, known := 0, false
 	for _, seed := range seeds {
@@ -51,17 +52,25 @@ func nearest(seeds []*corev1beta1.Seed, shoot *corev1beta1.Shoot, configured map
 		case ok && distance == least:
 			near = append(near, seed)
 		case ok:
-			farther = append(farther, Rejection{Seed: seed.Name, Reason: Farther, Message: fmt.Sprintf("is in region %s at distance %d, others are at %d", seed.Spec.Provider.Region, distance, least)})
+			farther = append(farther, Rejection{
+				Seed: seed.Name, Reason: Farther,
+				Message: fmt.Sprintf("is in region %s at distance %d, others are at %d", seed.Spec.Provider.Region,
+					distance, least),
+			})
 		default:
-			farther = append(farther, Rejection{Seed: seed.Name, Reason: Farther, Message: fmt.Sprintf("is in region %s, for which no distance is configured", seed.Spec.Provider.Region)})
+			farther = append(farther, Rejection{
+				Seed: seed.Name, Reason: Farther,
+				Message: fmt.Sprintf("is in region %s, for which no distance is configured", seed.Spec.Provider.Region),
+			})
 		}
 	}
 	return near, farther
 }
 
-// distancesTo returns the distance of each seed by its name. Seeds in regions that nobody configured have none, unless it
-// is so for all of them.
-func distancesTo(seeds []*corev1beta1.Seed, shoot *corev1beta1.Shoot, configured map[string]int) map[string]int {
+// distancesTo returns the distance of each seed by its name. Seeds in regions that nobody configured have none, unless
+// it is so for all of them.
+func distancesTo(seeds []*gardencorev1beta1.Seed, shoot *gardencorev1beta1.Shoot,
+	configured map[string]int) map[string]int {
 	distances := make(map[string]int, len(seeds))
 	for _, seed := range seeds {
 		if distance, ok := configuredDistance(configured, shoot.Spec.Region, seed.Spec.Provider.Region); ok {

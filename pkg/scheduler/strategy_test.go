@@ -39,7 +39,8 @@ func TestEditDistance(t *testing.T) {
 		a, b string
 		want int
 	}{
-		{"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abcd", "bcda", 2},
+		{"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0}, {"", "abc", 3}, {"abc", "", 3},
+		{"abcd", "bcda", 2},
 	} {
 		if got := editDistance(test.a, test.b); got != test.want {
 			t.Errorf("edit distance of %q and %q = %d, want %d", test.a, test.b, got, test.want)
@@ -48,7 +49,9 @@ func TestEditDistance(t *testing.T) {
 }
 
 func TestParseStrategy(t *testing.T) {
-	for name, want := range map[string]Strategy{"": SameRegion, "SameRegion": SameRegion, "MinimalDistance": MinimalDistance} {
+	for name, want := range map[string]Strategy{
+		"": SameRegion, "SameRegion": SameRegion, "MinimalDistance": MinimalDistance,
+	} {
 		if got, err := ParseStrategy(name); err != nil || got != want {
 			t.Errorf("strategy %q = %q, %v; want %q", name, got, err, want)
 		}
@@ -61,8 +64,10 @@ func TestParseStrategy(t *testing.T) {
 func TestRegionDistances(t *testing.T) {
 	config := func(name, profiles, region, content string) corev1.ConfigMap {
 		return corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name, Annotations: map[string]string{AnnotationCloudProfiles: profiles}},
-			Data:       map[string]string{region: content},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "garden", Name: name, Annotations: map[string]string{AnnotationCloudProfiles: profiles},
+			},
+			Data: map[string]string{region: content},
 		}
 	}
 	tests := map[string]struct {
@@ -70,13 +75,24 @@ func TestRegionDistances(t *testing.T) {
 		want       map[string]int
 		err        string
 	}{
-		"none":                   {},
-		"for another profile":    {configMaps: []corev1.ConfigMap{config("a", "other", "eu", "us: 1")}},
-		"for several profiles":   {configMaps: []corev1.ConfigMap{config("a", "other, local", "eu", "us: 1\nap: 2\n")}, want: map[string]int{"us": 1, "ap": 2}},
-		"for another region":     {configMaps: []corev1.ConfigMap{config("a", "local", "us", "eu: 1")}},
-		"the first by name wins": {configMaps: []corev1.ConfigMap{config("b", "local", "eu", "us: 2"), config("a", "local", "eu", "us: 1")}, want: map[string]int{"us": 1}},
-		"no map":                 {configMaps: []corev1.ConfigMap{config("a", "local", "eu", "us is near")}, err: "ConfigMap garden/a, data.eu: must map names of regions to whole numbers"},
-		"no number":              {configMaps: []corev1.ConfigMap{config("a", "local", "eu", "us: near")}, err: "whole numbers"},
+		"none":                {},
+		"for another profile": {configMaps: []corev1.ConfigMap{config("a", "other", "eu", "us: 1")}},
+		"for several profiles": {
+			configMaps: []corev1.ConfigMap{config("a", "other, local", "eu", "us: 1\nap: 2\n")},
+			want:       map[string]int{"us": 1, "ap": 2},
+		},
+		"for another region": {configMaps: []corev1.ConfigMap{config("a", "local", "us", "eu: 1")}},
+		"the first by name wins": {
+			configMaps: []corev1.ConfigMap{config("b", "local", "eu", "us: 2"), config("a", "local", "eu", "us: 1")},
+			want:       map[string]int{"us": 1},
+		},
+		"no map": {
+			configMaps: []corev1.ConfigMap{config("a", "local", "eu", "us is near")},
+			err:        "ConfigMap garden/a, data.eu: must map names of regions to whole numbers",
+		},
+		"no number": {
+			configMaps: []corev1.ConfigMap{config("a", "local", "eu", "us: near")}, err: "whole numbers",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // Limits of the pause after a failure.
@@ -28,26 +28,29 @@ const (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// SetupWithManager registers the controller. A shoot is scheduled when it is created or changed, and while it waits whenever
-// something changes that a decision depends on.
+// SetupWithManager registers the controller. A shoot is scheduled when it is created or changed, and while it waits
+// whenever something changes that a decision depends on.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.setDefaults(mgr)
 	waiting := handler.EnqueueRequestsFromMapFunc(r.waitingShoots)
 	controllers := ctrl.NewControllerManagedBy(mgr).
 		Named("shoot-scheduler").
-		Watches(&corev1beta1.Shoot{}, r.shootHandler()).
-		Watches(&corev1beta1.Seed{}, waiting, builder.WithPredicates(changes(seedDiffers))).
-		Watches(&corev1beta1.CloudProfile{}, waiting, builder.WithPredicates(changes(profileDiffers))).
-		Watches(&corev1beta1.NamespacedCloudProfile{}, waiting, builder.WithPredicates(changes(namespacedProfileDiffers))).
-		Watches(&corev1beta1.ExposureClass{}, waiting, builder.WithPredicates(changes(classDiffers)))
+		Watches(&gardencorev1beta1.Shoot{}, r.shootHandler()).
+		Watches(&gardencorev1beta1.Seed{}, waiting, builder.WithPredicates(changes(seedDiffers))).
+		Watches(&gardencorev1beta1.CloudProfile{}, waiting, builder.WithPredicates(changes(profileDiffers))).
+		Watches(&gardencorev1beta1.NamespacedCloudProfile{}, waiting,
+			builder.WithPredicates(changes(namespacedProfileDiffers))).
+		Watches(&gardencorev1beta1.ExposureClass{}, waiting, builder.WithPredicates(changes(classDiffers)))
 	if r.Strategy == MinimalDistance {
-		controllers = controllers.Watches(&corev1.ConfigMap{}, waiting, builder.WithPredicates(predicate.NewPredicateFuncs(isRegionConfig)))
+		controllers = controllers.Watches(&corev1.ConfigMap{}, waiting,
+			builder.WithPredicates(predicate.NewPredicateFuncs(isRegionConfig)))
 	}
 	return controllers.
 		WithOptions(controller.Options{
 			// Decisions are made one after the other, each knowing the ones before.
 			MaxConcurrentReconciles: 1,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](shortestPause, longestPause),
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+				shortestPause, longestPause),
 		}).
 		Complete(r)
 }
@@ -67,16 +70,16 @@ func (r *Reconciler) setDefaults(mgr ctrl.Manager) {
 		r.Strategy = SameRegion
 	}
 	if r.SchedulerName == "" {
-		r.SchedulerName = corev1beta1.DefaultSchedulerName
+		r.SchedulerName = gardencorev1beta1.DefaultSchedulerName
 	}
 	if r.RetryPeriod == 0 {
 		r.RetryPeriod = DefaultRetryPeriod
 	}
 }
 
-func (r *Reconciler) needsSeed(shoot *corev1beta1.Shoot) bool {
+func (r *Reconciler) needsSeed(shoot *gardencorev1beta1.Shoot) bool {
 	return shoot.Spec.SeedName == nil && shoot.DeletionTimestamp == nil &&
-		ptr.Deref(shoot.Spec.SchedulerName, corev1beta1.DefaultSchedulerName) == r.SchedulerName
+		ptr.Deref(shoot.Spec.SchedulerName, gardencorev1beta1.DefaultSchedulerName) == r.SchedulerName
 }
 
 // waitingShoots are all shoots that may fit somewhere now.
@@ -92,13 +95,13 @@ func (r *Reconciler) waitingShoots(context.Context, client.Object) []reconcile.R
 func (r *Reconciler) shootHandler() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			if shoot, ok := e.Object.(*corev1beta1.Shoot); ok {
+			if shoot, ok := e.Object.(*gardencorev1beta1.Shoot); ok {
 				r.observed(ctx, shoot, r.needsSeed(shoot), q)
 			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			before, ok := e.ObjectOld.(*corev1beta1.Shoot)
-			after, isShoot := e.ObjectNew.(*corev1beta1.Shoot)
+			before, ok := e.ObjectOld.(*gardencorev1beta1.Shoot)
+			after, isShoot := e.ObjectNew.(*gardencorev1beta1.Shoot)
 			if ok && isShoot {
 				// What is written here, the status, is no reason to look again.
 				changed := before.Generation != after.Generation || before.UID != after.UID || !r.needsSeed(before)
@@ -113,7 +116,7 @@ func (r *Reconciler) shootHandler() handler.EventHandler {
 	}
 }
 
-func (r *Reconciler) observed(ctx context.Context, shoot *corev1beta1.Shoot, schedule bool, q queue) {
+func (r *Reconciler) observed(ctx context.Context, shoot *gardencorev1beta1.Shoot, schedule bool, q queue) {
 	roomier := r.usage.observe(shoot, r.needsSeed(shoot))
 	if schedule {
 		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(shoot)})
@@ -139,33 +142,34 @@ func changes[T client.Object](differs func(before, after T) bool) predicate.Pred
 }
 
 // seedDiffers: heartbeats do not count.
-func seedDiffers(before, after *corev1beta1.Seed) bool {
+func seedDiffers(before, after *gardencorev1beta1.Seed) bool {
 	return before.Generation != after.Generation ||
 		!apiequality.Semantic.DeepEqual(before.Labels, after.Labels) ||
 		!apiequality.Semantic.DeepEqual(notReady(before), notReady(after)) ||
 		!apiequality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable)
 }
 
-func profileDiffers(before, after *corev1beta1.CloudProfile) bool {
+func profileDiffers(before, after *gardencorev1beta1.CloudProfile) bool {
 	return !apiequality.Semantic.DeepEqual(before.Spec.SeedSelector, after.Spec.SeedSelector)
 }
 
-func namespacedProfileDiffers(before, after *corev1beta1.NamespacedCloudProfile) bool {
+func namespacedProfileDiffers(before, after *gardencorev1beta1.NamespacedCloudProfile) bool {
 	return !apiequality.Semantic.DeepEqual(selectorOf(before), selectorOf(after)) ||
 		(before.Status.CloudProfileSpec == nil) != (after.Status.CloudProfileSpec == nil)
 }
 
-func selectorOf(profile *corev1beta1.NamespacedCloudProfile) *corev1beta1.SeedSelector {
+func selectorOf(profile *gardencorev1beta1.NamespacedCloudProfile) *gardencorev1beta1.SeedSelector {
 	if profile.Status.CloudProfileSpec == nil {
 		return nil
 	}
 	return profile.Status.CloudProfileSpec.SeedSelector
 }
 
-func classDiffers(before, after *corev1beta1.ExposureClass) bool {
+func classDiffers(before, after *gardencorev1beta1.ExposureClass) bool {
 	return !apiequality.Semantic.DeepEqual(before.Scheduling, after.Scheduling)
 }
 
 func isRegionConfig(object client.Object) bool {
-	return object.GetNamespace() == corev1beta1.GardenNamespace && object.GetLabels()[LabelPurpose] == PurposeRegionConfig
+	return object.GetNamespace() == gardencorev1beta1.GardenNamespace &&
+		object.GetLabels()[LabelPurpose] == PurposeRegionConfig
 }

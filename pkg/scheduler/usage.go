@@ -9,11 +9,11 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
-// usage counts the control planes of each seed and knows the shoots that wait. It is kept by the shoots' events, so that a
-// decision does not have to go through all shoots of the garden.
+// usage counts the control planes of each seed and knows the shoots that wait. It is kept by the shoots' events, so
+// that a decision does not have to go through all shoots of the garden.
 type usage struct {
 	mutex   sync.Mutex
 	entries map[types.NamespacedName]entry
@@ -35,7 +35,7 @@ func newUsage() *usage {
 }
 
 // observe takes in the state of a shoot and tells whether that left more room on some seed.
-func (l *usage) observe(shoot *corev1beta1.Shoot, waiting bool) (roomier bool) {
+func (l *usage) observe(shoot *gardencorev1beta1.Shoot, waiting bool) (roomier bool) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	key := client.ObjectKeyFromObject(shoot)
@@ -61,7 +61,7 @@ func (l *usage) forget(key types.NamespacedName) (roomier bool) {
 }
 
 // promise counts a decision that was written, until the shoot shows it.
-func (l *usage) promise(shoot *corev1beta1.Shoot, seed string) {
+func (l *usage) promise(shoot *gardencorev1beta1.Shoot, seed string) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	key := client.ObjectKeyFromObject(shoot)
@@ -75,7 +75,7 @@ func (l *usage) promise(shoot *corev1beta1.Shoot, seed string) {
 }
 
 // promised tells whether a decision about the shoot was written already.
-func (l *usage) promised(shoot *corev1beta1.Shoot) bool {
+func (l *usage) promised(shoot *gardencorev1beta1.Shoot) bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	known := l.entries[client.ObjectKeyFromObject(shoot)]

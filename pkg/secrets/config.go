@@ -107,9 +107,9 @@ type CertificateConfig struct {
 	CertType CertType `json:"certType"`
 	// SigningCA names the CA configuration that signs the certificate; required unless CertType is CACert.
 	SigningCA string `json:"-"`
-	// SignedByOldCA has a client certificate signed by the CA of before a rotation for as long as that is kept. It is for
-	// clients of servers that learn late of a new CA. Certificates of servers are always signed so: clients that know the
-	// old CA only have to trust them until the rotation is completed.
+	// SignedByOldCA has a client certificate signed by the CA of before a rotation for as long as that is kept. It is
+	// for clients of servers that learn late of a new CA. Certificates of servers are always signed so: clients that
+	// know the old CA only have to trust them until the rotation is completed.
 	SignedByOldCA bool `json:"-"`
 	// Validity defaults to ten years for a CA, a year otherwise.
 	Validity time.Duration `json:"validity,omitempty"`
@@ -265,7 +265,8 @@ func (WireGuardKeyPairConfig) check() error { return nil }
 func (RandomConfig) check() error           { return nil }
 func (DataConfig) check() error             { return nil }
 
-// checksum names the configuration's content: 8 hexadecimal characters over its JSON form and the secrets it is made from.
+// checksum names the configuration's content: 8 hexadecimal characters over its JSON form and the secrets it is made
+// from.
 func checksum(config Config, sources ...string) (string, error) {
 	data, err := json.Marshal(config)
 	if err != nil {

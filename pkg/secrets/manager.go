@@ -21,7 +21,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -68,7 +67,8 @@ type Options struct {
 	Identity string
 	// RotationInitiation holds, per configuration name, when its last rotation was asked for.
 	RotationInitiation map[string]time.Time
-	// Authorities of other namespaces sign certificates of this one, by the names of their configurations. They are not kept here.
+	// Authorities of other namespaces sign certificates of this one, by the names of their configurations. They are not
+	// kept here.
 	Authorities map[string]*corev1.Secret
 	// Clock is for tests; default the real one.
 	Clock clock.PassiveClock
@@ -315,7 +315,8 @@ func (m *manager) previous(secret *corev1.Secret) *corev1.Secret {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	for _, candidate := range m.existing[secret.Labels[LabelName]] {
-		if candidate.Name != secret.Name && candidate.Labels[LabelRotationInitiation] != secret.Labels[LabelRotationInitiation] &&
+		if candidate.Name != secret.Name &&
+			candidate.Labels[LabelRotationInitiation] != secret.Labels[LabelRotationInitiation] &&
 			unixLabel(candidate, LabelIssuedAt) <= unixLabel(secret, LabelIssuedAt) {
 			return candidate
 		}
@@ -373,11 +374,12 @@ func (m *manager) labels(name, checksum string, issued time.Time) map[string]str
 }
 
 // store creates the Secret. When another process was faster, or a cache lagged behind, what is there wins.
-func (m *manager) store(ctx context.Context, name string, labels map[string]string, data map[string][]byte) (*corev1.Secret, error) {
+func (m *manager) store(ctx context.Context, name string, labels map[string]string,
+	data map[string][]byte) (*corev1.Secret, error) {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: name, Labels: labels},
 		Type:       corev1.SecretTypeOpaque,
-		Immutable:  ptr.To(true),
+		Immutable:  new(true),
 		Data:       maps.Clone(data),
 	}
 	err := m.client.Create(ctx, secret)
@@ -412,7 +414,8 @@ func bundleData(secrets ...*corev1.Secret) map[string][]byte {
 			continue
 		}
 		if isCA(secret) {
-			data[DataKeyCertificateBundle] = append(data[DataKeyCertificateBundle], secret.Data[DataKeyCertificateCA]...)
+			data[DataKeyCertificateBundle] = append(data[DataKeyCertificateBundle],
+				secret.Data[DataKeyCertificateCA]...)
 		} else if len(secret.Data[DataKeyRSAPublicKey]) > 0 {
 			data[DataKeyPublicKeyBundle] = append(data[DataKeyPublicKeyBundle], secret.Data[DataKeyRSAPublicKey]...)
 		}

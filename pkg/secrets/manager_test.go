@@ -16,7 +16,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
-	testingclock "k8s.io/utils/clock/testing"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
@@ -26,7 +26,7 @@ const namespace = "shoot--demo--member1"
 var start = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
 func TestGenerateIsStable(t *testing.T) {
-	c, clock := fake.NewClientBuilder().Build(), testingclock.NewFakePassiveClock(start)
+	c, clock := fake.NewClientBuilder().Build(), clocktesting.NewFakePassiveClock(start)
 	m := newManager(t, c, clock, nil)
 	ca := generate(t, m, caConfig("ca"))
 	server := generate(t, m, serverCert("server", "a.example.com", "b.example.com"))
@@ -38,10 +38,12 @@ func TestGenerateIsStable(t *testing.T) {
 		t.Error("secret is not immutable")
 	}
 	again := newManager(t, c, clock, nil)
-	if got := generate(t, again, caConfig("ca")); got.Name != ca.Name || !bytes.Equal(got.Data["ca.crt"], ca.Data["ca.crt"]) {
+	if got := generate(t, again, caConfig("ca")); got.Name != ca.Name ||
+		!bytes.Equal(got.Data["ca.crt"], ca.Data["ca.crt"]) {
 		t.Error("a second manager made another CA")
 	}
-	if got := generate(t, again, serverCert("server", "b.example.com", "a.example.com", "b.example.com")); got.Name != server.Name {
+	if got := generate(t, again, serverCert("server", "b.example.com", "a.example.com",
+		"b.example.com")); got.Name != server.Name {
 		t.Errorf("order of names changed the secret: %s, was %s", got.Name, server.Name)
 	}
 	if got := generate(t, again, serverCert("server", "c.example.com")); got.Name == server.Name {
@@ -50,7 +52,7 @@ func TestGenerateIsStable(t *testing.T) {
 }
 
 func TestCertificatesVerify(t *testing.T) {
-	m := newManager(t, fake.NewClientBuilder().Build(), testingclock.NewFakePassiveClock(start), nil)
+	m := newManager(t, fake.NewClientBuilder().Build(), clocktesting.NewFakePassiveClock(start), nil)
 	generate(t, m, CertificateConfig{Name: "ca", CommonName: "kubernetes", CertType: CACert, KeyAlgorithm: RSA})
 	secret := generate(t, m, CertificateConfig{
 		Name: "client", CommonName: "system:node:a", Organization: []string{"system:nodes"}, CertType: ServerClientCert,
@@ -95,7 +97,7 @@ func TestCertificatesVerify(t *testing.T) {
 }
 
 func TestNewCAGivesNewLeaves(t *testing.T) {
-	c, clock := fake.NewClientBuilder().Build(), testingclock.NewFakePassiveClock(start)
+	c, clock := fake.NewClientBuilder().Build(), clocktesting.NewFakePassiveClock(start)
 	m := newManager(t, c, clock, nil)
 	ca := generate(t, m, caConfig("ca"))
 	leaf := generate(t, m, CertificateConfig{Name: "client", CertType: ClientCert, SigningCA: "ca"})
@@ -134,7 +136,7 @@ func TestNewCAGivesNewLeaves(t *testing.T) {
 }
 
 func TestRenewal(t *testing.T) {
-	c, clock := fake.NewClientBuilder().Build(), testingclock.NewFakePassiveClock(start)
+	c, clock := fake.NewClientBuilder().Build(), clocktesting.NewFakePassiveClock(start)
 	m := newManager(t, c, clock, nil)
 	generate(t, m, caConfig("ca"))
 	first := generate(t, m, serverCert("server", "a"))
@@ -157,7 +159,7 @@ func TestRenewal(t *testing.T) {
 }
 
 func TestCleanupRemovesUnused(t *testing.T) {
-	c, clock := fake.NewClientBuilder().Build(), testingclock.NewFakePassiveClock(start)
+	c, clock := fake.NewClientBuilder().Build(), clocktesting.NewFakePassiveClock(start)
 	m := newManager(t, c, clock, nil)
 	generate(t, m, caConfig("ca"))
 	generate(t, m, serverCert("server", "old"))
@@ -186,10 +188,10 @@ func TestCleanupRemovesUnused(t *testing.T) {
 	}
 }
 
-// Clients that know the old CA only go on trusting servers until the rotation is completed; servers that do not know the new
-// CA yet go on accepting those clients that ask for it.
+// Clients that know the old CA only go on trusting servers until the rotation is completed; servers that do not know
+// the new CA yet go on accepting those clients that ask for it.
 func TestWhoSignsDuringARotation(t *testing.T) {
-	c, clock := fake.NewClientBuilder().Build(), testingclock.NewFakePassiveClock(start)
+	c, clock := fake.NewClientBuilder().Build(), clocktesting.NewFakePassiveClock(start)
 	client := CertificateConfig{Name: "client", CertType: ClientCert, SigningCA: "ca"}
 	late := CertificateConfig{Name: "late", CertType: ClientCert, SigningCA: "ca", SignedByOldCA: true}
 	both := CertificateConfig{Name: "both", CertType: ServerClientCert, SigningCA: "ca"}
@@ -217,7 +219,8 @@ func TestWhoSignsDuringARotation(t *testing.T) {
 		}
 		var byNew []string
 		for _, config := range configs {
-			if secret := generate(t, m, config); bytes.Equal(secret.Data[DataKeyCertificateCA], ca.Data[DataKeyCertificateCA]) {
+			if secret := generate(t, m, config); bytes.Equal(secret.Data[DataKeyCertificateCA],
+				ca.Data[DataKeyCertificateCA]) {
 				byNew = append(byNew, config.Name)
 			}
 		}
@@ -237,10 +240,13 @@ func TestConfigurationsAreChecked(t *testing.T) {
 		{"no CA", CertificateConfig{Name: "x", CertType: ClientCert}, "no signing CA"},
 		{"a CA signed by another", CertificateConfig{Name: "x", CertType: CACert, SigningCA: "ca"}, "self-signed"},
 		{"no type", CertificateConfig{Name: "x"}, "is unknown"},
-		{"a kubeconfig without user", KubeconfigConfig{Name: "x", Server: "https://a"}, "either a user or a token file"},
+		{
+			"a kubeconfig without user", KubeconfigConfig{Name: "x", Server: "https://a"},
+			"either a user or a token file",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			m := newManager(t, fake.NewClientBuilder().Build(), testingclock.NewFakePassiveClock(start), nil)
+			m := newManager(t, fake.NewClientBuilder().Build(), clocktesting.NewFakePassiveClock(start), nil)
 			if _, err := m.Generate(t.Context(), test.config); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
@@ -249,7 +255,7 @@ func TestConfigurationsAreChecked(t *testing.T) {
 }
 
 func TestKubeconfig(t *testing.T) {
-	m := newManager(t, fake.NewClientBuilder().Build(), testingclock.NewFakePassiveClock(start), nil)
+	m := newManager(t, fake.NewClientBuilder().Build(), clocktesting.NewFakePassiveClock(start), nil)
 	generate(t, m, caConfig("ca"))
 	generate(t, m, caConfig("ca-client"))
 	secret := generate(t, m, KubeconfigConfig{
@@ -267,7 +273,9 @@ func TestKubeconfig(t *testing.T) {
 	if err != nil || certificate.Subject.Organization[0] != "system:masters" {
 		t.Errorf("certificate %v, error %v", certificate, err)
 	}
-	token := generate(t, m, KubeconfigConfig{Name: "generic-token-kubeconfig", Server: "https://kube-apiserver", TokenFile: "/token"})
+	token := generate(t, m, KubeconfigConfig{
+		Name: "generic-token-kubeconfig", Server: "https://kube-apiserver", TokenFile: "/token",
+	})
 	parsed, err := clientcmd.Load(token.Data[DataKeyKubeconfig])
 	if err != nil {
 		t.Fatal(err)
@@ -278,7 +286,7 @@ func TestKubeconfig(t *testing.T) {
 }
 
 func TestOtherKinds(t *testing.T) {
-	m := newManager(t, fake.NewClientBuilder().Build(), testingclock.NewFakePassiveClock(start), nil)
+	m := newManager(t, fake.NewClientBuilder().Build(), clocktesting.NewFakePassiveClock(start), nil)
 	wireguard := generate(t, m, WireGuardKeyPairConfig{Name: "wg"})
 	for _, key := range []string{DataKeyWireGuardPrivateKey, DataKeyWireGuardPublicKey} {
 		if raw, err := base64.StdEncoding.DecodeString(string(wireguard.Data[key])); err != nil || len(raw) != 32 {
@@ -292,7 +300,8 @@ func TestOtherKinds(t *testing.T) {
 		t.Errorf("random value has %d characters", len(value.Data[DataKeyPassword]))
 	}
 	token := generate(t, m, StaticTokenConfig{Name: "token", User: "health", Groups: []string{"a", "b"}})
-	if want := string(token.Data[DataKeyToken]) + ",health,health,\"a,b\"\n"; string(token.Data[DataKeyStaticTokens]) != want {
+	if want := string(token.Data[DataKeyToken]) +
+		",health,health,\"a,b\"\n"; string(token.Data[DataKeyStaticTokens]) != want {
 		t.Errorf("token file is %q", token.Data[DataKeyStaticTokens])
 	}
 	generate(t, m, KeyConfig{Name: "service-account-key"})
@@ -309,7 +318,7 @@ func TestOtherKinds(t *testing.T) {
 
 func TestConcurrentGenerate(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
-	m := newManager(t, c, testingclock.NewFakePassiveClock(start), nil)
+	m := newManager(t, c, clocktesting.NewFakePassiveClock(start), nil)
 	generate(t, m, caConfig("ca"))
 	var group sync.WaitGroup
 	for range 20 {
@@ -321,7 +330,8 @@ func TestConcurrentGenerate(t *testing.T) {
 	}
 	group.Wait()
 	list := &corev1.SecretList{}
-	if err := c.List(t.Context(), list, client.MatchingLabels{LabelName: "server"}); err != nil || len(list.Items) != 1 {
+	if err := c.List(t.Context(), list, client.MatchingLabels{LabelName: "server"}); err != nil ||
+		len(list.Items) != 1 {
 		t.Errorf("%d secrets, error %v", len(list.Items), err)
 	}
 }
@@ -332,7 +342,8 @@ func serverCert(name string, dnsNames ...string) CertificateConfig {
 	return CertificateConfig{Name: name, CertType: ServerCert, SigningCA: "ca", DNSNames: dnsNames}
 }
 
-func newManager(t *testing.T, c client.Client, clock *testingclock.FakePassiveClock, rotations map[string]time.Time) Manager {
+func newManager(t *testing.T, c client.Client, clock *clocktesting.FakePassiveClock,
+	rotations map[string]time.Time) Manager {
 	t.Helper()
 	m, err := New(context.Background(), c, namespace, Options{Clock: clock, RotationInitiation: rotations})
 	if err != nil {
@@ -352,7 +363,7 @@ func generate(t *testing.T, m Manager, config Config) *corev1.Secret {
 
 // A pointer would take another way through the defaults, and so get another checksum and another secret.
 func TestPointersAreRefused(t *testing.T) {
-	m := newManager(t, fake.NewClientBuilder().Build(), testingclock.NewFakePassiveClock(start), nil)
+	m := newManager(t, fake.NewClientBuilder().Build(), clocktesting.NewFakePassiveClock(start), nil)
 	config := caConfig("ca")
 	_, err := m.Generate(t.Context(), &config)
 	if err == nil || !strings.Contains(err.Error(), "by value") {

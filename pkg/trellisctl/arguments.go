@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// pointToHelp has every mistake in flags and arguments say where usage is told, and commands that are there for others refuse what is
-// none of them: a script with a typing error must not go on.
+// pointToHelp has every mistake in flags and arguments say where usage is told, and commands that are there for others
+// refuse what is none of them: a script with a typing error must not go on.
 func pointToHelp(root *cobra.Command) {
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
 		// A mistyped command doesn't know the flags of the one that was meant.

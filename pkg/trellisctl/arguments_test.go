@@ -9,20 +9,26 @@ import (
 // A mistake in what was typed ends the command, names the mistake and tells where usage is told.
 func TestMistypedCommands(t *testing.T) {
 	for line, want := range map[string]string{
-		"memebers":                              "trellisctl has no command \"memebers\"; similar: members; see `trellisctl --help`",
-		"memebers --fleet-kubeconfig f.yaml":    `trellisctl has no command "memebers"; similar: members`,
-		"rollout stauts deployment/web -n shop": "trellisctl rollout has no command \"stauts\"; similar: status; see `trellisctl rollout --help`",
-		"deletions confrim --all":               `trellisctl deletions has no command "confrim"; similar: confirm`,
-		"members edge1":                         "trellisctl members takes flags only, and was given \"edge1\"; see `trellisctl members --help`",
-		"members --fleet f.yaml":                "unknown flag: --fleet; see `trellisctl members --help`",
-		"members -o yaml":                       `invalid argument "yaml" for "-o, --output" flag: must be wide, or left out; see`,
-		"explain":                               "name one object as TYPE/NAME, for example `trellisctl explain deployment/nginx --project demo --shoot fleet`",
-		"rollout status a b":                    "name one object as TYPE/NAME, for example `trellisctl rollout status deployment/web -n shop",
-		"drain":                                 "name one member, for example `trellisctl drain edge1 --project demo --shoot fleet`",
-		"ls shoot":                              "trellisctl ls takes one of projects, shoots, seeds",
-		"kubectl-env":                           "trellisctl kubectl-env takes one of bash, zsh, fish, powershell",
-		"plan":                                  "which documents? Add -f FILE",
-		"plan -f nothing -o xml":                `--output "xml": must be text, json or yaml`,
+		"memebers": "trellisctl has no command \"memebers\"; similar: members; see " +
+			"`trellisctl --help`",
+		"memebers --fleet-kubeconfig f.yaml": `trellisctl has no command "memebers"; similar: members`,
+		"rollout stauts deployment/web -n shop": "trellisctl rollout has no command \"stauts\"; similar: status; " +
+			"see `trellisctl rollout --help`",
+		"deletions confrim --all": `trellisctl deletions has no command "confrim"; similar: confirm`,
+		"members edge1": "trellisctl members takes flags only, and was given \"edge1\"; see " +
+			"`trellisctl members --help`",
+		"members --fleet f.yaml": "unknown flag: --fleet; see `trellisctl members --help`",
+		"members -o yaml":        `invalid argument "yaml" for "-o, --output" flag: must be wide, or left out; see`,
+		"explain": "name one object as TYPE/NAME, for example `trellisctl explain " +
+			"deployment/nginx --project demo --shoot fleet`",
+		"rollout status a b": "name one object as TYPE/NAME, for example `trellisctl rollout " +
+			"status deployment/web -n shop",
+		"drain": "name one member, for example `trellisctl drain edge1 --project " +
+			"demo --shoot fleet`",
+		"ls shoot":               "trellisctl ls takes one of projects, shoots, seeds",
+		"kubectl-env":            "trellisctl kubectl-env takes one of bash, zsh, fish, powershell",
+		"plan":                   "which documents? Add -f FILE",
+		"plan -f nothing -o xml": `--output "xml": must be text, json or yaml`,
 		"plan -f nothing --deletion-budget-percent -1": "percent",
 	} {
 		root := NewCommand()

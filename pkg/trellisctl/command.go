@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/version"
 )
 
@@ -50,15 +50,20 @@ Gardens are configured in .landscape/trellisctl.yaml of a local landscape, or in
 	root.SetOut(Visible(os.Stdout))
 	root.SetErr(Visible(os.Stderr))
 	flags := root.PersistentFlags()
-	flags.StringVar(&c.configPath, "config", "", "configuration file with the gardens (default: see above, or $"+ConfigEnv+")")
+	flags.StringVar(&c.configPath, "config", "",
+		"configuration file with the gardens (default: see above, or $"+ConfigEnv+")")
 	flags.StringVar(&c.flags.Garden, "garden", "", "garden, by name or identity")
 	flags.StringVar(&c.flags.Project, "project", "", "project")
 	flags.StringVar(&c.flags.Seed, "seed", "", "seed")
 	flags.StringVar(&c.flags.Shoot, "shoot", "", "shoot")
-	flags.BoolVar(&c.flags.ControlPlane, "control-plane", false, "the namespace of the shoot's control plane in its seed")
+	flags.BoolVar(&c.flags.ControlPlane, "control-plane", false,
+		"the namespace of the shoot's control plane in its seed")
 	c.completeTargets(root)
-	root.AddCommand(c.listCommand(), c.targetCommand(), c.kubeconfigCommand(), c.kubectlEnvCommand(), c.showCommand(), c.hibernateCommand(), c.wakeUpCommand(), versionCommand())
-	root.AddCommand(c.membersCommand(), c.joinCommand(), c.registerCommand(), c.acceptCommand(), c.unjoinCommand(), c.cordonCommand(), c.uncordonCommand(), c.drainCommand(), c.explainCommand(), c.planCommand(), c.deletionsCommand())
+	root.AddCommand(c.listCommand(), c.targetCommand(), c.kubeconfigCommand(), c.kubectlEnvCommand(), c.showCommand(),
+		c.hibernateCommand(), c.wakeUpCommand(), versionCommand())
+	root.AddCommand(c.membersCommand(), c.joinCommand(), c.registerCommand(), c.acceptCommand(), c.unjoinCommand(),
+		c.cordonCommand(), c.uncordonCommand(), c.drainCommand(), c.explainCommand(), c.planCommand(),
+		c.deletionsCommand())
 	root.AddCommand(c.rolloutCommand(), c.interpretCommand())
 	foldHelp(root)
 	pointToHelp(root)
@@ -103,9 +108,21 @@ func (c *cli) listCommand() *cobra.Command {
 				name string
 				list func() error
 			}{
-				{"projects", func() error { return session.ListProjects(command.Context(), command.OutOrStdout(), time.Now()) }},
-				{"shoots", func() error { return session.ListShoots(command.Context(), command.OutOrStdout(), time.Now()) }},
-				{"seeds", func() error { return session.ListSeeds(command.Context(), command.OutOrStdout(), time.Now()) }},
+				{
+					"projects", func() error {
+						return session.ListProjects(command.Context(), command.OutOrStdout(), time.Now())
+					},
+				},
+				{
+					"shoots", func() error {
+						return session.ListShoots(command.Context(), command.OutOrStdout(), time.Now())
+					},
+				},
+				{
+					"seeds", func() error {
+						return session.ListSeeds(command.Context(), command.OutOrStdout(), time.Now())
+					},
+				},
 			}
 			for i, entry := range lists {
 				if len(arguments) == 1 && arguments[0] != entry.name {
@@ -134,7 +151,8 @@ func (c *cli) targetCommand() *cobra.Command {
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if c.flags == (Target{}) {
-				return errors.New("say what to target, for example --project demo --shoot member1; `trellisctl target view` shows the current target")
+				return errors.New("say what to target, for example --project demo --shoot member1; `trellisctl " +
+					"target view` shows the current target")
 			}
 			session, err := c.connect()
 			if err != nil {
@@ -177,7 +195,7 @@ func (s *Session) check(ctx context.Context) error {
 		return err
 	}
 	if s.Target.Seed != "" {
-		seed := &corev1beta1.Seed{}
+		seed := &gardencorev1beta1.Seed{}
 		if err := s.client.Get(ctx, client.ObjectKey{Name: s.Target.Seed}, seed); err != nil {
 			return explain(err, "seed", s.Target.Seed, "trellisctl ls seeds")
 		}
@@ -186,8 +204,10 @@ func (s *Session) check(ctx context.Context) error {
 }
 
 func (c *cli) accessFlags(command *cobra.Command) {
-	command.Flags().StringVar(&c.level, "access-level", string(AccessAuto), "admin, viewer, or auto: admin where allowed, else viewer")
-	command.Flags().DurationVar(&c.expiration, "expiration", time.Hour, "how long the credentials are valid (10m to 24h)")
+	command.Flags().StringVar(&c.level, "access-level", string(AccessAuto),
+		"admin, viewer, or auto: admin where allowed, else viewer")
+	command.Flags().DurationVar(&c.expiration, "expiration", time.Hour,
+		"how long the credentials are valid (10m to 24h)")
 }
 
 func (c *cli) kubeconfigCommand() *cobra.Command {
@@ -241,7 +261,10 @@ func (c *cli) kubectlEnvCommand() *cobra.Command {
 			if err := os.WriteFile(path, data, 0o600); err != nil {
 				return err
 			}
-			formats := map[string]string{"bash": "export KUBECONFIG='%s';\n", "zsh": "export KUBECONFIG='%s';\n", "fish": "set -gx KUBECONFIG '%s';\n", "powershell": "$Env:KUBECONFIG = '%s';\n"}
+			formats := map[string]string{
+				"bash": "export KUBECONFIG='%s';\n", "zsh": "export KUBECONFIG='%s';\n",
+				"fish": "set -gx KUBECONFIG '%s';\n", "powershell": "$Env:KUBECONFIG = '%s';\n",
+			}
 			fmt.Fprintf(command.OutOrStdout(), formats[arguments[0]], path)
 			return nil
 		},
@@ -281,15 +304,16 @@ func (c *cli) completeTargets(root *cobra.Command) {
 			if err != nil {
 				return nil, cobra.ShellCompDirectiveError
 			}
-			return session.names(command.Context(), list(command.Context(), session)), cobra.ShellCompDirectiveNoFileComp
+			return session.names(command.Context(), list(command.Context(), session)),
+				cobra.ShellCompDirectiveNoFileComp
 		}
 		if err := root.RegisterFlagCompletionFunc(flag, complete); err != nil {
 			panic(err)
 		}
 	}
-	register("project", func(context.Context, *Session) client.ObjectList { return &corev1beta1.ProjectList{} })
-	register("seed", func(context.Context, *Session) client.ObjectList { return &corev1beta1.SeedList{} })
-	register("shoot", func(context.Context, *Session) client.ObjectList { return &corev1beta1.ShootList{} })
+	register("project", func(context.Context, *Session) client.ObjectList { return &gardencorev1beta1.ProjectList{} })
+	register("seed", func(context.Context, *Session) client.ObjectList { return &gardencorev1beta1.SeedList{} })
+	register("shoot", func(context.Context, *Session) client.ObjectList { return &gardencorev1beta1.ShootList{} })
 }
 
 func (s *Session) names(ctx context.Context, list client.ObjectList) []string {
@@ -298,15 +322,15 @@ func (s *Session) names(ctx context.Context, list client.ObjectList) []string {
 		return nil
 	}
 	switch typed := list.(type) {
-	case *corev1beta1.ProjectList:
+	case *gardencorev1beta1.ProjectList:
 		for _, item := range typed.Items {
 			names = append(names, item.Name)
 		}
-	case *corev1beta1.SeedList:
+	case *gardencorev1beta1.SeedList:
 		for _, item := range typed.Items {
 			names = append(names, item.Name)
 		}
-	case *corev1beta1.ShootList:
+	case *gardencorev1beta1.ShootList:
 		for _, item := range typed.Items {
 			names = append(names, item.Name)
 		}

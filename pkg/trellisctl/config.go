@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"k8s.io/client-go/tools/clientcmd/api"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 )
 
@@ -47,8 +47,9 @@ type Endpoint struct {
 	Domain string `json:"domain"`
 	// Address is host:port.
 	Address string `json:"address"`
-	// Addresses is how many addresses, from Address on, lead to the same place; 0 is one. With more, hosts get different ones after the
-	// first: kubectl keeps what it learnt of an API by host and port, and would take the APIs of all clusters for one.
+	// Addresses is how many addresses, from Address on, lead to the same place; 0 is one. With more, hosts get
+	// different ones after the first: kubectl keeps what it learnt of an API by host and port, and would take the APIs
+	// of all clusters for one.
 	Addresses int `json:"addresses,omitempty"`
 }
 
@@ -120,7 +121,8 @@ func LoadConfig(path string) (*Config, error) {
 			return config, err
 		}
 	}
-	return nil, fmt.Errorf("no garden is configured: run `make up` for a local landscape, or write ~/.garden/trellisctl.yaml "+
+	return nil, fmt.Errorf("no garden is configured: run `make up` for a local landscape, or write "+
+		"~/.garden/trellisctl.yaml "+
 		"(gardens: [{name, kubeconfig}]), or name a file with --config or %s", ConfigEnv)
 }
 
@@ -157,14 +159,15 @@ func (c *Config) Garden(name string) (*Garden, error) {
 		names = append(names, garden.Name)
 	}
 	if name == "" {
-		return nil, fmt.Errorf("several gardens are configured: choose one of %s with --garden or `trellisctl target --garden NAME`", strings.Join(names, ", "))
+		return nil, fmt.Errorf("several gardens are configured: choose one of %s with --garden or `trellisctl "+
+			"target --garden NAME`", strings.Join(names, ", "))
 	}
 	return nil, fmt.Errorf("garden %q is not in %s; known are: %s", name, c.path, strings.Join(names, ", "))
 }
 
 // Route points every cluster of the kubeconfig whose host lies in one of the garden's endpoint domains at the address
 // of that domain; the host becomes the TLS server name.
-func (g *Garden) Route(kubeconfig *api.Config) error {
+func (g *Garden) Route(kubeconfig *clientcmdapi.Config) error {
 	for name, cluster := range kubeconfig.Clusters {
 		server, err := url.Parse(cluster.Server)
 		if err != nil {

@@ -7,17 +7,28 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/client-go/tools/clientcmd/api"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 func TestReadConfig(t *testing.T) {
 	for name, c := range map[string]struct{ content, problem string }{
-		"good":                {"gardens:\n- name: local\n  kubeconfig: /k\n  endpoints: [{domain: a.b, address: '127.0.0.1:443'}]\n", ""},
-		"no kubeconfig":       {"gardens:\n- name: local\n", "gardens[0]: name and kubeconfig"},
-		"a misspelt field":    {"gardens:\n- name: local\n  kubeconfg: /k\n", "kubeconfg"},
-		"too many addresses":  {"gardens:\n- name: a\n  kubeconfig: /k\n  endpoints: [{domain: d, address: '127.0.0.1:1', addresses: 300}]\n", "gardens[0].endpoints[0].addresses"},
-		"addresses of a name": {"gardens:\n- name: a\n  kubeconfig: /k\n  endpoints: [{domain: d, address: 'h:1', addresses: 3}]\n", "gardens[0].endpoints[0].address:"},
-		"address, no port":    {"gardens:\n- name: a\n  kubeconfig: /k\n  endpoints: [{domain: d, address: '127.0.0.1'}]\n", "gardens[0].endpoints[0].address"},
+		"good": {
+			"gardens:\n- name: local\n  kubeconfig: /k\n  endpoints: [{domain: a.b, address: '127.0.0.1:443'}]\n", "",
+		},
+		"no kubeconfig":    {"gardens:\n- name: local\n", "gardens[0]: name and kubeconfig"},
+		"a misspelt field": {"gardens:\n- name: local\n  kubeconfg: /k\n", "kubeconfg"},
+		"too many addresses": {
+			"gardens:\n- name: a\n  kubeconfig: /k\n  endpoints: [{domain: d, address: '127.0.0.1:1', addresses: " +
+				"300}]\n", "gardens[0].endpoints[0].addresses",
+		},
+		"addresses of a name": {
+			"gardens:\n- name: a\n  kubeconfig: /k\n  endpoints: [{domain: d, address: 'h:1', addresses: 3}]\n",
+			"gardens[0].endpoints[0].address:",
+		},
+		"address, no port": {
+			"gardens:\n- name: a\n  kubeconfig: /k\n  endpoints: [{domain: d, address: '127.0.0.1'}]\n",
+			"gardens[0].endpoints[0].address",
+		},
 		"not a mapping":       {"- a\n", "cannot unmarshal"},
 		"the second is wrong": {"gardens:\n- {name: a, kubeconfig: /k}\n- {kubeconfig: /k}\n", "gardens[1]"},
 	} {
@@ -49,7 +60,9 @@ func TestMissingConfigSaysWhatToDo(t *testing.T) {
 func TestConfigOfTheLandscapeIsFoundFromBelow(t *testing.T) {
 	root := t.TempDir()
 	below := filepath.Join(root, "a", "b")
-	for path, content := range map[string]string{filepath.Join(root, ".landscape", "trellisctl.yaml"): "gardens: [{name: local, kubeconfig: /k}]"} {
+	for path, content := range map[string]string{
+		filepath.Join(root, ".landscape", "trellisctl.yaml"): "gardens: [{name: local, kubeconfig: /k}]",
+	} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +111,7 @@ func TestGarden(t *testing.T) {
 
 func TestRoute(t *testing.T) {
 	garden := &Garden{Endpoints: []Endpoint{{Domain: "local.trellis.garden", Address: "127.1.2.1:443"}}}
-	kubeconfig := &api.Config{Clusters: map[string]*api.Cluster{
+	kubeconfig := &clientcmdapi.Config{Clusters: map[string]*clientcmdapi.Cluster{
 		"inside":    {Server: "https://api.m1.demo.local.trellis.garden"},
 		"lookalike": {Server: "https://api.notlocal.trellis.garden"},
 		"outside":   {Server: "https://example.org:6443"},
@@ -106,7 +119,7 @@ func TestRoute(t *testing.T) {
 	if err := garden.Route(kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]api.Cluster{
+	for name, want := range map[string]clientcmdapi.Cluster{
 		"inside":    {Server: "https://127.1.2.1:443", TLSServerName: "api.m1.demo.local.trellis.garden"},
 		"lookalike": {Server: "https://api.notlocal.trellis.garden"},
 		"outside":   {Server: "https://example.org:6443"},
@@ -120,7 +133,10 @@ func TestRoute(t *testing.T) {
 // What kubectl has learnt of one cluster's API is not mistaken for that of another.
 func TestClustersHaveAddressesOfTheirOwn(t *testing.T) {
 	garden := &Garden{Endpoints: []Endpoint{{Domain: "local.trellis.garden", Address: "127.1.2.1:443", Addresses: 64}}}
-	hosts := []string{"api.garden.local.trellis.garden", "api.member1.demo.local.trellis.garden", "api.member2.demo.local.trellis.garden", "api.fleet.demo.local.trellis.garden"}
+	hosts := []string{
+		"api.garden.local.trellis.garden", "api.member1.demo.local.trellis.garden",
+		"api.member2.demo.local.trellis.garden", "api.fleet.demo.local.trellis.garden",
+	}
 	used := map[string]string{}
 	for _, host := range hosts {
 		address, ok := garden.addressOf(host)
@@ -134,6 +150,58 @@ func TestClustersHaveAddressesOfTheirOwn(t *testing.T) {
 		}
 		if again, _ := garden.addressOf(host); again != address {
 			t.Errorf("%s has %s, then %s", host, address, again)
+		}
+	}
+}
+
+// A wrong endpoint is named by its field, before anything is connected to.
+func TestEndpointsAreChecked(t *testing.T) {
+	for name, test := range map[string]struct {
+		endpoint Endpoint
+		field    string
+	}{
+		"one address":               {Endpoint{Address: "127.0.0.1:443"}, ""},
+		"a name":                    {Endpoint{Address: "gateway.example:443"}, ""},
+		"several":                   {Endpoint{Address: "127.0.0.1:443", Addresses: 64}, ""},
+		"no port":                   {Endpoint{Address: "127.0.0.1"}, "address"},
+		"fewer than none":           {Endpoint{Address: "127.0.0.1:443", Addresses: -1}, "addresses"},
+		"more than can be meant":    {Endpoint{Address: "127.0.0.1:443", Addresses: maxAddresses + 1}, "addresses"},
+		"several, counted by names": {Endpoint{Address: "gateway.example:443", Addresses: 2}, "address"},
+	} {
+		field, err := test.endpoint.check()
+		if field != test.field || (err == nil) != (test.field == "") {
+			t.Errorf("%s: got %q, %v", name, field, err)
+		}
+	}
+}
+
+// Every host has one of the addresses, never the first where there are more, and always the same one.
+func FuzzAddressOfAHost(f *testing.F) {
+	f.Add("api.one.example", 64)
+	f.Add("", 1)
+	f.Fuzz(func(t *testing.T, host string, addresses int) {
+		endpoint := Endpoint{Address: "127.40.1.1:443", Addresses: addresses}
+		if _, err := endpoint.check(); err != nil {
+			return
+		}
+		got := endpoint.of(host)
+		if got != endpoint.of(host) || (addresses > 1) == (got == endpoint.Address) {
+			t.Errorf("%q of %d: got %s", host, addresses, got)
+		}
+	})
+}
+
+// A project's place among the targets is told as a path, and nothing as nothing.
+func TestTargetsAsText(t *testing.T) {
+	for want, target := range map[string]Target{
+		"nothing": {}, "garden/g project/p shoot/s control-plane": {
+			Garden: "g", Project: "p", Shoot: "s", ControlPlane: true,
+		}, "seed/x": {
+			Seed: "x",
+		},
+	} {
+		if got := target.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

@@ -91,7 +91,8 @@ func (f *Fleet) held(ctx context.Context, selection heldSelection) ([]workv1alph
 	}
 	var result []workv1alpha1.Work
 	for i := range list.Items {
-		if list.Items[i].DeletionHeld() && (selection.namespace == "" || objectOf(&list.Items[i]).GetNamespace() == selection.namespace) {
+		if list.Items[i].DeletionHeld() &&
+			(selection.namespace == "" || objectOf(&list.Items[i]).GetNamespace() == selection.namespace) {
 			result = append(result, list.Items[i])
 		}
 	}
@@ -120,7 +121,8 @@ func (f *Fleet) ListHeld(ctx context.Context, out io.Writer, selection heldSelec
 	for i := range works {
 		object := objectOf(&works[i])
 		cluster, _ := clusterv1alpha1.ClusterOf(works[i].Namespace)
-		t.row(cluster, object.GetKind(), object.GetNamespace(), object.GetName(), age(*works[i].DeletionTimestamp, now)+" ago")
+		t.row(cluster, object.GetKind(), object.GetNamespace(), object.GetName(),
+			age(*works[i].DeletionTimestamp, now)+" ago")
 	}
 	return t.Flush()
 }
@@ -155,7 +157,10 @@ func (f *Fleet) AnswerHeld(ctx context.Context, out io.Writer, selection heldSel
 	if len(works) == 0 {
 		return f.tellNoneHeld(ctx, out, selection)
 	}
-	verb := map[string]string{workv1alpha1.ConfirmDeletionYes: "confirmed", workv1alpha1.ConfirmDeletionKeep: "taken back; the objects stay in the members"}[answer]
+	verb := map[string]string{
+		workv1alpha1.ConfirmDeletionYes:  "confirmed",
+		workv1alpha1.ConfirmDeletionKeep: "taken back; the objects stay in the members",
+	}[answer]
 	fmt.Fprintf(out, "%s %s\n", counted(len(works), "deletion"), verb)
 	return nil
 }

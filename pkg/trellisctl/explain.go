@@ -67,7 +67,8 @@ func (f *Fleet) Explain(ctx context.Context, out io.Writer, object, namespace st
 	if err != nil {
 		return err
 	}
-	b, err := bindings.Get(ctx, f.Client, types.NamespacedName{Namespace: key.Namespace, Name: bindings.Name(key.Name, key.Kind)})
+	b, err := bindings.Get(ctx, f.Client,
+		types.NamespacedName{Namespace: key.Namespace, Name: bindings.Name(key.Name, key.Kind)})
 	if err != nil {
 		return err
 	}
@@ -105,15 +106,20 @@ func (f *Fleet) objectKey(object, namespace string) (bindings.TemplateKey, error
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		namespace = ""
 	}
-	return bindings.TemplateKey{GroupVersionKind: mapping.GroupVersionKind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}, nil
+	return bindings.TemplateKey{
+		GroupVersionKind: mapping.GroupVersionKind,
+		NamespacedName:   types.NamespacedName{Namespace: namespace, Name: name},
+	}, nil
 }
 
-func mappingFor(mapper meta.RESTMapper, discoveryClient *discovery.DiscoveryClient, resource string) (*meta.RESTMapping, error) {
+func mappingFor(mapper meta.RESTMapper, discoveryClient *discovery.DiscoveryClient,
+	resource string) (*meta.RESTMapping, error) {
 	cached := discoveryOnce{discoveryClient}
 	mapper = restmapper.NewShortcutExpander(mapper, cached, nil)
 	gvk, err := kindFor(mapper, strings.ToLower(resource))
 	if meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("the fleet knows no type %q; `kubectl api-resources` lists those that it knows", resource)
+		return nil, fmt.Errorf("the fleet knows no type %q; `kubectl api-resources` lists those that it knows",
+			resource)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("type %q: %w", resource, err)
@@ -153,7 +159,8 @@ func (f *Fleet) explainAbsence(ctx context.Context, key bindings.TemplateKey) er
 	case object == nil:
 		return fmt.Errorf("the fleet has no %s", key)
 	}
-	return fmt.Errorf("%s is not propagated: no PropagationPolicy or ClusterPropagationPolicy selects it (or its namespace is never propagated); see spec.resourceSelectors of the policies", key)
+	return fmt.Errorf("%s is not propagated: no PropagationPolicy or ClusterPropagationPolicy selects it (or its "+
+		"namespace is never propagated); see spec.resourceSelectors of the policies", key)
 }
 
 func explainSummary(out io.Writer, b bindings.Binding) {
@@ -178,7 +185,8 @@ func explainSummary(out io.Writer, b bindings.Binding) {
 		fmt.Fprintf(out, "Skipped:    affinity %s: %s\n", skipped.AffinityName, skipped.Message)
 	}
 	for _, g := range status.Decision.Groups {
-		fmt.Fprintf(out, "Group:      %s, %d clusters, score %d%s\n", g.Name, g.Clusters, g.Score, map[bool]string{true: ", chosen"}[g.Chosen])
+		fmt.Fprintf(out, "Group:      %s, %d clusters, score %d%s\n", g.Name, g.Clusters, g.Score,
+			map[bool]string{true: ", chosen"}[g.Chosen])
 	}
 }
 
@@ -192,20 +200,23 @@ func unlessTrue(condition *metav1.Condition) string {
 // explainGrowth tells what becomes of the machines that an object without a place may get.
 func (f *Fleet) explainGrowth(ctx context.Context, out io.Writer, b bindings.Binding) error {
 	placement := b.BindingSpec().Placement
-	if placement == nil || placement.Growth == "" || meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.ConditionScheduled) {
+	if placement == nil || placement.Growth == "" ||
+		meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.ConditionScheduled) {
 		return nil
 	}
 	growth := &fleetv1alpha1.FleetGrowth{}
 	err := f.Client.Get(ctx, client.ObjectKey{Name: placement.Growth}, growth)
 	switch {
 	case apierrors.IsNotFound(err):
-		fmt.Fprintf(out, "Growth:     none: the fleet has no FleetGrowth %q, which spec.placement.growth of the policy names (kubectl get fleetgrowths)\n", placement.Growth)
+		fmt.Fprintf(out, "Growth:     none: the fleet has no FleetGrowth %q, which spec.placement.growth of the "+
+			"policy names (kubectl get fleetgrowths)\n", placement.Growth)
 		return nil
 	case err != nil:
 		return fmt.Errorf("reading FleetGrowth %s: %w", placement.Growth, err)
 	}
 	message := "not looked at yet"
-	if satisfied := meta.FindStatusCondition(growth.Status.Conditions, fleetv1alpha1.GrowthSatisfied); satisfied != nil {
+	if satisfied := meta.FindStatusCondition(growth.Status.Conditions,
+		fleetv1alpha1.GrowthSatisfied); satisfied != nil {
 		message = satisfied.Message
 	}
 	fmt.Fprintf(out, "Growth:     FleetGrowth %s: %s\n", growth.Name, message)
@@ -290,7 +301,8 @@ func explainClusters(out io.Writer, b bindings.Binding) error {
 	return nil
 }
 
-// withoutClusters says why a decision tells of no cluster. Only what is divided by room keeps a decision when a fleet becomes newer.
+// withoutClusters says why a decision tells of no cluster. Only what is divided by room keeps a decision when a fleet
+// becomes newer.
 func withoutClusters(spec *workv1alpha2.ResourceBindingSpec) string {
 	why := "The decision doesn't tell of clusters: the fleet had none, or an earlier version\nof it decided."
 	if len(spec.Clusters) > 0 {
@@ -344,7 +356,8 @@ func orElse(s, fallback string) string {
 }
 
 // explainOverrides prints the fields that override policies set in each cluster that has the object.
-func (f *Fleet) explainOverrides(ctx context.Context, out io.Writer, b bindings.Binding, key bindings.TemplateKey) error {
+func (f *Fleet) explainOverrides(ctx context.Context, out io.Writer, b bindings.Binding,
+	key bindings.TemplateKey) error {
 	template, err := bindings.GetTemplate(ctx, f.Client, key)
 	if err != nil || template == nil {
 		return err
@@ -377,7 +390,8 @@ func (f *Fleet) explainOverrides(ctx context.Context, out io.Writer, b bindings.
 	return errors.Join(failures...)
 }
 
-func (f *Fleet) overridesIn(ctx context.Context, name string, template *unstructured.Unstructured, policies []overrides.Policy) ([]overrides.Setting, error) {
+func (f *Fleet) overridesIn(ctx context.Context, name string, template *unstructured.Unstructured,
+	policies []overrides.Policy) ([]overrides.Setting, error) {
 	cluster := &clusterv1alpha1.Cluster{}
 	if err := f.Client.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
 		return nil, err
@@ -391,9 +405,9 @@ func shortValue(value any) string {
 		return "(removed)"
 	}
 	const most = 60
-	text := fmt.Sprint(value)
+	text := []rune(fmt.Sprint(value))
 	if len(text) > most {
-		return text[:most] + "…"
+		return string(text[:most]) + "…"
 	}
-	return text
+	return string(text)
 }

@@ -19,21 +19,24 @@ import (
 	appsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/apps/v1alpha1"
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/config/v1alpha1"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 )
 
-// fleetAccess are the flags that say which fleet a command is about: the targeted shoot, or the one that a kubeconfig leads to.
+// fleetAccess are the flags that say which fleet a command is about: the targeted shoot, or the one that a kubeconfig
+// leads to.
 type fleetAccess struct {
 	kubeconfig, context string
 }
 
 func (a *fleetAccess) flags(command *cobra.Command) {
-	command.Flags().StringVar(&a.kubeconfig, "fleet-kubeconfig", "", "kubeconfig of the fleet (default: the targeted shoot, see --project and --shoot)")
-	command.Flags().StringVar(&a.context, "fleet-context", "", "context in the fleet's kubeconfig (default: its current one)")
+	command.Flags().StringVar(&a.kubeconfig, "fleet-kubeconfig", "",
+		"kubeconfig of the fleet (default: the targeted shoot, see --project and --shoot)")
+	command.Flags().StringVar(&a.context, "fleet-context", "",
+		"context in the fleet's kubeconfig (default: its current one)")
 }
 
 // Fleet is a connection to a fleet's API.
@@ -59,7 +62,8 @@ func (c *cli) fleet(ctx context.Context, access fleetAccess) (*Fleet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the fleet at %s: %w", config.Host, err)
 	}
-	if _, err := fleet.RESTMapper().RESTMapping(clusterv1alpha1.GroupVersion.WithKind("Cluster").GroupKind()); err != nil {
+	if _, err := fleet.RESTMapper().RESTMapping(clusterv1alpha1.GroupVersion.WithKind("Cluster").
+		GroupKind()); err != nil {
 		return nil, explainAccess(config.Host, err)
 	}
 	return &Fleet{Client: fleet, Config: config, Address: address}, nil
@@ -67,16 +71,20 @@ func (c *cli) fleet(ctx context.Context, access fleetAccess) (*Fleet, error) {
 
 // explainAccess says what to do about an API that cannot be used as a fleet's.
 func explainAccess(host string, err error) error {
-	const fetch = "kubeconfigs are valid for an hour unless --expiration says otherwise, and none of before a rotation of the fleet's credentials; " +
+	const fetch = "kubeconfigs are valid for an hour unless --expiration says otherwise, and none of before a " +
+		"rotation of the fleet's credentials; " +
 		"fetch another with `trellisctl kubeconfig`"
 	switch {
 	case meta.IsNoMatchError(err):
-		return fmt.Errorf("the API at %s is not that of a fleet: it serves no kind Cluster. A fleet is a shoot with the extension federation; name one "+
-			"with --project and --shoot, or --fleet-kubeconfig. If it is one, its controllers have not started yet", host)
+		return fmt.Errorf("the API at %s is not that of a fleet: it serves no kind Cluster. A fleet is a shoot with "+
+			"the extension federation; name one "+
+			"with --project and --shoot, or --fleet-kubeconfig. If it is one, its controllers have not started yet",
+			host)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the fleet at %s does not accept the credentials: %w; %s", host, err, fetch)
 	case errors.As(err, new(x509.UnknownAuthorityError)):
-		return fmt.Errorf("the fleet at %s has a certificate of another authority than the kubeconfig: %w; %s", host, err, fetch)
+		return fmt.Errorf("the fleet at %s has a certificate of another authority than the kubeconfig: %w; %s", host,
+			err, fetch)
 	}
 	return fmt.Errorf("connecting to the fleet at %s: %w", host, err)
 }
@@ -91,7 +99,8 @@ func (c *cli) fleetConfig(ctx context.Context, access fleetAccess) (config *rest
 		return nil, "", fmt.Errorf("%w; or name the fleet with --fleet-kubeconfig FILE", err)
 	}
 	if session.Target.Shoot == "" {
-		return nil, "", errors.New("which fleet? Add --project NAME --shoot NAME (the fleet's), or --fleet-kubeconfig FILE")
+		return nil, "", errors.New("which fleet? Add --project NAME --shoot NAME (the fleet's), or " +
+			"--fleet-kubeconfig FILE")
 	}
 	shoot, err := session.Shoot(ctx)
 	if err != nil {
@@ -110,9 +119,9 @@ func (c *cli) fleetConfig(ctx context.Context, access fleetAccess) (config *rest
 }
 
 // externalAddress is the URL of a shoot's API; empty if it has none yet.
-func externalAddress(shoot *corev1beta1.Shoot) string {
+func externalAddress(shoot *gardencorev1beta1.Shoot) string {
 	for _, address := range shoot.Status.AdvertisedAddresses {
-		if address.Name == corev1beta1.AdvertisedAddressExternal {
+		if address.Name == gardencorev1beta1.AdvertisedAddressExternal {
 			return address.URL
 		}
 	}
@@ -123,7 +132,8 @@ func externalAddress(shoot *corev1beta1.Shoot) string {
 func configFrom(path, context, flag string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
@@ -134,7 +144,8 @@ func configFrom(path, context, flag string) (*rest.Config, error) {
 func FleetScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, clusterv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
+		clientgoscheme.AddToScheme, clusterv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme,
+		workv1alpha2.AddToScheme,
 		appsv1alpha1.AddToScheme, configv1alpha1.AddToScheme, fleetv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {

@@ -9,12 +9,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/clientcmd/api"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
 	authenticationv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/authentication/v1alpha1"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // gardenNamespace holds what belongs to operators.
@@ -47,7 +47,8 @@ func Connect(config *Config, target Target) (*Session, error) {
 
 func (g *Garden) clientConfig() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		&clientcmd.ClientConfigLoadingRules{ExplicitPath: g.Kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: g.Context})
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: g.Kubeconfig},
+		&clientcmd.ConfigOverrides{CurrentContext: g.Context})
 }
 
 func (g *Garden) restConfig() (*rest.Config, error) {
@@ -60,36 +61,47 @@ func (g *Garden) restConfig() (*rest.Config, error) {
 }
 
 // Project finds a project by name.
-func (s *Session) Project(ctx context.Context, name string) (*corev1beta1.Project, error) {
-	project := &corev1beta1.Project{}
+func (s *Session) Project(ctx context.Context, name string) (*gardencorev1beta1.Project, error) {
+	project := &gardencorev1beta1.Project{}
 	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, project); err != nil {
 		return nil, explain(err, "project", name, "trellisctl ls projects")
 	}
 	return project, nil
 }
 
+// projectNamespace is where the shoots of a project are.
+func (s *Session) projectNamespace(ctx context.Context, name string) (string, error) {
+	project, err := s.Project(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	if deref(project.Spec.Namespace) == "" {
+		return "", fmt.Errorf("project %s has no namespace yet; try again in a moment", project.Name)
+	}
+	return *project.Spec.Namespace, nil
+}
+
 // Shoot finds the shoot of the target: in its project, or the only one of that name that the user may see.
-func (s *Session) Shoot(ctx context.Context) (*corev1beta1.Shoot, error) {
+func (s *Session) Shoot(ctx context.Context) (*gardencorev1beta1.Shoot, error) {
 	if s.Target.Shoot == "" {
-		return nil, fmt.Errorf("no shoot is targeted: add --shoot NAME, or run `trellisctl target --project NAME --shoot NAME`")
+		return nil, fmt.Errorf("no shoot is targeted: add --shoot NAME, or run `trellisctl target --project NAME " +
+			"--shoot NAME`")
 	}
 	if s.Target.Project != "" {
-		project, err := s.Project(ctx, s.Target.Project)
+		namespace, err := s.projectNamespace(ctx, s.Target.Project)
 		if err != nil {
 			return nil, err
 		}
-		if project.Spec.Namespace == nil {
-			return nil, fmt.Errorf("project %s has no namespace yet; try again in a moment", project.Name)
-		}
-		shoot := &corev1beta1.Shoot{}
-		if err := s.client.Get(ctx, client.ObjectKey{Namespace: *project.Spec.Namespace, Name: s.Target.Shoot}, shoot); err != nil {
+		shoot := &gardencorev1beta1.Shoot{}
+		if err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: s.Target.Shoot}, shoot); err != nil {
 			return nil, explain(err, "shoot", s.Target.Shoot, "trellisctl ls shoots --project "+s.Target.Project)
 		}
 		return shoot, nil
 	}
-	shoots := &corev1beta1.ShootList{}
+	shoots := &gardencorev1beta1.ShootList{}
 	if err := s.client.List(ctx, shoots, client.MatchingFields{"metadata.name": s.Target.Shoot}); err != nil {
-		return nil, fmt.Errorf("looking for shoot %s in all projects (name one with --project): %w", s.Target.Shoot, err)
+		return nil, fmt.Errorf("looking for shoot %s in all projects (name one with --project): %w", s.Target.Shoot,
+			err)
 	}
 	switch len(shoots.Items) {
 	case 0:
@@ -106,7 +118,8 @@ func explain(err error, kind, name, list string) error {
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("%s %q does not exist; `%s` shows those that do", kind, name, list)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("you may not read %s %q: ask an owner of the project to add you as a member (%w)", kind, name, err)
+		return fmt.Errorf("you may not read %s %q: ask an owner of the project to add you as a member (%w)", kind, name,
+			err)
 	}
 	return fmt.Errorf("reading %s %q: %w", kind, name, err)
 }
@@ -122,17 +135,22 @@ const (
 )
 
 // ShootKubeconfig asks the garden for a short-lived kubeconfig of the shoot.
-func (s *Session) ShootKubeconfig(ctx context.Context, shoot *corev1beta1.Shoot, level AccessLevel, expiration time.Duration) (*api.Config, error) {
+func (s *Session) ShootKubeconfig(ctx context.Context, shoot *gardencorev1beta1.Shoot, level AccessLevel,
+	expiration time.Duration) (*clientcmdapi.Config, error) {
 	seconds := int64(expiration.Seconds())
 	var raw []byte
 	err := fmt.Errorf("access level %q: choose admin, viewer or auto", level)
 	if level == AccessAdmin || level == AccessAuto {
-		request := &authenticationv1alpha1.AdminKubeconfigRequest{Spec: authenticationv1alpha1.AdminKubeconfigRequestSpec{ExpirationSeconds: &seconds}}
+		request := &authenticationv1alpha1.AdminKubeconfigRequest{
+			Spec: authenticationv1alpha1.AdminKubeconfigRequestSpec{ExpirationSeconds: &seconds},
+		}
 		err = s.client.SubResource("adminkubeconfig").Create(ctx, shoot, request)
 		raw = request.Status.Kubeconfig
 	}
 	if level == AccessViewer || (level == AccessAuto && apierrors.IsForbidden(err)) {
-		request := &authenticationv1alpha1.ViewerKubeconfigRequest{Spec: authenticationv1alpha1.ViewerKubeconfigRequestSpec{ExpirationSeconds: &seconds}}
+		request := &authenticationv1alpha1.ViewerKubeconfigRequest{
+			Spec: authenticationv1alpha1.ViewerKubeconfigRequestSpec{ExpirationSeconds: &seconds},
+		}
 		err = s.client.SubResource("viewerkubeconfig").Create(ctx, shoot, request)
 		raw = request.Status.Kubeconfig
 	}
@@ -143,15 +161,17 @@ func (s *Session) ShootKubeconfig(ctx context.Context, shoot *corev1beta1.Shoot,
 }
 
 // SeedKubeconfig is the access that operators have stored for a seed: Secret <seed>.login in the garden namespace.
-func (s *Session) SeedKubeconfig(ctx context.Context, seed string) (*api.Config, error) {
+func (s *Session) SeedKubeconfig(ctx context.Context, seed string) (*clientcmdapi.Config, error) {
 	secret := &corev1.Secret{}
-	if err := s.client.Get(ctx, client.ObjectKey{Namespace: gardenNamespace, Name: seed + ".login"}, secret); err != nil {
-		return nil, fmt.Errorf("access to seed %s is kept in Secret %s/%s.login, which operators may read: %w", seed, gardenNamespace, seed, err)
+	if err := s.client.Get(ctx, client.ObjectKey{Namespace: gardenNamespace, Name: seed + ".login"},
+		secret); err != nil {
+		return nil, fmt.Errorf("access to seed %s is kept in Secret %s/%s.login, which operators may read: %w", seed,
+			gardenNamespace, seed, err)
 	}
 	return s.routed(secret.Data["kubeconfig"])
 }
 
-func (s *Session) routed(raw []byte) (*api.Config, error) {
+func (s *Session) routed(raw []byte) (*clientcmdapi.Config, error) {
 	kubeconfig, err := clientcmd.Load(raw)
 	if err != nil {
 		return nil, fmt.Errorf("the garden answered with a kubeconfig that cannot be read: %w", err)
@@ -159,8 +179,10 @@ func (s *Session) routed(raw []byte) (*api.Config, error) {
 	return kubeconfig, s.garden.Route(kubeconfig)
 }
 
-// Kubeconfig is the kubeconfig of the target: of the garden, a seed, a shoot, or the seed namespace of a shoot's control plane.
-func (s *Session) Kubeconfig(ctx context.Context, level AccessLevel, expiration time.Duration) (*api.Config, error) {
+// Kubeconfig is the kubeconfig of the target: of the garden, a seed, a shoot, or the seed namespace of a shoot's
+// control plane.
+func (s *Session) Kubeconfig(ctx context.Context, level AccessLevel,
+	expiration time.Duration) (*clientcmdapi.Config, error) {
 	switch {
 	case s.Target.ControlPlane:
 		shoot, err := s.Shoot(ctx)
@@ -180,9 +202,11 @@ func (s *Session) Kubeconfig(ctx context.Context, level AccessLevel, expiration 
 	return s.gardenKubeconfig(ctx)
 }
 
-func (s *Session) controlPlaneKubeconfig(ctx context.Context, shoot *corev1beta1.Shoot) (*api.Config, error) {
+func (s *Session) controlPlaneKubeconfig(ctx context.Context,
+	shoot *gardencorev1beta1.Shoot) (*clientcmdapi.Config, error) {
 	if shoot.Spec.SeedName == nil || shoot.Status.TechnicalID == "" {
-		return nil, fmt.Errorf("shoot %s/%s has no control plane yet; `trellisctl ls shoots` shows how far it is", shoot.Namespace, shoot.Name)
+		return nil, fmt.Errorf("shoot %s/%s has no control plane yet; `trellisctl ls shoots` shows how far it is",
+			shoot.Namespace, shoot.Name)
 	}
 	kubeconfig, err := s.SeedKubeconfig(ctx, *shoot.Spec.SeedName)
 	if err != nil {
@@ -192,7 +216,7 @@ func (s *Session) controlPlaneKubeconfig(ctx context.Context, shoot *corev1beta1
 	return kubeconfig, nil
 }
 
-func (s *Session) gardenKubeconfig(ctx context.Context) (*api.Config, error) {
+func (s *Session) gardenKubeconfig(ctx context.Context) (*clientcmdapi.Config, error) {
 	raw, err := s.garden.clientConfig().RawConfig()
 	if err != nil {
 		return nil, err
@@ -200,10 +224,10 @@ func (s *Session) gardenKubeconfig(ctx context.Context) (*api.Config, error) {
 	if s.garden.Context != "" {
 		raw.CurrentContext = s.garden.Context
 	}
-	if err := api.MinifyConfig(&raw); err != nil {
+	if err := clientcmdapi.MinifyConfig(&raw); err != nil {
 		return nil, err
 	}
-	if err := api.FlattenConfig(&raw); err != nil {
+	if err := clientcmdapi.FlattenConfig(&raw); err != nil {
 		return nil, err
 	}
 	if s.Target.Project == "" {
@@ -219,7 +243,7 @@ func (s *Session) gardenKubeconfig(ctx context.Context) (*api.Config, error) {
 	return &raw, nil
 }
 
-func setNamespace(kubeconfig *api.Config, namespace string) {
+func setNamespace(kubeconfig *clientcmdapi.Config, namespace string) {
 	for _, kubeContext := range kubeconfig.Contexts {
 		kubeContext.Namespace = namespace
 	}

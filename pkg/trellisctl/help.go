@@ -43,8 +43,8 @@ func widthOf(out io.Writer) int {
 // entry is an indented line with a name and, after a gap, what it means.
 var entry = regexp.MustCompile(`^ +\S+( \S+)*  +`)
 
-// fold breaks lines. Paragraphs, whose lines are not indented, are filled anew; entries of tables go on under their second column; other
-// indented lines, like commands to be copied, stay as they are.
+// fold breaks lines. Paragraphs, whose lines are not indented, are filled anew; entries of tables go on under their
+// second column; other indented lines, like commands to be copied, stay as they are.
 func fold(text string, width int) string {
 	var b strings.Builder
 	var paragraph []string

@@ -11,14 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // sleepPoll is how often a shoot is looked at that falls asleep or wakes up.
 const sleepPoll = time.Second
 
 func (c *cli) hibernateCommand() *cobra.Command {
-	return c.sleepCommand("hibernate", "Put a shoot to sleep: no machines, no control plane; what it stores is kept", true)
+	return c.sleepCommand("hibernate", "Put a shoot to sleep: no machines, no control plane; what it stores is kept",
+		true)
 }
 
 func (c *cli) wakeUpCommand() *cobra.Command {
@@ -29,7 +30,8 @@ func (c *cli) sleepCommand(name, short string, enabled bool) *cobra.Command {
 	var timeout time.Duration
 	command := &cobra.Command{
 		Use: name, Short: short, Args: noArguments,
-		Example: fmt.Sprintf("  trellisctl %s --project demo --shoot member2\n  trellisctl %s --project demo --shoot member2 --wait 15m", name, name),
+		Example: fmt.Sprintf("  trellisctl %s --project demo --shoot member2\n  trellisctl %s --project demo "+
+			"--shoot member2 --wait 15m", name, name),
 		RunE: func(command *cobra.Command, _ []string) error {
 			session, err := c.connect()
 			if err != nil {
@@ -48,7 +50,7 @@ func (c *cli) sleepCommand(name, short string, enabled bool) *cobra.Command {
 }
 
 // orTell returns the error, or says how awake the shoot is.
-func orTell(err error, out io.Writer, shoot *corev1beta1.Shoot) error {
+func orTell(err error, out io.Writer, shoot *gardencorev1beta1.Shoot) error {
 	if err != nil {
 		return err
 	}
@@ -57,7 +59,7 @@ func orTell(err error, out io.Writer, shoot *corev1beta1.Shoot) error {
 }
 
 // Hibernate puts the targeted shoot to sleep, or wakes it up.
-func (s *Session) Hibernate(ctx context.Context, enabled bool) (*corev1beta1.Shoot, error) {
+func (s *Session) Hibernate(ctx context.Context, enabled bool) (*gardencorev1beta1.Shoot, error) {
 	shoot, err := s.Shoot(ctx)
 	if err != nil {
 		return nil, err
@@ -70,7 +72,8 @@ func (s *Session) Hibernate(ctx context.Context, enabled bool) (*corev1beta1.Sho
 }
 
 // waitForSleep waits until the shoot is as awake as it should be.
-func (s *Session) waitForSleep(ctx context.Context, shoot *corev1beta1.Shoot, enabled bool, timeout time.Duration) (*corev1beta1.Shoot, error) {
+func (s *Session) waitForSleep(ctx context.Context, shoot *gardencorev1beta1.Shoot, enabled bool,
+	timeout time.Duration) (*gardencorev1beta1.Shoot, error) {
 	err := wait.PollUntilContextTimeout(ctx, sleepPoll, timeout, true, func(ctx context.Context) (bool, error) {
 		if err := s.client.Get(ctx, client.ObjectKeyFromObject(shoot), shoot); err != nil {
 			return false, err
@@ -78,13 +81,14 @@ func (s *Session) waitForSleep(ctx context.Context, shoot *corev1beta1.Shoot, en
 		return shoot.Status.IsHibernated == enabled && shoot.Status.ObservedGeneration == shoot.Generation, nil
 	})
 	if wait.Interrupted(err) {
-		return nil, fmt.Errorf("shoot %s/%s is still %s after %s: %s", shoot.Namespace, shoot.Name, wakefulness(shoot), timeout, lastOperation(shoot.Status.LastOperation))
+		return nil, fmt.Errorf("shoot %s/%s is still %s after %s: %s", shoot.Namespace, shoot.Name, wakefulness(shoot),
+			timeout, lastOperation(shoot.Status.LastOperation))
 	}
 	return shoot, err
 }
 
 // wakefulness says in a word or two how awake a shoot is.
-func wakefulness(shoot *corev1beta1.Shoot) string {
+func wakefulness(shoot *gardencorev1beta1.Shoot) string {
 	wanted := shoot.Spec.Hibernation != nil && shoot.Spec.Hibernation.Enabled != nil && *shoot.Spec.Hibernation.Enabled
 	switch {
 	case wanted && shoot.Status.IsHibernated:

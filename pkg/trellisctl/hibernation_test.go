@@ -3,7 +3,7 @@ package trellisctl
 import (
 	"testing"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 func TestWakefulness(t *testing.T) {
@@ -17,8 +17,10 @@ func TestWakefulness(t *testing.T) {
 		{nil, false, "awake", "1-3"}, {&no, false, "awake", "1-3"}, {&yes, false, "hibernating", "hibernating"},
 		{&yes, true, "hibernated", "hibernated"}, {&no, true, "waking up", "waking up"},
 	} {
-		shoot := &corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{Hibernation: &corev1beta1.Hibernation{Enabled: test.wanted}}}
-		shoot.Spec.Provider.Workers = []corev1beta1.Worker{{Minimum: 1, Maximum: 3}}
+		shoot := &gardencorev1beta1.Shoot{
+			Spec: gardencorev1beta1.ShootSpec{Hibernation: &gardencorev1beta1.Hibernation{Enabled: test.wanted}},
+		}
+		shoot.Spec.Provider.Workers = []gardencorev1beta1.Worker{{Minimum: 1, Maximum: 3}}
 		shoot.Status.IsHibernated = test.hibernated
 		if got := wakefulness(shoot); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)

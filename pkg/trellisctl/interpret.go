@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	sigsyaml "sigs.k8s.io/yaml"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
@@ -95,13 +95,14 @@ each member in the form of status.aggregatedStatus[] of a ResourceBinding:
 	flags.StringVar(&i.statuses, "status-file", "", "file with the statuses of the members")
 	flags.Int32Var(&i.replicas, "desired-replica", 0, "number of replicas to write")
 	flags.BoolVar(&i.check, "check", false, "only tell whether the scripts and webhooks of -f can be used")
-	_ = command.RegisterFlagCompletionFunc("operation", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		names := make([]string, len(questions))
-		for n := range questions {
-			names[n] = questions[n].name
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	})
+	_ = command.RegisterFlagCompletionFunc("operation",
+		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			names := make([]string, len(questions))
+			for n := range questions {
+				names[n] = questions[n].name
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		})
 	return command
 }
 
@@ -127,7 +128,7 @@ func (i *interpretation) run(ctx context.Context, out, printed io.Writer) error 
 	if err != nil {
 		return err
 	}
-	text, err := sigsyaml.Marshal(answer)
+	text, err := yaml.Marshal(answer)
 	if err != nil {
 		return err
 	}
@@ -149,18 +150,20 @@ func (i *interpretation) teacher(ctx context.Context, printed io.Writer) (*inter
 	var configurations []configv1alpha1.ResourceInterpreterWebhookConfiguration
 	for n, document := range documents {
 		var kind struct{ Kind string }
-		if err := sigsyaml.Unmarshal(document, &kind); err != nil {
+		if err := yaml.Unmarshal(document, &kind); err != nil {
 			return nil, fmt.Errorf("%s, document %d: %w", i.rules, n+1, err)
 		}
 		switch kind.Kind {
 		case "ResourceInterpreterCustomization":
 			customizations = append(customizations, configv1alpha1.ResourceInterpreterCustomization{})
-			err = sigsyaml.UnmarshalStrict(document, &customizations[len(customizations)-1])
+			err = yaml.UnmarshalStrict(document, &customizations[len(customizations)-1])
 		case "ResourceInterpreterWebhookConfiguration":
 			configurations = append(configurations, configv1alpha1.ResourceInterpreterWebhookConfiguration{})
-			err = sigsyaml.UnmarshalStrict(document, &configurations[len(configurations)-1])
+			err = yaml.UnmarshalStrict(document, &configurations[len(configurations)-1])
 		default:
-			err = fmt.Errorf("kind %q: must be ResourceInterpreterCustomization or ResourceInterpreterWebhookConfiguration", kind.Kind)
+			err =
+				fmt.Errorf("kind %q: must be ResourceInterpreterCustomization or "+
+					"ResourceInterpreterWebhookConfiguration", kind.Kind)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s, document %d: %w", i.rules, n+1, err)
@@ -188,7 +191,7 @@ func readDocuments(path string) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	var documents [][]byte
 	for {
 		document, err := reader.Read()
@@ -225,7 +228,7 @@ func readObject(flag, path string) (*unstructured.Unstructured, error) {
 	if len(documents) != 1 {
 		return nil, fmt.Errorf("%s: has %d documents; --%s takes one object", path, len(documents), flag)
 	}
-	text, err := sigsyaml.YAMLToJSON(documents[0])
+	text, err := yaml.YAMLToJSON(documents[0])
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -254,7 +257,7 @@ func (i *interpretation) items() ([]workv1alpha2.AggregatedStatusItem, error) {
 	}
 	items := make([]workv1alpha2.AggregatedStatusItem, len(documents))
 	for n, document := range documents {
-		if err := sigsyaml.UnmarshalStrict(document, &items[n]); err != nil {
+		if err := yaml.UnmarshalStrict(document, &items[n]); err != nil {
 			return nil, fmt.Errorf("%s, document %d: %w", i.statuses, n+1, err)
 		}
 	}

@@ -50,26 +50,45 @@ func interpret(t *testing.T, files map[string]string, arguments ...string) (stdo
 
 func TestInterpret(t *testing.T) {
 	files := map[string]string{
-		"rules.yaml":      gateRules,
-		"gate.yaml":       "{apiVersion: example.com/v1, kind: Gate, metadata: {name: g}, spec: {size: 3, list: []}, status: {open: true}}",
-		"deployment.yaml": "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: x}, spec: {replicas: 3, template: {spec: {serviceAccountName: sa, containers: []}}}, status: {replicas: 3, updatedReplicas: 3, availableReplicas: 3}}",
-		"statuses.yaml":   "clusterName: a\nstatus: {replicas: 2}\n---\nclusterName: b\nstatus: {replicas: 1}\n",
+		"rules.yaml": gateRules,
+		"gate.yaml": "{apiVersion: example.com/v1, kind: Gate, metadata: {name: g}, spec: {size: 3, list: " +
+			"[]}, status: {open: true}}",
+		"deployment.yaml": "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: x}, spec: " +
+			"{replicas: 3, template: {spec: {serviceAccountName: sa, containers: []}}}, status: {replicas: 3, " +
+			"updatedReplicas: 3, availableReplicas: 3}}",
+		"statuses.yaml": "clusterName: a\nstatus: {replicas: 2}\n---\nclusterName: b\nstatus: {replicas: 1}\n",
 	}
 	tests := map[string]struct {
 		arguments []string
 		want      string
 	}{
-		"check":        {[]string{"--check", "-f", "rules.yaml"}, "can be used"},
-		"revise":       {[]string{"-f", "rules.yaml", "--operation", "revise", "--desired-file", "gate.yaml", "--desired-replica", "2"}, "spec:\n  list: []\n  size: 2"},
-		"health":       {[]string{"-f", "rules.yaml", "--operation", "InterpretHealth", "--observed-file", "gate.yaml"}, "health: Healthy"},
-		"not taught":   {[]string{"--operation", "health", "--observed-file", "gate.yaml"}, "health: Unknown"},
-		"built in":     {[]string{"--operation", "health", "--observed-file", "deployment.yaml"}, "health: Healthy"},
-		"replicas":     {[]string{"--operation", "replicas", "--desired-file", "deployment.yaml"}, "replicas: 3"},
-		"components":   {[]string{"--operation", "components", "--desired-file", "deployment.yaml"}, "components: null"},
+		"check": {[]string{"--check", "-f", "rules.yaml"}, "can be used"},
+		"revise": {
+			[]string{
+				"-f", "rules.yaml", "--operation", "revise", "--desired-file", "gate.yaml", "--desired-replica", "2",
+			}, "spec:\n  list: []\n  size: 2",
+		},
+		"health": {
+			[]string{"-f", "rules.yaml", "--operation", "InterpretHealth", "--observed-file", "gate.yaml"},
+			"health: Healthy",
+		},
+		"not taught": {[]string{"--operation", "health", "--observed-file", "gate.yaml"}, "health: Unknown"},
+		"built in":   {[]string{"--operation", "health", "--observed-file", "deployment.yaml"}, "health: Healthy"},
+		"replicas":   {[]string{"--operation", "replicas", "--desired-file", "deployment.yaml"}, "replicas: 3"},
+		"components": {
+			[]string{"--operation", "components", "--desired-file", "deployment.yaml"}, "components: null",
+		},
 		"dependencies": {[]string{"--operation", "dependencies", "--desired-file", "deployment.yaml"}, "name: sa"},
-		"aggregate":    {[]string{"--operation", "aggregate", "--desired-file", "deployment.yaml", "--status-file", "statuses.yaml"}, "replicas: 3"},
-		"status":       {[]string{"--operation", "status", "--observed-file", "deployment.yaml"}, "updatedReplicas: 3"},
-		"retain":       {[]string{"--operation", "retain", "--desired-file", "deployment.yaml", "--observed-file", "deployment.yaml"}, "kind: Deployment"},
+		"aggregate": {
+			[]string{"--operation", "aggregate", "--desired-file", "deployment.yaml", "--status-file", "statuses.yaml"},
+			"replicas: 3",
+		},
+		"status": {[]string{"--operation", "status", "--observed-file", "deployment.yaml"}, "updatedReplicas: 3"},
+		"retain": {
+			[]string{
+				"--operation", "retain", "--desired-file", "deployment.yaml", "--observed-file", "deployment.yaml",
+			}, "kind: Deployment",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +125,8 @@ func TestInterpretExplainsWhatIsMissing(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if _, _, err := interpret(t, files, tc.arguments...); err == nil || !strings.Contains(err.Error(), tc.want) {
+			if _, _, err := interpret(t, files, tc.arguments...); err == nil ||
+				!strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v", err)
 			}
 		})

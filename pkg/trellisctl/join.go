@@ -21,10 +21,13 @@ func tell(command *cobra.Command) func(string, ...any) {
 
 // descriptionFlags describe a member for policies.
 func descriptionFlags(command *cobra.Command, d *registration.Description) {
-	command.Flags().StringVar(&d.Provider, "provider", "", "provider of the cluster's machines, for policies that spread by provider")
+	command.Flags().StringVar(&d.Provider, "provider", "",
+		"provider of the cluster's machines, for policies that spread by provider")
 	command.Flags().StringVar(&d.Region, "region", "", "region of the cluster, for policies that spread by region")
-	command.Flags().StringSliceVar(&d.Zones, "zones", nil, "zones of the cluster's machines, for policies that spread by zone")
-	command.Flags().StringToStringVar(&d.Labels, "labels", nil, "labels of the member, for policies that select clusters (key=value,…)")
+	command.Flags().StringSliceVar(&d.Zones, "zones", nil,
+		"zones of the cluster's machines, for policies that spread by zone")
+	command.Flags().StringToStringVar(&d.Labels, "labels", nil,
+		"labels of the member, for policies that select clusters (key=value,…)")
 }
 
 func (c *cli) joinCommand() *cobra.Command {
@@ -75,10 +78,14 @@ change the description, join it again under its name. The fleet has to reach the
 	flags := command.Flags()
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the cluster that joins")
 	flags.StringVar(&kubeContext, "context", "", "context in that kubeconfig (default: its current one)")
-	flags.StringVar(&options.Endpoint, "endpoint", "", "URL of the cluster's API as the fleet reaches it (default: the one of the kubeconfig)")
+	flags.StringVar(&options.Endpoint, "endpoint", "",
+		"URL of the cluster's API as the fleet reaches it (default: the one of the kubeconfig)")
 	flags.StringVar(&options.ProxyURL, "proxy-url", "", "proxy on the way from the fleet to the cluster")
-	flags.DurationVar(&options.TokenLifetime, "token-lifetime", registration.DefaultTokenLifetime, "how long the fleet's tokens are valid; a fleet that is stopped for longer than half of that may lose the cluster")
-	flags.DurationVar(&options.Timeout, "wait", 2*time.Minute, "how long to wait until the fleet has reached the cluster; 0 does not wait")
+	flags.DurationVar(&options.TokenLifetime, "token-lifetime", registration.DefaultTokenLifetime,
+		"how long the fleet's tokens are valid; a fleet that is stopped for longer than half of that may lose the "+
+			"cluster")
+	flags.DurationVar(&options.Timeout, "wait", 2*time.Minute,
+		"how long to wait until the fleet has reached the cluster; 0 does not wait")
 	return command
 }
 

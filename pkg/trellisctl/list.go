@@ -17,10 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/clientcmd/api"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // table writes columns that line up.
@@ -73,7 +73,7 @@ func age(created metav1.Time, now time.Time) string {
 
 // ListProjects prints the projects that the user may see.
 func (s *Session) ListProjects(ctx context.Context, out io.Writer, now time.Time) error {
-	projects := &corev1beta1.ProjectList{}
+	projects := &gardencorev1beta1.ProjectList{}
 	if err := s.client.List(ctx, projects); err != nil {
 		return fmt.Errorf("listing projects: %w", err)
 	}
@@ -83,7 +83,8 @@ func (s *Session) ListProjects(ctx context.Context, out io.Writer, now time.Time
 		if project.Spec.Owner != nil {
 			owner = project.Spec.Owner.Name
 		}
-		t.row(project.Name, deref(project.Spec.Namespace), string(project.Status.Phase), owner, age(project.CreationTimestamp, now))
+		t.row(project.Name, deref(project.Spec.Namespace), string(project.Status.Phase), owner,
+			age(project.CreationTimestamp, now))
 	}
 	return t.Flush()
 }
@@ -92,13 +93,12 @@ func (s *Session) ListProjects(ctx context.Context, out io.Writer, now time.Time
 func (s *Session) ListShoots(ctx context.Context, out io.Writer, now time.Time) error {
 	namespace := ""
 	if s.Target.Project != "" {
-		project, err := s.Project(ctx, s.Target.Project)
-		if err != nil {
+		var err error
+		if namespace, err = s.projectNamespace(ctx, s.Target.Project); err != nil {
 			return err
 		}
-		namespace = deref(project.Spec.Namespace)
 	}
-	shoots := &corev1beta1.ShootList{}
+	shoots := &gardencorev1beta1.ShootList{}
 	if err := s.client.List(ctx, shoots, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("listing shoots: %w", err)
 	}
@@ -118,13 +118,14 @@ func (s *Session) ListShoots(ctx context.Context, out io.Writer, now time.Time) 
 			project = shoot.Namespace
 		}
 		t.row(shoot.Name, project, deref(shoot.Spec.SeedName), shoot.Spec.Provider.Type, shoot.Spec.Kubernetes.Version,
-			nodes(shoot), lastOperation(shoot.Status.LastOperation), shoot.Labels["shoot.gardener.cloud/status"], age(shoot.CreationTimestamp, now))
+			nodes(shoot), lastOperation(shoot.Status.LastOperation), shoot.Labels[gardencorev1beta1.LabelShootStatus],
+			age(shoot.CreationTimestamp, now))
 	}
 	return t.Flush()
 }
 
 func (s *Session) projectsByNamespace(ctx context.Context) (map[string]string, error) {
-	projects := &corev1beta1.ProjectList{}
+	projects := &gardencorev1beta1.ProjectList{}
 	if err := s.client.List(ctx, projects); err != nil {
 		return nil, fmt.Errorf("listing projects: %w", err)
 	}
@@ -136,7 +137,7 @@ func (s *Session) projectsByNamespace(ctx context.Context) (map[string]string, e
 }
 
 // nodes is how many machines a shoot has, or why it has none now.
-func nodes(shoot *corev1beta1.Shoot) string {
+func nodes(shoot *gardencorev1beta1.Shoot) string {
 	if state := wakefulness(shoot); state != "awake" {
 		return state
 	}
@@ -144,7 +145,7 @@ func nodes(shoot *corev1beta1.Shoot) string {
 }
 
 // nodeRange is "2" or "1-3": the fewest and most machines of all pools; "fleet" and the like have none.
-func nodeRange(shoot *corev1beta1.Shoot) string {
+func nodeRange(shoot *gardencorev1beta1.Shoot) string {
 	var minimum, maximum int32
 	for _, worker := range shoot.Spec.Provider.Workers {
 		minimum += worker.Minimum
@@ -159,7 +160,7 @@ func nodeRange(shoot *corev1beta1.Shoot) string {
 	return fmt.Sprintf("%d-%d", minimum, maximum)
 }
 
-func lastOperation(operation *corev1beta1.LastOperation) string {
+func lastOperation(operation *gardencorev1beta1.LastOperation) string {
 	if operation == nil {
 		return "waiting"
 	}
@@ -168,7 +169,7 @@ func lastOperation(operation *corev1beta1.LastOperation) string {
 
 // ListSeeds prints the seeds.
 func (s *Session) ListSeeds(ctx context.Context, out io.Writer, now time.Time) error {
-	seeds := &corev1beta1.SeedList{}
+	seeds := &gardencorev1beta1.SeedList{}
 	if err := s.client.List(ctx, seeds); err != nil {
 		return fmt.Errorf("listing seeds: %w", err)
 	}
@@ -189,14 +190,15 @@ func (s *Session) ListSeeds(ctx context.Context, out io.Writer, now time.Time) e
 		if capacity, ok := seed.Status.Allocatable["shoots"]; ok {
 			shoots += "/" + capacity.String()
 		}
-		t.row(seed.Name, seed.Spec.Provider.Type, seed.Spec.Provider.Region, deref(seed.Status.KubernetesVersion), ready, shoots, age(seed.CreationTimestamp, now))
+		t.row(seed.Name, seed.Spec.Provider.Type, seed.Spec.Provider.Region, deref(seed.Status.KubernetesVersion),
+			ready, shoots, age(seed.CreationTimestamp, now))
 	}
 	return t.Flush()
 }
 
 // shootsBySeed counts the shoots of each seed. Users who may not see all shoots see a question mark.
 func (s *Session) shootsBySeed(ctx context.Context) (func(seed string) string, error) {
-	shoots := &corev1beta1.ShootList{}
+	shoots := &gardencorev1beta1.ShootList{}
 	err := s.client.List(ctx, shoots)
 	if apierrors.IsForbidden(err) {
 		return func(string) string { return "?" }, nil
@@ -227,9 +229,12 @@ func (s *Session) Show(ctx context.Context, out io.Writer, now time.Time) error 
 	}
 	pods := &corev1.PodList{}
 	if err := seed.List(ctx, pods, client.InNamespace(shoot.Status.TechnicalID)); err != nil {
-		return fmt.Errorf("listing pods of %s in seed %s: %w", shoot.Status.TechnicalID, deref(shoot.Spec.SeedName), err)
+		return fmt.Errorf("listing pods of %s in seed %s: %w", shoot.Status.TechnicalID, deref(shoot.Spec.SeedName),
+			err)
 	}
-	fmt.Fprintf(out, "Shoot %s/%s: %s, %s on seed %s, namespace %s\n\n", shoot.Namespace, shoot.Name, wakefulness(shoot), lastOperation(shoot.Status.LastOperation), deref(shoot.Spec.SeedName), shoot.Status.TechnicalID)
+	fmt.Fprintf(out, "Shoot %s/%s: %s, %s on seed %s, namespace %s\n\n", shoot.Namespace, shoot.Name,
+		wakefulness(shoot), lastOperation(shoot.Status.LastOperation), deref(shoot.Spec.SeedName),
+		shoot.Status.TechnicalID)
 	t := newTable(out, "POD", "READY", "STATUS", "RESTARTS", "AGE")
 	for i := range pods.Items {
 		pod := &pods.Items[i]
@@ -240,7 +245,8 @@ func (s *Session) Show(ctx context.Context, out io.Writer, now time.Time) error 
 				ready++
 			}
 		}
-		t.row(pod.Name, fmt.Sprintf("%d/%d", ready, len(pod.Spec.Containers)), podState(pod), fmt.Sprint(restarts), age(pod.CreationTimestamp, now))
+		t.row(pod.Name, fmt.Sprintf("%d/%d", ready, len(pod.Spec.Containers)), podState(pod), fmt.Sprint(restarts),
+			age(pod.CreationTimestamp, now))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -260,7 +266,7 @@ func podState(pod *corev1.Pod) string {
 	return string(pod.Status.Phase)
 }
 
-func showConditions(out io.Writer, shoot *corev1beta1.Shoot) error {
+func showConditions(out io.Writer, shoot *gardencorev1beta1.Shoot) error {
 	if len(shoot.Status.Conditions) == 0 {
 		return nil
 	}
@@ -272,7 +278,7 @@ func showConditions(out io.Writer, shoot *corev1beta1.Shoot) error {
 	return t.Flush()
 }
 
-func clientFor(kubeconfig *api.Config) (client.Client, error) {
+func clientFor(kubeconfig *clientcmdapi.Config) (client.Client, error) {
 	restConfig, err := clientcmd.NewDefaultClientConfig(*kubeconfig, nil).ClientConfig()
 	if err != nil {
 		return nil, err

@@ -32,8 +32,9 @@ what is neither used nor asked for by waiting pods.
 
 With -o wide, CPU and MEMORY are total / free / largest hole, which is what is free on the one node with the most room: a pod that
 requests more than that fits nowhere, however much is free in sum.`,
-		Example: "  trellisctl members --project demo --shoot fleet\n  trellisctl members -o wide --fleet-kubeconfig fleet.yaml",
-		Args:    noArguments,
+		Example: "  trellisctl members --project demo --shoot fleet\n  trellisctl members -o wide " +
+			"--fleet-kubeconfig fleet.yaml",
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			fleet, err := c.fleet(command.Context(), access)
 			if err != nil {
@@ -61,7 +62,10 @@ func (f *Fleet) ListMembers(ctx context.Context, out io.Writer, now time.Time, w
 	t := newTable(out, header...)
 	for i := range list.Items {
 		m := &list.Items[i]
-		cells := []string{m.Name, m.Status.KubernetesVersion, readiness(m), nodesOf(m), room(m, corev1.ResourceCPU), room(m, corev1.ResourceMemory)}
+		cells := []string{
+			m.Name, m.Status.KubernetesVersion, readiness(m), nodesOf(m), room(m, corev1.ResourceCPU),
+			room(m, corev1.ResourceMemory),
+		}
 		if wide {
 			cells = append(cells, string(m.Spec.SyncMode), taintsOf(m), age(m.CreationTimestamp, now))
 		}
@@ -72,7 +76,8 @@ func (f *Fleet) ListMembers(ctx context.Context, out io.Writer, now time.Time, w
 
 // readiness tells also who is cordoned, or drained, which is more.
 func readiness(m *clusterv1alpha1.Cluster) string {
-	if slices.ContainsFunc(m.Spec.Taints, func(t corev1.Taint) bool { return t.Key == clusterv1alpha1.TaintUnschedulable }) {
+	if slices.ContainsFunc(m.Spec.Taints,
+		func(t corev1.Taint) bool { return t.Key == clusterv1alpha1.TaintUnschedulable }) {
 		return strings.TrimPrefix(answering(m)+",cordoned", ",")
 	}
 	return answering(m)
@@ -133,7 +138,9 @@ func roomOf(m *clusterv1alpha1.Cluster, name corev1.ResourceName) string {
 	if summary == nil || len(summary.Allocatable) == 0 {
 		return ""
 	}
-	parts := []string{amount(summary.Allocatable, name), amount(summary.Available, name), amount(summary.Contiguous, name)}
+	parts := []string{
+		amount(summary.Allocatable, name), amount(summary.Available, name), amount(summary.Contiguous, name),
+	}
 	return strings.Join(parts, " / ")
 }
 
@@ -158,13 +165,15 @@ func taintsOf(m *clusterv1alpha1.Cluster) string {
 
 func (c *cli) cordonCommand() *cobra.Command {
 	return c.taintCommand("cordon NAME", "Keep new objects away from a member",
-		"cordon taints a member, so that nothing new is placed there unless a policy tolerates it. What is there stays.",
+		"cordon taints a member, so that nothing new is placed there unless a policy tolerates it. What is there "+
+			"stays.",
 		corev1.TaintEffectNoSchedule, true)
 }
 
 func (c *cli) uncordonCommand() *cobra.Command {
 	return c.taintCommand("uncordon NAME", "Let a member take new objects again",
-		"uncordon takes back what cordon and drain did. What was moved away comes back as policies and their fail-back say.", "", false)
+		"uncordon takes back what cordon and drain did. What was moved away comes back as policies and their "+
+			"fail-back say.", "", false)
 }
 
 func (c *cli) drainCommand() *cobra.Command {
@@ -181,7 +190,8 @@ func (c *cli) taintCommand(use, short, long string, effect corev1.TaintEffect, s
 	var timeout time.Duration
 	verb, _, _ := strings.Cut(use, " ")
 	command := &cobra.Command{
-		Use: use, Short: short, Long: long, Example: fmt.Sprintf("  trellisctl %s edge1 --project demo --shoot fleet", verb), Args: oneMember,
+		Use: use, Short: short, Long: long,
+		Example: fmt.Sprintf("  trellisctl %s edge1 --project demo --shoot fleet", verb), Args: oneMember,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			fleet, err := c.fleet(command.Context(), access)
 			if err != nil {
@@ -206,7 +216,8 @@ func (c *cli) taintCommand(use, short, long string, effect corev1.TaintEffect, s
 	}
 	access.flags(command)
 	if effect == corev1.TaintEffectNoExecute {
-		command.Flags().DurationVar(&timeout, "wait", 10*time.Minute, "how long to wait until the member is drained; 0 does not wait")
+		command.Flags().DurationVar(&timeout, "wait", 10*time.Minute,
+			"how long to wait until the member is drained; 0 does not wait")
 	}
 	return command
 }
@@ -219,7 +230,8 @@ func (f *Fleet) setUnschedulable(ctx context.Context, name string, effect corev1
 	}
 	before := cluster.DeepCopy()
 	cluster.Spec.Taints = unschedulable(cluster.Spec.Taints, effect, set)
-	if err := f.Client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := f.Client.Patch(ctx, cluster,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("spec.taints of member %s: %w", name, err)
 	}
 	return nil
@@ -271,6 +283,7 @@ func (f *Fleet) waitDrained(ctx context.Context, name string, timeout time.Durat
 	for _, w := range works.Items[:min(len(works.Items), 5)] {
 		names = append(names, w.Name)
 	}
-	return fmt.Errorf("%s still in %s after %s, for example the Works %s: their policies tolerate the taint, or they fit nowhere else; the member stays tainted, `trellisctl uncordon %s` takes that back",
+	return fmt.Errorf("%s still in %s after %s, for example the Works %s: their policies tolerate the taint, or "+
+		"they fit nowhere else; the member stays tainted, `trellisctl uncordon %s` takes that back",
 		counted(told, "object"), name, timeout, strings.Join(names, ", "), name)
 }

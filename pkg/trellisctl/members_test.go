@@ -28,11 +28,15 @@ func TestUnschedulable(t *testing.T) {
 		set    bool
 		want   []corev1.Taint
 	}{
-		"cordon":         {[]corev1.Taint{own}, corev1.TaintEffectNoSchedule, true, []corev1.Taint{own, cordoned}},
-		"cordon twice":   {[]corev1.Taint{cordoned}, corev1.TaintEffectNoSchedule, true, []corev1.Taint{cordoned}},
-		"cordon drained": {[]corev1.Taint{drained}, corev1.TaintEffectNoSchedule, true, []corev1.Taint{drained, cordoned}},
-		"drain":          {[]corev1.Taint{own, cordoned}, corev1.TaintEffectNoExecute, true, []corev1.Taint{own, cordoned, drained}},
-		"uncordon":       {[]corev1.Taint{own, cordoned, drained}, "", false, []corev1.Taint{own}},
+		"cordon":       {[]corev1.Taint{own}, corev1.TaintEffectNoSchedule, true, []corev1.Taint{own, cordoned}},
+		"cordon twice": {[]corev1.Taint{cordoned}, corev1.TaintEffectNoSchedule, true, []corev1.Taint{cordoned}},
+		"cordon drained": {
+			[]corev1.Taint{drained}, corev1.TaintEffectNoSchedule, true, []corev1.Taint{drained, cordoned},
+		},
+		"drain": {
+			[]corev1.Taint{own, cordoned}, corev1.TaintEffectNoExecute, true, []corev1.Taint{own, cordoned, drained},
+		},
+		"uncordon": {[]corev1.Taint{own, cordoned, drained}, "", false, []corev1.Taint{own}},
 	} {
 		got := unschedulable(tc.before, tc.effect, tc.set)
 		if len(got) != len(tc.want) {
@@ -58,11 +62,15 @@ func TestListMembers(t *testing.T) {
 	now := time.Date(2024, 1, 2, 0, 0, 0, 0, time.UTC)
 	edge := &clusterv1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "edge", CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))},
-		Spec:       clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Push, Taints: []corev1.Taint{{Key: "k", Effect: "NoSchedule"}}},
+		Spec: clusterv1alpha1.ClusterSpec{
+			SyncMode: clusterv1alpha1.Push, Taints: []corev1.Taint{{Key: "k", Effect: "NoSchedule"}},
+		},
 		Status: clusterv1alpha1.ClusterStatus{
 			KubernetesVersion: "v1.36.3", NodeSummary: &clusterv1alpha1.NodeSummary{TotalNum: 3, ReadyNum: 2},
-			Conditions:      []metav1.Condition{{Type: "Ready", Status: "True", Reason: "ClusterReady"}},
-			ResourceSummary: &clusterv1alpha1.ResourceSummary{Allocatable: list("8", "16Gi"), Available: list("5", "8Gi"), Contiguous: list("3", "4Gi")},
+			Conditions: []metav1.Condition{{Type: "Ready", Status: "True", Reason: "ClusterReady"}},
+			ResourceSummary: &clusterv1alpha1.ResourceSummary{
+				Allocatable: list("8", "16Gi"), Available: list("5", "8Gi"), Contiguous: list("3", "4Gi"),
+			},
 		},
 	}
 	cordoned := edge.DeepCopy()
@@ -70,8 +78,12 @@ func TestListMembers(t *testing.T) {
 	cordoned.Spec.Taints = unschedulable(nil, corev1.TaintEffectNoExecute, true)
 	cordoned.Status.KubernetesVersion = "v1.36.3+k3s1"
 	cordoned.Status.NodeSummary = &clusterv1alpha1.NodeSummary{TotalNum: 12, ReadyNum: 12}
-	cordoned.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: list("479930m", "1930048Mi"), Available: list("99990m", "8191Mi")}
-	unknown := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "new", CreationTimestamp: metav1.NewTime(now)}}
+	cordoned.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{
+		Allocatable: list("479930m", "1930048Mi"), Available: list("99990m", "8191Mi"),
+	}
+	unknown := &clusterv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "new", CreationTimestamp: metav1.NewTime(now)},
+	}
 	fleet := &Fleet{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(edge, cordoned, unknown).Build()}
 	for wide, want := range map[bool]string{
 		false: `MEMBER VERSION READY NODES CPU MEMORY
@@ -122,11 +134,13 @@ func fits(t *testing.T, table string) {
 func TestListCandidates(t *testing.T) {
 	const id, rest = "8c5c0a38-1111-2222-3333-444455556666", "fedcba9876543210fedcba9876543210"
 	candidates := []registration.Candidate{{
-		Member: "factory-hall-12", ID: id, Version: "v1.36.3+k3s1", Fingerprint: "0123456789abcdef0123456789abcdef" + rest, Since: time.Now().Add(-100 * time.Minute),
+		Member: "factory-hall-12", ID: id, Version: "v1.36.3+k3s1",
+		Fingerprint: "0123456789abcdef0123456789abcdef" + rest, Since: time.Now().Add(-100 * time.Minute),
 	}}
 	for wide, want := range map[bool]string{
 		false: "MEMBER VERSION KEY WAITS\nfactory-hall-12 v1.36.3+k3s1 0123456789abcdef0123456789abcdef 100m\n",
-		true:  "MEMBER VERSION KEY WAITS CLUSTER\nfactory-hall-12 v1.36.3+k3s1 0123456789abcdef0123456789abcdef" + rest + " 100m " + id + "\n",
+		true: "MEMBER VERSION KEY WAITS CLUSTER\nfactory-hall-12 v1.36.3+k3s1 0123456789abcdef0123456789abcdef" +
+			rest + " 100m " + id + "\n",
 	} {
 		command := &cobra.Command{}
 		var out bytes.Buffer

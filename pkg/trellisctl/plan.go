@@ -102,15 +102,20 @@ Exit status: 0 if the plan could be made, 1 if not; with --exit-code 2 if it wou
 	}
 	access.flags(command)
 	flags := command.Flags()
-	flags.StringSliceVarP(&options.Files, "filename", "f", nil, "file or folder with the documents, - for standard input; may be repeated")
+	flags.StringSliceVarP(&options.Files, "filename", "f", nil,
+		"file or folder with the documents, - for standard input; may be repeated")
 	flags.StringVarP(&options.Namespace, "namespace", "n", "default", "namespace of documents that name none")
 	flags.BoolVar(&options.Delete, "delete", false, "look at the documents as if they were deleted")
 	flags.StringVarP(&options.Output, "output", "o", "text", "text, json or yaml")
-	flags.BoolVar(&options.All, "all", false, "show clusters in which nothing changes, and all objects that a policy would not have, as well")
+	flags.BoolVar(&options.All, "all", false,
+		"show clusters in which nothing changes, and all objects that a policy would not have, as well")
 	flags.BoolVar(&exitCode, "exit-code", false, "exit with 2 if anything would change")
-	flags.StringVar(&options.Settings.SkippedNamespaces, "skipped-namespaces", options.Settings.SkippedNamespaces, "namespaces that the fleet never propagates from (regular expression)")
-	flags.IntVar(&options.Settings.Budget.Percent, "deletion-budget-percent", options.Settings.Budget.Percent, "the fleet's deletion budget: percent of the objects")
-	flags.IntVar(&options.Settings.Budget.AtLeast, "deletion-budget-at-least", options.Settings.Budget.AtLeast, "the fleet's deletion budget: objects in any case")
+	flags.StringVar(&options.Settings.SkippedNamespaces, "skipped-namespaces", options.Settings.SkippedNamespaces,
+		"namespaces that the fleet never propagates from (regular expression)")
+	flags.IntVar(&options.Settings.Budget.Percent, "deletion-budget-percent", options.Settings.Budget.Percent,
+		"the fleet's deletion budget: percent of the objects")
+	flags.IntVar(&options.Settings.Budget.AtLeast, "deletion-budget-at-least", options.Settings.Budget.AtLeast,
+		"the fleet's deletion budget: objects in any case")
 	return command
 }
 
@@ -183,7 +188,8 @@ func filesOf(name string) ([]string, error) {
 }
 
 // Plan predicts what applying, or deleting, the documents would change.
-func (f *Fleet) Plan(ctx context.Context, documents []plan.Written, options PlanOptions, now time.Time) (*plan.Plan, error) {
+func (f *Fleet) Plan(ctx context.Context, documents []plan.Written, options PlanOptions,
+	now time.Time) (*plan.Plan, error) {
 	proposals, err := plan.Check(ctx, f.Client, documents, options.Namespace, options.Delete)
 	if err != nil {
 		return nil, err
@@ -267,7 +273,8 @@ func printObject(out io.Writer, o *plan.ObjectChange, all bool) error {
 	}
 	t := newTable(out, "  CLUSTER", "FIELD", "NOW", "THEN", "SET BY")
 	for _, field := range o.Fields {
-		t.row("  "+field.Cluster, field.Path, fieldValue(field.Now), fieldValue(field.Then), orElse(field.SetBy, "the object itself"))
+		t.row("  "+field.Cluster, field.Path, fieldValue(field.Now), fieldValue(field.Then),
+			orElse(field.SetBy, "the object itself"))
 	}
 	return t.Flush()
 }
@@ -309,7 +316,8 @@ func printWarnings(out io.Writer, warnings []plan.Warning) {
 const shownPassedOver = 10
 
 func printPassedOver(out io.Writer, p *plan.PassedOver, all bool) error {
-	fmt.Fprintf(out, "\n%s would not have %s that it selects\nWhy:     %s\n", p.Policy, counted(len(p.Objects), "object"), p.Reason)
+	fmt.Fprintf(out, "\n%s would not have %s that it selects\nWhy:     %s\n", p.Policy,
+		counted(len(p.Objects), "object"), p.Reason)
 	objects := p.Objects
 	if !all {
 		objects = objects[:min(len(objects), shownPassedOver)]
@@ -355,8 +363,10 @@ func summaryOf(s plan.Summary) string {
 		count int
 		text  string
 	}{
-		{s.Added, "%d added to clusters"}, {s.Removed, "%d removed"}, {s.Scaled, "%d scaled"}, {s.Kept, "%d given up and kept in members"},
-		{s.Fields, "fields changed: %d"}, {s.GetPolicy, "without a policy before: %d"}, {s.LosePolicy, "without a policy then: %d"}, {s.Unplaced, "%d would be nowhere"},
+		{s.Added, "%d added to clusters"}, {s.Removed, "%d removed"}, {s.Scaled, "%d scaled"},
+		{s.Kept, "%d given up and kept in members"},
+		{s.Fields, "fields changed: %d"}, {s.GetPolicy, "without a policy before: %d"},
+		{s.LosePolicy, "without a policy then: %d"}, {s.Unplaced, "%d would be nowhere"},
 	} {
 		if part.count > 0 {
 			parts = append(parts, fmt.Sprintf(part.text, part.count))

@@ -75,13 +75,19 @@ the same name again gives another.`,
 	access.flags(command)
 	descriptionFlags(command, &options.Description)
 	flags := command.Flags()
-	flags.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the cluster, to apply the manifest at once instead of printing it")
+	flags.StringVar(&kubeconfig, "kubeconfig", "",
+		"kubeconfig of the cluster, to apply the manifest at once instead of printing it")
 	flags.StringVar(&kubeContext, "context", "", "context in that kubeconfig (default: its current one)")
-	flags.StringVar(&options.Endpoint, "fleet-endpoint", "", "URL of the fleet's API as the agent reaches it (default: that of the shoot, or of --fleet-kubeconfig)")
-	flags.DurationVar(&options.TokenLifetime, "token-lifetime", time.Hour, "how long the agent may ask to be accepted with this manifest")
-	flags.StringVar(&agent.Image, "image", "", "image of the agent (default: that of the fleet's controllers in this version)")
-	flags.StringSliceVar(&agent.Namespaces, "allow-namespaces", nil, "namespaces in which the fleet may manage objects, and none without a namespace (default: everything)")
-	flags.StringSliceVar(&agent.Kinds, "allow-kinds", nil, "kinds that the fleet may manage, like ConfigMap or Deployment.apps (default: all)")
+	flags.StringVar(&options.Endpoint, "fleet-endpoint", "",
+		"URL of the fleet's API as the agent reaches it (default: that of the shoot, or of --fleet-kubeconfig)")
+	flags.DurationVar(&options.TokenLifetime, "token-lifetime", time.Hour,
+		"how long the agent may ask to be accepted with this manifest")
+	flags.StringVar(&agent.Image, "image", "",
+		"image of the agent (default: that of the fleet's controllers in this version)")
+	flags.StringSliceVar(&agent.Namespaces, "allow-namespaces", nil,
+		"namespaces in which the fleet may manage objects, and none without a namespace (default: everything)")
+	flags.StringSliceVar(&agent.Kinds, "allow-kinds", nil,
+		"kinds that the fleet may manage, like ConfigMap or Deployment.apps (default: all)")
 	return command
 }
 
@@ -126,7 +132,8 @@ func tellNext(command *cobra.Command, invitation *registration.Invitation, insec
 	if insecure {
 		say("Warning: the fleet's kubeconfig accepts any server certificate, so the agent will too")
 	}
-	say("%s is invited until %s. When its agent runs, compare the fingerprint in its log and accept it: trellisctl accept %s",
+	say("%s is invited until %s. When its agent runs, compare the fingerprint in its log and accept it: trellisctl "+
+		"accept %s",
 		invitation.Member, invitation.Expires.Local().Format(time.RFC1123), invitation.Member)
 	say("Its log: kubectl -n %s logs deployment/agent", invitation.Access)
 }
@@ -174,7 +181,9 @@ From then on the agent may read and report on the Works of its own member, and n
 			if err := registration.Accept(command.Context(), fleet.Client, chosen); err != nil {
 				return err
 			}
-			fmt.Fprintf(command.OutOrStdout(), "member %s: accepted the agent with key %s (Kubernetes %s, cluster %s)\n", name, chosen.Fingerprint, oneLine(chosen.Version), oneLine(chosen.ID))
+			fmt.Fprintf(command.OutOrStdout(),
+				"member %s: accepted the agent with key %s (Kubernetes %s, cluster %s)\n", name, chosen.Fingerprint,
+				oneLine(chosen.Version), oneLine(chosen.ID))
 			return nil
 		},
 	}
@@ -198,7 +207,10 @@ func listCandidates(command *cobra.Command, candidates []registration.Candidate,
 	}
 	t := newTable(command.OutOrStdout(), header...)
 	for _, c := range candidates {
-		cells := []string{c.Member, c.Version, c.Fingerprint[:min(len(c.Fingerprint), shownDigits)], duration.HumanDuration(time.Since(c.Since))}
+		cells := []string{
+			c.Member, c.Version, c.Fingerprint[:min(len(c.Fingerprint), shownDigits)],
+			duration.HumanDuration(time.Since(c.Since)),
+		}
 		if wide {
 			cells[2] = c.Fingerprint
 			cells = append(cells, c.ID)

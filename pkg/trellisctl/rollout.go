@@ -29,8 +29,10 @@ have the change are healthy. rollout shows how far that is, and stops it, lets i
 	}
 	command.AddCommand(c.rolloutStatusCommand(), c.rolloutHistoryCommand(), c.rolloutUndoCommand())
 	command.AddCommand(
-		c.rolloutControlCommand("pause", "Let no further wave come", "paused; no further wave comes before it is resumed", true, rollout.Pause),
-		c.rolloutControlCommand("resume", "Let a rollout go on that was paused, failed or was undone", "resumed", false, rollout.Resume),
+		c.rolloutControlCommand("pause", "Let no further wave come",
+			"paused; no further wave comes before it is resumed", true, rollout.Pause),
+		c.rolloutControlCommand("resume", "Let a rollout go on that was paused, failed or was undone", "resumed", false,
+			rollout.Resume),
 	)
 	return command
 }
@@ -60,8 +62,9 @@ func (c *cli) rolloutStatusCommand() *cobra.Command {
   UNAVAILABLE  clusters that are not waited for; they get it when they are back
 
 With --watch it goes on until the rollout ends; it fails if that is not with all clusters.`,
-		Example: "  trellisctl rollout status deployment/web -n shop --project demo --shoot fleet\n  trellisctl rollout status deployment/web --watch --fleet-kubeconfig fleet.yaml",
-		Args:    oneObject,
+		Example: "  trellisctl rollout status deployment/web -n shop --project demo --shoot fleet\n  trellisctl " +
+			"rollout status deployment/web --watch --fleet-kubeconfig fleet.yaml",
+		Args: oneObject,
 		RunE: func(command *cobra.Command, args []string) error {
 			fleet, err := c.fleet(command.Context(), object.access)
 			if err != nil {
@@ -126,8 +129,9 @@ func (c *cli) rolloutUndoCommand() *cobra.Command {
 		Short: "Give all clusters an earlier revision of an object, at once",
 		Long: `undo takes back what a rollout brought, in all clusters at once. The object in the fleet stays as it is: its next change begins
 a new rollout; resume rolls it out again as it is.`,
-		Example: "  trellisctl rollout undo deployment/web -n shop\n  trellisctl rollout undo deployment/web -n shop --to-revision 3",
-		Args:    oneObject,
+		Example: "  trellisctl rollout undo deployment/web -n shop\n  trellisctl rollout undo deployment/web -n " +
+			"shop --to-revision 3",
+		Args: oneObject,
 		RunE: func(command *cobra.Command, args []string) error {
 			fleet, err := c.fleet(command.Context(), object.access)
 			if err != nil {
@@ -135,7 +139,8 @@ a new rollout; resume rolls it out again as it is.`,
 			}
 			var to string
 			err = fleet.ControlRollout(command.Context(), args[0], object.namespace, false,
-				func(control *workv1alpha2.RolloutControl, status *workv1alpha2.RolloutStatus) (*workv1alpha2.RolloutControl, error) {
+				func(control *workv1alpha2.RolloutControl,
+					status *workv1alpha2.RolloutStatus) (*workv1alpha2.RolloutControl, error) {
 					wanted, err := rollout.Undo(control, status, revision)
 					if err == nil {
 						to = wanted.Undo.Revision
@@ -150,7 +155,8 @@ a new rollout; resume rolls it out again as it is.`,
 		},
 	}
 	object.flags(command)
-	command.Flags().StringVar(&revision, "to-revision", "", "number or name of the revision, see trellisctl rollout history (default: the one that was complete before)")
+	command.Flags().StringVar(&revision, "to-revision", "",
+		"number or name of the revision, see trellisctl rollout history (default: the one that was complete before)")
 	return command
 }
 
@@ -164,7 +170,8 @@ func (f *Fleet) rolloutBinding(ctx context.Context, object, namespace string) (b
 }
 
 func (f *Fleet) bindingWithRollout(ctx context.Context, key bindings.TemplateKey) (bindings.Binding, error) {
-	b, err := bindings.Get(ctx, f.Client, types.NamespacedName{Namespace: key.Namespace, Name: bindings.Name(key.Name, key.Kind)})
+	b, err := bindings.Get(ctx, f.Client,
+		types.NamespacedName{Namespace: key.Namespace, Name: bindings.Name(key.Name, key.Kind)})
 	if err != nil {
 		return nil, err
 	}
@@ -174,13 +181,15 @@ func (f *Fleet) bindingWithRollout(ctx context.Context, key bindings.TemplateKey
 	case b.BindingSpec().Rollout == nil:
 		return nil, fmt.Errorf("%s has no staged rollout: its policy (%s) has no spec.rollout", key, policyOf(b))
 	case b.BindingStatus().Rollout == nil:
-		return nil, fmt.Errorf("the rollout of %s has not begun: the fleet's controllers have not seen it yet; try again, or see that they run", key)
+		return nil, fmt.Errorf("the rollout of %s has not begun: the fleet's controllers have not seen it yet; try "+
+			"again, or see that they run", key)
 	}
 	return b, nil
 }
 
-// ControlRollout changes what is asked of the rollout of an object, given as TYPE/NAME. Unless it is about rollouts that are ahead, too,
-// it is refused while the fleet doesn't know the object as it is: it would be about the rollout before.
+// ControlRollout changes what is asked of the rollout of an object, given as TYPE/NAME. Unless it is about rollouts
+// that are ahead, too, it is refused while the fleet doesn't know the object as it is: it would be about the rollout
+// before.
 func (f *Fleet) ControlRollout(ctx context.Context, object, namespace string, ahead bool, change controlChange) error {
 	key, err := f.objectKey(object, namespace)
 	if err != nil {
@@ -251,7 +260,8 @@ func (f *Fleet) RolloutStatus(ctx context.Context, out io.Writer, object, namesp
 	return err
 }
 
-// pending says what the status of a rollout doesn't know of yet; empty for nothing. It is not for long, unless the fleet's controllers are away.
+// pending says what the status of a rollout doesn't know of yet; empty for nothing. It is not for long, unless the
+// fleet's controllers are away.
 func (f *Fleet) pending(ctx context.Context, key bindings.TemplateKey, b bindings.Binding) (string, error) {
 	unseen, err := f.unseenChange(ctx, key, b.BindingStatus().Rollout)
 	if err != nil || unseen != "" {
@@ -263,9 +273,10 @@ func (f *Fleet) pending(ctx context.Context, key bindings.TemplateKey, b binding
 	return "", nil
 }
 
-// unseenChange says that an object was changed after its rollout was looked at. Who may not read the object is told nothing; nor is it known of
-// kinds without a generation.
-func (f *Fleet) unseenChange(ctx context.Context, key bindings.TemplateKey, status *workv1alpha2.RolloutStatus) (string, error) {
+// unseenChange says that an object was changed after its rollout was looked at. Who may not read the object is told
+// nothing; nor is it known of kinds without a generation.
+func (f *Fleet) unseenChange(ctx context.Context, key bindings.TemplateKey,
+	status *workv1alpha2.RolloutStatus) (string, error) {
 	template, err := bindings.GetTemplate(ctx, f.Client, key)
 	if apierrors.IsForbidden(err) || err == nil && template == nil {
 		return "", nil
@@ -276,7 +287,8 @@ func (f *Fleet) unseenChange(ctx context.Context, key bindings.TemplateKey, stat
 	if template.GetGeneration() <= rollout.SeenGeneration(status) {
 		return "", nil
 	}
-	return fmt.Sprintf("the object was changed (generation %d), and the fleet's controllers have not looked at that yet", template.GetGeneration()), nil
+	return fmt.Sprintf("the object was changed (generation %d), and the fleet's controllers have not looked at that "+
+		"yet", template.GetGeneration()), nil
 }
 
 // endedEarly is a rollout that did not reach all clusters.
@@ -291,7 +303,10 @@ func ended(b bindings.Binding, status *workv1alpha2.RolloutStatus) (bool, error)
 	case workv1alpha2.RolloutCompleted:
 		return true, nil
 	case workv1alpha2.RolloutFailed, workv1alpha2.RolloutRolledBack:
-		return true, endedEarly{fmt.Sprintf("rollout %d of %s %s: %s: %s", status.Number, b.BindingSpec().Resource.Kind, b.BindingSpec().Resource.Name, status.Phase, status.Message)}
+		return true, endedEarly{
+			fmt.Sprintf("rollout %d of %s %s: %s: %s", status.Number, b.BindingSpec().Resource.Kind,
+				b.BindingSpec().Resource.Name, status.Phase, status.Message),
+		}
 	}
 	return false, nil
 }
@@ -300,7 +315,8 @@ func printRollout(out io.Writer, b bindings.Binding, pending string, now time.Ti
 	resource, status := b.BindingSpec().Resource, b.BindingStatus().Rollout
 	fmt.Fprintf(out, "%s %s\n", resource.Kind, nameIn(resource.Namespace, resource.Name))
 	fmt.Fprintf(out, "Policy:    %s\n", policyOf(b))
-	fmt.Fprintf(out, "Rollout:   %d, %s (%s) for %s\n", status.Number, status.Phase, status.Reason, age(status.Since, now))
+	fmt.Fprintf(out, "Rollout:   %d, %s (%s) for %s\n", status.Number, status.Phase, status.Reason,
+		age(status.Since, now))
 	if status.StableRevision == status.UpdateRevision {
 		fmt.Fprintf(out, "Revision:  %s\n", status.UpdateRevision)
 	} else {
@@ -318,7 +334,8 @@ func printRollout(out io.Writer, b bindings.Binding, pending string, now time.Ti
 	fmt.Fprintln(out)
 	t := newTable(out, "WAVE", "CLUSTERS", "UPDATED", "HEALTHY", "UNAVAILABLE", "STATE")
 	for i, wave := range status.Waves {
-		t.row(wave.Name, strconv.Itoa(len(wave.Clusters)), strconv.Itoa(int(wave.Updated)), strconv.Itoa(int(wave.Healthy)), nonZero(int64(wave.Unavailable)), waveState(status, i))
+		t.row(wave.Name, strconv.Itoa(len(wave.Clusters)), strconv.Itoa(int(wave.Updated)),
+			strconv.Itoa(int(wave.Healthy)), nonZero(int64(wave.Unavailable)), waveState(status, i))
 	}
 	return t.Flush()
 }
@@ -347,7 +364,8 @@ func (f *Fleet) RolloutHistory(ctx context.Context, out io.Writer, object, names
 	status := b.BindingStatus().Rollout
 	t := newTable(out, "NUMBER", "REVISION", "BEGAN", "STATE")
 	for _, r := range status.Revisions {
-		t.row(strconv.FormatInt(r.Number, 10), r.Revision, r.Time.UTC().Format(time.RFC3339), revisionState(status, r.Revision))
+		t.row(strconv.FormatInt(r.Number, 10), r.Revision, r.Time.UTC().Format(time.RFC3339),
+			revisionState(status, r.Revision))
 	}
 	return t.Flush()
 }

@@ -56,7 +56,9 @@ func (t Target) Validate() error {
 // String is the target as a path.
 func (t Target) String() string {
 	var parts []string
-	for _, part := range []struct{ level, name string }{{"garden", t.Garden}, {"project", t.Project}, {"seed", t.Seed}, {"shoot", t.Shoot}} {
+	for _, part := range []struct{ level, name string }{
+		{"garden", t.Garden}, {"project", t.Project}, {"seed", t.Seed}, {"shoot", t.Shoot},
+	} {
 		if part.name != "" {
 			parts = append(parts, part.level+"/"+part.name)
 		}
@@ -81,7 +83,8 @@ func SessionDir() string {
 	if id == "" {
 		id = "shell-" + strconv.Itoa(os.Getppid())
 	}
-	return filepath.Join(os.TempDir(), "trellisctl-"+strconv.Itoa(os.Getuid()), sessionPattern.ReplaceAllString(id, "_"))
+	return filepath.Join(os.TempDir(), "trellisctl-"+strconv.Itoa(os.Getuid()),
+		sessionPattern.ReplaceAllString(id, "_"))
 }
 
 // LoadTarget reads the remembered target; none is not an error.
@@ -95,7 +98,8 @@ func LoadTarget(dir string) (Target, error) {
 		return target, err
 	}
 	if err := yaml.UnmarshalStrict(data, &target); err != nil {
-		return target, fmt.Errorf("%s: %w; remove it with `trellisctl target unset`", filepath.Join(dir, "target.yaml"), err)
+		return target, fmt.Errorf("%s: %w; remove it with `trellisctl target unset`", filepath.Join(dir, "target.yaml"),
+			err)
 	}
 	return target, nil
 }
@@ -112,7 +116,8 @@ func (t Target) Save(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "target.yaml"), data, 0o600)
 }
 
-// makeSessionDir makes the folder of a session, for this user alone: it lies where others may write, and will hold keys.
+// makeSessionDir makes the folder of a session, for this user alone: it lies where others may write, and will hold
+// keys.
 func makeSessionDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -123,7 +128,8 @@ func makeSessionDir(dir string) error {
 			return err
 		}
 		if !info.IsDir() || info.Mode().Perm()&0o022 != 0 || !ownedByUser(info) {
-			return fmt.Errorf("%s must be a folder of yours that nobody else may write to: remove it, and try again", path)
+			return fmt.Errorf("%s must be a folder of yours that nobody else may write to: remove it, and try again",
+				path)
 		}
 	}
 	return nil

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Visible is a writer for people's terminals. Control characters are shown as ^[ and the like and not obeyed, except for line ends and tabs:
-// much of what is printed comes from members and from agents that wait to be accepted.
+// Visible is a writer for people's terminals. Control characters are shown as ^[ and the like and not obeyed, except
+// for line ends and tabs: much of what is printed comes from members and from agents that wait to be accepted.
 func Visible(out io.Writer) io.Writer { return visible{out} }
 
 type visible struct{ out io.Writer }

@@ -2,7 +2,8 @@
 package version
 
 // Version is the release, e.g. "v0.1.0". Builds set it with
-// -ldflags "-X github.com/trellis-garden/trellis/pkg/version.Version=<version>". It is also the tag of Trellis' own images.
+// -ldflags "-X github.com/trellis-garden/trellis/pkg/version.Version=<version>".
+// It is also the tag of Trellis' own images.
 var Version = "dev"
 
 // Commit is the source revision of the build, set in the same way; empty when unknown.

@@ -23,8 +23,8 @@ func newBenchTunnel(b *testing.B) (*testShoot, *http.Client) {
 	return shoot, client
 }
 
-// What `kubectl logs` and `kubectl cp` from a pod can reach: CONNECT proxy, both WireGuard devices and the gateway in one
-// process.
+// What `kubectl logs` and `kubectl cp` from a pod can reach: CONNECT proxy, both WireGuard devices and the gateway in
+// one process.
 func BenchmarkTunnelDownload(b *testing.B) {
 	_, client := newBenchTunnel(b)
 	b.SetBytes(transferSize)

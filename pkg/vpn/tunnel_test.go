@@ -29,14 +29,16 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
+	"github.com/trellis-garden/trellis/pkg/tlsfiles"
 	"github.com/trellis-garden/trellis/pkg/vpn"
-	"github.com/trellis-garden/trellis/pkg/vpn/demux"
-	"github.com/trellis-garden/trellis/pkg/vpn/netstack"
 	"github.com/trellis-garden/trellis/pkg/vpn/relay"
 	"github.com/trellis-garden/trellis/pkg/vpn/seedserver"
 	"github.com/trellis-garden/trellis/pkg/vpn/shootclient"
-	"github.com/trellis-garden/trellis/pkg/vpn/tlsfiles"
+	"github.com/trellis-garden/trellis/pkg/vpn/transport"
 	"github.com/trellis-garden/trellis/pkg/vpn/wireguard"
+	"github.com/trellis-garden/trellis/pkg/vpn/wireguard/demux"
+	"github.com/trellis-garden/trellis/pkg/vpn/wireguard/device"
+	"github.com/trellis-garden/trellis/pkg/vpn/wireguard/netstack"
 )
 
 // The shoots of these tests all use the same networks.
@@ -94,8 +96,8 @@ func TestTrafficResumesAfterRestart(t *testing.T) {
 	}
 }
 
-// Given a shoot behind an address translator, when the translator forgets its state, then the tunnel goes on under the new
-// address without a new handshake.
+// Given a shoot behind an address translator, when the translator forgets its state, then the tunnel goes on under the
+// new address without a new handshake.
 func TestTunnelFollowsAnAddressTranslator(t *testing.T) {
 	gateway := newTestGateway(t)
 	translator := newTestTranslator(t, gateway.address)
@@ -134,7 +136,10 @@ func TestConnectSaysWhichEndFailed(t *testing.T) {
 		prefix  string
 	}{
 		{"10.3.0.5:81", http.StatusBadGateway, "shoot: connecting to 10.3.0.5:81: "},
-		{"172.16.0.1:80", http.StatusForbidden, "172.16.0.1 is in none of the shoot's networks (10.3.0.0/16, 10.4.0.0/16"},
+		{
+			"172.16.0.1:80", http.StatusForbidden,
+			"172.16.0.1 is in none of the shoot's networks (10.3.0.0/16, 10.4.0.0/16",
+		},
 		{"webhook.demo.svc:443", http.StatusBadGateway, `seed: "webhook.demo.svc" is a name`},
 		{"10.3.0.5:0", http.StatusBadRequest, `address "10.3.0.5:0" has no port`},
 	}
@@ -151,7 +156,8 @@ func TestNamesAreResolvedByTheShootsDNS(t *testing.T) {
 	gateway.serve(shoot)
 	shoot.eventuallyGet(t, podAddress)
 
-	if status, text := shoot.connectStatus(t, "other.demo.svc:80"); status != http.StatusBadGateway || !strings.Contains(text, "no such host") {
+	if status, text := shoot.connectStatus(t, "other.demo.svc:80"); status != http.StatusBadGateway ||
+		!strings.Contains(text, "no such host") {
 		t.Errorf("an unknown name: got %d %q", status, text)
 	}
 	client := http.Client{Transport: shoot.transport(), Timeout: 10 * time.Second}
@@ -195,9 +201,9 @@ func (g *testGateway) start(t testing.TB) {
 
 func (g *testGateway) serve(shoots ...*testShoot) {
 	g.shoots = shoots
-	var servers []demux.Server
+	var servers []transport.Server
 	for _, shoot := range shoots {
-		servers = append(servers, demux.Server{
+		servers = append(servers, transport.Server{
 			Name:      shoot.name,
 			PublicKey: shoot.seedKey.PublicKey(),
 			Backend:   netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(shoot.port)),
@@ -227,7 +233,8 @@ func newTestTranslator(t testing.TB, target string) *testTranslator {
 		t.Fatal(err)
 	}
 	tr := &testTranslator{
-		address: inside.LocalAddr().String(), target: net.UDPAddrFromAddrPort(netip.MustParseAddrPort(target)), inside: inside,
+		address: inside.LocalAddr().String(), target: net.UDPAddrFromAddrPort(netip.MustParseAddrPort(target)),
+		inside: inside,
 	}
 	tr.forget(t)
 	t.Cleanup(func() { _, _ = inside.Close(), tr.outside.Load().Close() })
@@ -267,8 +274,8 @@ func (tr *testTranslator) forget(t testing.TB) {
 	}()
 }
 
-// testShoot is a shoot with both ends of its tunnel. Its end runs on a network stack that owns a pod and a service address,
-// where an HTTP server answers with the shoot's name.
+// testShoot is a shoot with both ends of its tunnel. Its end runs on a network stack that owns a pod and a service
+// address, where an HTTP server answers with the shoot's name.
 type testShoot struct {
 	name string
 	// dns is the shoot's DNS server, which knows webhook.demo.svc.cluster.local; invalid for none.
@@ -276,7 +283,7 @@ type testShoot struct {
 	// endpoint is where its end finds the gateway, timing how it watches the tunnel.
 	endpoint          string
 	timing            shootclient.Timing
-	server            *seedserver.Server
+	tunnel            transport.SeedEnd
 	seedKey, shootKey wgtypes.Key
 	port              int
 	gateway           *testGateway
@@ -304,19 +311,22 @@ func newTestShoot(t testing.TB, gateway *testGateway, name string, options ...fu
 
 func (s *testShoot) startServer(t testing.TB) {
 	t.Helper()
-	server, err := seedserver.New(seedserver.Config{
+	allowed := append(shootNetworks, netip.PrefixFrom(vpn.ShootAddress, 32))
+	tunnel, err := wireguard.OpenSeed(wireguard.SeedConfig{
 		PrivateKey: s.seedKey, PeerPublicKey: s.shootKey.PublicKey(), ListenPort: s.port,
-		Addresses:  []netip.Addr{vpn.SeedAddress},
-		AllowedIPs: append(shootNetworks, netip.PrefixFrom(vpn.ShootAddress, 32)),
-		MTU:        vpn.DefaultMTU, ProxyAddress: s.proxyAddress, TLS: s.pki.files, HealthAddress: "127.0.0.1:0",
-		ClusterDNS: s.dns, ClusterDomain: "cluster.local", Log: logr.Discard(),
+		Addresses: []netip.Addr{vpn.SeedAddress}, AllowedIPs: allowed, MTU: vpn.DefaultMTU, Log: logr.Discard(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.server = server
+	server := seedserver.New(seedserver.Config{
+		EchoAddress: vpn.SeedAddress, AllowedIPs: allowed, ProxyAddress: s.proxyAddress, TLS: s.pki.files,
+		HealthAddress: "127.0.0.1:0",
+		ClusterDNS:    s.dns, ClusterDomain: "cluster.local", Log: logr.Discard(),
+	}, tunnel)
+	s.tunnel = tunnel
 	stop := running(t, server.Run)
-	s.stopServer = func() { stop(); _ = server.Close() }
+	s.stopServer = func() { stop(); _ = tunnel.Close() }
 	s.awaitProxy(t)
 }
 
@@ -341,20 +351,20 @@ func (s *testShoot) startClient(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	peer := func(endpoint netip.AddrPort) wireguard.Peer {
-		return wireguard.Peer{
-			PublicKey: s.seedKey.PublicKey(), Endpoint: endpoint, Keepalive: vpn.Keepalive,
+	end := testShootEnd{peer: func(gateway netip.AddrPort) device.Peer {
+		return device.Peer{
+			PublicKey: s.seedKey.PublicKey(), Endpoint: gateway, Keepalive: vpn.Keepalive,
 			AllowedIPs: []netip.Prefix{netip.PrefixFrom(vpn.SeedAddress, 32)},
 		}
-	}
-	device, err := wireguard.NewUserspace(logr.Discard(), tunDevice, wireguard.Config{
-		PrivateKey: s.shootKey, Peer: peer(netip.MustParseAddrPort(s.endpoint)),
+	}}
+	end.Device, err = device.NewUserspace(logr.Discard(), tunDevice, device.Config{
+		PrivateKey: s.shootKey, Peer: end.peer(netip.MustParseAddrPort(s.endpoint)),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	keeper := &shootclient.Keeper{
-		Endpoint: s.endpoint, Peer: peer, Device: device, Timing: s.timing, Log: logr.Discard(),
+		Endpoint: s.endpoint, Tunnel: end, Timing: s.timing, Log: logr.Discard(),
 		Probe: func(ctx context.Context, number uint64) bool { return probe(ctx, stack, number) },
 	}
 	stopServing := s.serveHTTP(t, stack)
@@ -362,8 +372,16 @@ func (s *testShoot) startClient(t testing.TB) {
 		serveDNS(t, stack, s.dns)
 	}
 	stopKeeping := running(t, keeper.Run)
-	s.stopClient = func() { stopKeeping(); stopServing(); _ = device.Close() }
+	s.stopClient = func() { stopKeeping(); stopServing(); _ = end.Close() }
 }
+
+// testShootEnd is the shoot's end on a network stack instead of a network interface.
+type testShootEnd struct {
+	device.Device
+	peer func(gateway netip.AddrPort) device.Peer
+}
+
+func (e testShootEnd) Reset(gateway netip.AddrPort) error { return e.Device.Reset(e.peer(gateway)) }
 
 func (s *testShoot) serveHTTP(t testing.TB, stack *netstack.Stack) (stop func()) {
 	t.Helper()
@@ -417,7 +435,9 @@ func serveDNS(t testing.TB, stack *netstack.Stack, address netip.Addr) {
 func answerTo(query dnsmessage.Message) *dnsmessage.Message {
 	question := query.Questions[0]
 	answer := &dnsmessage.Message{
-		Header:    dnsmessage.Header{ID: query.ID, Response: true, Authoritative: true, RCode: dnsmessage.RCodeNameError},
+		Header: dnsmessage.Header{
+			ID: query.ID, Response: true, Authoritative: true, RCode: dnsmessage.RCodeNameError,
+		},
 		Questions: query.Questions,
 	}
 	if question.Name.String() != "webhook.demo.svc.cluster.local." {
@@ -455,7 +475,7 @@ func probe(ctx context.Context, stack *netstack.Stack, number uint64) bool {
 
 func (s *testShoot) lastHandshake(t testing.TB) time.Time {
 	t.Helper()
-	stats, err := s.server.Stats()
+	stats, err := s.tunnel.Stats()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -602,7 +622,9 @@ func newTestPKI(t testing.TB) *testPKI {
 	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 	dir := t.TempDir()
-	files := tlsfiles.Files{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), CA: filepath.Join(dir, "ca.crt")}
+	files := tlsfiles.Files{
+		Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), CA: filepath.Join(dir, "ca.crt"),
+	}
 	for path, content := range map[string][]byte{files.Cert: certPEM, files.Key: keyPEM, files.CA: certPEM} {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)

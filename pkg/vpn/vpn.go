@@ -1,7 +1,9 @@
-// Package vpn holds what the two ends of the tunnel between a seed and a shoot, and the gateway between them, agree on:
-// addresses, ports, labels. The parts themselves live in the packages below it; none of them knows garden types.
+// Package vpn holds what the two ends of the tunnel between a seed and a shoot, and the gateway between them, agree
+// on: addresses, ports, labels. The parts themselves live in the packages below it; none of them knows garden types.
+// They know each other by package transport, and none but wireguard knows WireGuard.
 //
-//	kube-apiserver ─CONNECT─▶ seedserver ◀─WireGuard─ gateway (demux) ◀─WireGuard─ shootclient ─▶ nodes, pods, services
+//	kube-apiserver ─CONNECT─▶ seedserver ◀─WireGuard─ gateway (relay) ◀─WireGuard─ shootclient
+//	shootclient ─▶ nodes, pods, services
 //	kubectl, kubelets ─TLS─▶ gateway (clienthello) ─▶ kube-apiserver
 //	pods of a shoot ─▶ apiserverproxy ─PROXY v2─▶ gateway (proxyprotocol) ─▶ kube-apiserver
 package vpn
@@ -14,11 +16,11 @@ import (
 const (
 	// LabelWireGuard marks the Services that the gateway forwards WireGuard to, with value "true".
 	LabelWireGuard = "vpn.trellis.garden/wireguard"
-	// AnnotationPublicKey on such a Service is the base64 public key of the WireGuard server behind it. On a Namespace it is the key that
-	// was given to it: its Services may have no other, and those of other namespaces not this one.
+	// AnnotationPublicKey on such a Service is the base64 public key of the WireGuard server behind it. On a Namespace
+	// it is the key that was given to it: its Services may have no other, and those of other namespaces not this one.
 	AnnotationPublicKey = "vpn.trellis.garden/public-key"
-	// AnnotationHosts on a Namespace are the host names that were given to it, separated by commas: its TLSRoutes may have no others,
-	// and those of other namespaces none of these.
+	// AnnotationHosts on a Namespace are the host names that were given to it, separated by commas: its TLSRoutes may
+	// have no others, and those of other namespaces none of these.
 	AnnotationHosts = "vpn.trellis.garden/hosts"
 
 	// WireGuardPort is the UDP port of the gateway and of every vpn-seed-server.
@@ -33,8 +35,6 @@ const (
 	DefaultMTU = 1360
 	// Keepalive is how often an idle shoot sends a packet, so that address translators on the way keep their state.
 	Keepalive = 12 * time.Second
-	// HandshakeExpiry is the age at which WireGuard itself gives up a session (REJECT_AFTER_TIME).
-	HandshakeExpiry = 180 * time.Second
 )
 
 var (

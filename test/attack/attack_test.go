@@ -1,5 +1,5 @@
-// Package attack holds the threat model of docs/security.md and the tests of attacks together. The attacks lie beside the environments
-// that they need, in files called attack_*_test.go: those of one environment share it.
+// Package attack holds the threat model of docs/security.md and the tests of attacks together. The attacks lie beside
+// the environments that they need, in files called attack_*_test.go: those of one environment share it.
 package attack
 
 import (
@@ -54,7 +54,8 @@ func tests(t *testing.T) map[string]string {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && path != root && (strings.HasPrefix(entry.Name(), ".") || slices.Contains([]string{"bin", "node_modules"}, entry.Name())):
+		case entry.IsDir() && path != root &&
+			(strings.HasPrefix(entry.Name(), ".") || slices.Contains([]string{"bin", "node_modules"}, entry.Name())):
 			return fs.SkipDir
 		case !strings.HasSuffix(path, "_test.go"):
 			return nil

@@ -15,7 +15,10 @@ func measureFederation(ctx context.Context) ([]measurement, error) {
 		return nil, err
 	}
 	return []measurement{
-		{Name: "federation decisions, 100 members, in process", Value: decisions, Unit: "per s", How: "`BenchmarkDecide` of pkg/federation/core, one goroutine, the slowest of its divisions"},
+		{
+			Name: "federation decisions, 100 members, in process", Value: decisions, Unit: "per s",
+			How: "`BenchmarkDecide` of pkg/federation/core, one goroutine, the slowest of its divisions",
+		},
 	}, nil
 }
 
@@ -30,7 +33,8 @@ func goBenchmark(ctx context.Context, pkg, name, metric string) (float64, error)
 
 // goBenchmarks returns the lowest medians of metrics over the sub-benchmarks of a benchmark.
 func goBenchmarks(ctx context.Context, pkg, name string, metrics ...string) (map[string]float64, error) {
-	command := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^"+name+"$", "-benchtime", "5s", "-count", strconv.Itoa(rounds), pkg)
+	command := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^"+name+"$", "-benchtime", "5s",
+		"-count", strconv.Itoa(rounds), pkg)
 	out, err := command.CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %s", name, err, out)

@@ -41,11 +41,12 @@ const (
 	fleetNodes = 5
 )
 
-// federationProcess makes this program the federation process of the fleet under measurement, when it is its first argument.
+// federationProcess makes this program the federation process of the fleet under measurement, when it is its first
+// argument.
 const federationProcess = "federation-process"
 
-// fleetBench is a fleet under measurement: etcd, kube-apiserver and the federation process are processes of their own, the members are
-// simulated by this one.
+// fleetBench is a fleet under measurement: etcd, kube-apiserver and the federation process are processes of their own,
+// the members are simulated by this one.
 type fleetBench struct {
 	*environment.Environment
 	fleet      client.Client
@@ -183,7 +184,8 @@ func serveFederation(ctx context.Context, kubeconfig string) error {
 	options.Deletions.AtLeast = fleetBindings
 	log.SetLogger(logr.Discard())
 	if folder := os.Getenv(profileVariable); folder != "" {
-		if err := profileFor(profiledTime, filepath.Join(folder, fmt.Sprintf("federation-%d.cpu.pprof", os.Getpid()))); err != nil {
+		if err := profileFor(profiledTime,
+			filepath.Join(folder, fmt.Sprintf("federation-%d.cpu.pprof", os.Getpid()))); err != nil {
 			return err
 		}
 	}
@@ -236,7 +238,8 @@ func (b *fleetBench) join(ctx context.Context, number int) error {
 	cluster := &clusterv1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: clusterv1alpha1.ClusterSpec{
-			SyncMode: clusterv1alpha1.Push, APIEndpoint: member.URL, InsecureSkipTLSVerification: true, Region: fmt.Sprintf("region-%d", number%5),
+			SyncMode: clusterv1alpha1.Push, APIEndpoint: member.URL, InsecureSkipTLSVerification: true,
+			Region:    fmt.Sprintf("region-%d", number%5),
 			SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: secret.Namespace, Name: secret.Name},
 		},
 	}
@@ -246,8 +249,11 @@ func (b *fleetBench) join(ctx context.Context, number int) error {
 func benchNode() map[string]any {
 	amounts := map[string]any{"cpu": "64", "memory": "256Gi", "pods": "1000"}
 	return map[string]any{
-		"spec":   map[string]any{},
-		"status": map[string]any{"allocatable": amounts, "capacity": amounts, "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}},
+		"spec": map[string]any{},
+		"status": map[string]any{
+			"allocatable": amounts, "capacity": amounts,
+			"conditions": []any{map[string]any{"type": "Ready", "status": "True"}},
+		},
 	}
 }
 
@@ -258,7 +264,8 @@ func (b *fleetBench) waitReady(ctx context.Context) error {
 			return false, err
 		}
 		for _, cluster := range list.Items {
-			if cluster.Status.ResourceSummary == nil || len(cluster.Status.APIEnablements) == 0 || cluster.Status.ResourceSummary.Allocatable.Cpu().IsZero() {
+			if cluster.Status.ResourceSummary == nil || len(cluster.Status.APIEnablements) == 0 ||
+				cluster.Status.ResourceSummary.Allocatable.Cpu().IsZero() {
 				return false, nil
 			}
 		}
@@ -325,8 +332,10 @@ func (c fleetCost) since(before fleetCost, objects int) string {
 	each := func(after, before float64) string {
 		return strconv.FormatFloat((after-before)*1000/float64(objects), 'f', 1, 64)
 	}
-	return fmt.Sprintf("CPU for each: kube-apiserver %s ms, etcd %s ms, federation %s ms; requests to the fleet for each: %s",
-		each(c.server, before.server), each(c.etcd, before.etcd), each(c.federation, before.federation), c.requests.perObject(before.requests, objects))
+	return fmt.Sprintf("CPU for each: kube-apiserver %s ms, etcd %s ms, federation %s ms; requests to the fleet for "+
+		"each: %s",
+		each(c.server, before.server), each(c.etcd, before.etcd), each(c.federation, before.federation),
+		c.requests.perObject(before.requests, objects))
 }
 
 // measureCeiling writes bindings that nobody acts upon: what the fleet's API takes at most.
@@ -339,7 +348,11 @@ func (b *fleetBench) measureCeiling(ctx context.Context) error {
 	err = inParallel(ctx, fleetObjects, func(ctx context.Context, number int) error {
 		binding := &workv1alpha2.ResourceBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: fleetNamespace, Name: fmt.Sprintf("raw-%d", number)},
-			Spec:       workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: fleetNamespace, Name: "none"}},
+			Spec: workv1alpha2.ResourceBindingSpec{
+				Resource: workv1alpha2.ObjectReference{
+					APIVersion: "v1", Kind: "ConfigMap", Namespace: fleetNamespace, Name: "none",
+				},
+			},
 		}
 		return b.fleet.Create(ctx, binding)
 	})
@@ -351,7 +364,9 @@ func (b *fleetBench) measureCeiling(ctx context.Context) error {
 		return err
 	}
 	rate := float64(fleetObjects) / time.Since(start).Seconds()
-	b.add(b.figure(figureCeiling), rate, "per s", fmt.Sprintf("%d by %d clients, etcd syncing to disk; %s", fleetObjects, gardenClients, after.since(before, fleetObjects)))
+	b.add(b.figure(figureCeiling), rate, "per s",
+		fmt.Sprintf("%d by %d clients, etcd syncing to disk; %s", fleetObjects, gardenClients,
+			after.since(before, fleetObjects)))
 	return b.fleet.DeleteAllOf(ctx, &workv1alpha2.ResourceBinding{}, client.InNamespace(fleetNamespace))
 }
 
@@ -377,16 +392,24 @@ func (b *fleetBench) policy(name string, placement policyv1alpha1.Placement) *po
 	return &policyv1alpha1.PropagationPolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: fleetNamespace, Name: name},
 		Spec: policyv1alpha1.PropagationSpec{
-			ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"policy": name}}}},
-			Placement:         placement,
+			ResourceSelectors: []policyv1alpha1.ResourceSelector{
+				{
+					APIVersion: "apps/v1", Kind: "Deployment",
+					LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"policy": name}},
+				},
+			},
+			Placement: placement,
 		},
 	}
 }
 
 func dynamic() policyv1alpha1.Placement {
 	return policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
-		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
-		WeightPreference: &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas},
+		ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+		ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
+		WeightPreference: &policyv1alpha1.ClusterPreferences{
+			DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas,
+		},
 	}}
 }
 
@@ -398,7 +421,11 @@ func deployment(name, policy string, replicas int32) *appsv1.Deployment {
 			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "nginx:1.27", Env: []corev1.EnvVar{{Name: "REVISION", Value: "1"}}}}},
+				Spec: corev1.PodSpec{
+					Containers: []corev1.Container{
+						{Name: "web", Image: "nginx:1.27", Env: []corev1.EnvVar{{Name: "REVISION", Value: "1"}}},
+					},
+				},
 			},
 		},
 	}

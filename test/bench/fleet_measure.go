@@ -21,8 +21,8 @@ import (
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 )
 
-// measureDecisions creates Deployments whose replicas are divided over the members by what is free, and waits until all are placed,
-// and until all that follows is written too.
+// measureDecisions creates Deployments whose replicas are divided over the members by what is free, and waits until all
+// are placed, and until all that follows is written too.
 func (b *fleetBench) measureDecisions(ctx context.Context) error {
 	if err := b.fleet.Create(ctx, b.policy("divided", dynamic())); err != nil {
 		return err
@@ -48,18 +48,22 @@ func (b *fleetBench) measureDecisions(ctx context.Context) error {
 		return err
 	}
 	b.add(b.figure(figurePlaced), fleetObjects/placed.Seconds(), "per s",
-		fmt.Sprintf("%d Deployments of 2 replicas, divided by what the members have free, by %d clients; until each has its clusters in its binding", fleetObjects, gardenClients))
+		fmt.Sprintf("%d Deployments of 2 replicas, divided by what the members have free, by %d clients; until each "+
+			"has its clusters in its binding", fleetObjects, gardenClients))
 	b.add(b.figure(figureReported), fleetObjects/settled.Seconds(), "per s",
-		"the same, until the statuses of all bindings say that the members have the objects and that they are healthy; "+after.since(before, fleetObjects))
+		"the same, until the statuses of all bindings say that the members have the objects and that they are "+
+			"healthy; "+after.since(before, fleetObjects))
 	return nil
 }
 
-// measureDecisionsAnew asks for a new decision on every object that is placed, by a WorkloadRebalancer, until all are decided and explained.
+// measureDecisionsAnew asks for a new decision on every object that is placed, by a WorkloadRebalancer, until all are
+// decided and explained.
 func (b *fleetBench) measureDecisionsAnew(ctx context.Context) error {
 	rebalancer := &appsv1alpha1.WorkloadRebalancer{ObjectMeta: metav1.ObjectMeta{Name: "anew"}}
 	for number := range fleetObjects {
 		rebalancer.Spec.Workloads = append(rebalancer.Spec.Workloads, appsv1alpha1.ObjectReference{
-			APIVersion: "apps/v1", Kind: "Deployment", Namespace: fleetNamespace, Name: deploymentName("divided", number),
+			APIVersion: "apps/v1", Kind: "Deployment", Namespace: fleetNamespace,
+			Name: deploymentName("divided", number),
 		})
 	}
 	before, err := b.cost(ctx)
@@ -79,14 +83,16 @@ func (b *fleetBench) measureDecisionsAnew(ctx context.Context) error {
 		return err
 	}
 	b.add(b.figure(figureAnew), rate, "per s",
-		fmt.Sprintf("%d of those Deployments; from the WorkloadRebalancer on until each binding was decided anew and its status explains the decision; %s", fleetObjects, after.since(before, fleetObjects)))
+		fmt.Sprintf("%d of those Deployments; from the WorkloadRebalancer on until each binding was decided anew "+
+			"and its status explains the decision; %s", fleetObjects, after.since(before, fleetObjects)))
 	return nil
 }
 
 // isDecidedAnew tells that the last decision is later than somebody asked for it, and is written.
 func isDecidedAnew(b *workv1alpha2.ResourceBinding) bool {
 	asked, decided := b.Spec.RescheduleTriggeredAt, b.Status.LastScheduledTime
-	return asked != nil && decided != nil && !decided.Before(asked) && b.Status.SchedulerObservedGeneration == b.Generation
+	return asked != nil && decided != nil && !decided.Before(asked) &&
+		b.Status.SchedulerObservedGeneration == b.Generation
 }
 
 func (b *fleetBench) createDeployments(ctx context.Context, policy string, from, to int) error {
@@ -101,11 +107,14 @@ func isPlaced(b *workv1alpha2.ResourceBinding) bool { return len(b.Spec.Clusters
 
 // isSettled binding has nothing more to tell.
 func isSettled(b *workv1alpha2.ResourceBinding) bool {
-	if !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.ConditionFullyApplied) || !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.ConditionScheduled) {
+	if !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.ConditionFullyApplied) ||
+		!meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.ConditionScheduled) {
 		return false
 	}
 	healthy := func(item workv1alpha2.AggregatedStatusItem) bool { return item.Health == workv1alpha2.ResourceHealthy }
-	return len(b.Status.AggregatedStatus) == len(b.Spec.Clusters) && !slices.ContainsFunc(b.Status.AggregatedStatus, func(i workv1alpha2.AggregatedStatusItem) bool { return !healthy(i) })
+	return len(b.Status.AggregatedStatus) == len(b.Spec.Clusters) &&
+		!slices.ContainsFunc(b.Status.AggregatedStatus,
+			func(i workv1alpha2.AggregatedStatusItem) bool { return !healthy(i) })
 }
 
 // waitBindings follows the bindings by a watch, so that waiting costs little of what is measured.
@@ -129,7 +138,8 @@ func (b *fleetBench) waitBindings(ctx context.Context, count int, done func(*wor
 			}
 		}
 	}
-	return fmt.Errorf("%d of %d bindings came so far: %w; one that did not: %s", len(finished), count, ctx.Err(), b.unfinished(ctx, done))
+	return fmt.Errorf("%d of %d bindings came so far: %w; one that did not: %s", len(finished), count, ctx.Err(),
+		b.unfinished(ctx, done))
 }
 
 // unfinished shows one of the bindings that are waited for, also when the time for that is over.
@@ -186,7 +196,8 @@ func (b *fleetBench) measureChanges(ctx context.Context) error {
 	for number := range members {
 		names = append(names, memberName(number))
 	}
-	policy := b.policy("everywhere", policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: names}})
+	policy := b.policy("everywhere",
+		policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: names}})
 	if err := b.fleet.Create(ctx, policy); err != nil {
 		return err
 	}
@@ -210,7 +221,9 @@ func (b *fleetBench) measureChanges(ctx context.Context) error {
 		}
 	}
 	slices.Sort(took)
-	how := fmt.Sprintf("%d changes of one Deployment, each when the one before had come; from before the write until the last of 10 members has it", fleetChanges)
+	how :=
+		fmt.Sprintf("%d changes of one Deployment, each when the one before had come; from before the write until "+
+			"the last of 10 members has it", fleetChanges)
 	b.add(b.figure(figureChanged), took[len(took)/2], "ms", how)
 	b.add(b.figure(figureChangedP99), took[len(took)*99/100], "ms", how)
 	return nil
@@ -221,7 +234,11 @@ func (b *fleetBench) write(ctx context.Context, object *appsv1.Deployment, chang
 	if change == 0 {
 		return b.fleet.Create(ctx, object.DeepCopy())
 	}
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": object.Spec.Template.Spec.Containers}}}})
+	patch, err := json.Marshal(map[string]any{
+		"spec": map[string]any{
+			"template": map[string]any{"spec": map[string]any{"containers": object.Spec.Template.Spec.Containers}},
+		},
+	})
 	if err != nil {
 		return err
 	}
@@ -253,7 +270,8 @@ func (b *fleetBench) played(resource, _, _ string, value map[string]any) {
 	metadata, _ := value["metadata"].(map[string]any)
 	metadata["generation"] = 1
 	value["status"] = map[string]any{
-		"observedGeneration": 1, "replicas": spec["replicas"], "updatedReplicas": spec["replicas"], "readyReplicas": spec["replicas"], "availableReplicas": spec["replicas"],
+		"observedGeneration": 1, "replicas": spec["replicas"], "updatedReplicas": spec["replicas"],
+		"readyReplicas": spec["replicas"], "availableReplicas": spec["replicas"],
 	}
 	b.arrivals.came(revisionOf(value))
 }

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/test/integration/environment"
 )
 
@@ -48,7 +48,8 @@ const (
 	figurePeak         = "garden of 10,000 Shoots and 200 Seeds: memory of garden-apiserver, peak"
 )
 
-// profileVariable names a folder to write profiles of garden-apiserver to, for whoever wants to know where time and memory go.
+// profileVariable names a folder to write profiles of garden-apiserver to, for whoever wants to know where time and
+// memory go.
 const profileVariable = "TRELLIS_BENCH_PROFILE"
 
 // measureGarden measures the garden's API alone, with as many objects as a large garden has: etcd, kube-apiserver and
@@ -85,7 +86,8 @@ func (b *gardenBench) measure(ctx context.Context) ([]measurement, error) {
 		name string
 		do   func(context.Context) error
 	}{
-		{"create", b.measureCreation}, {"list", b.measureLists}, {"watch", b.measureWatches}, {"memory", b.measureMemory},
+		{"create", b.measureCreation}, {"list", b.measureLists}, {"watch", b.measureWatches},
+		{"memory", b.measureMemory},
 	} {
 		start := time.Now()
 		stopProfile := b.profile(ctx, step.name)
@@ -112,14 +114,17 @@ func (b *gardenBench) measureCreation(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.add(figureCreate, rate, "per s", fmt.Sprintf("%d Shoots that are assigned to %d Seeds, by %d clients, etcd syncing to disk; garden-apiserver takes %.1f ms of CPU for each",
-		gardenShoots, gardenSeeds, gardenClients, cpu))
+	b.add(figureCreate, rate, "per s",
+		fmt.Sprintf("%d Shoots that are assigned to %d Seeds, by %d clients, etcd syncing to disk; garden-apiserver "+
+			"takes %.1f ms of CPU for each",
+			gardenShoots, gardenSeeds, gardenClients, cpu))
 	return nil
 }
 
 // rate calls do for every number below count and returns how often in a second, and how many milliseconds of CPU
 // garden-apiserver took for one call.
-func (b *gardenBench) rate(ctx context.Context, count int, do func(ctx context.Context, number int) error) (perSecond, cpu float64, err error) {
+func (b *gardenBench) rate(ctx context.Context, count int,
+	do func(ctx context.Context, number int) error) (perSecond, cpu float64, err error) {
 	before, err := cpuOf(b.GardenAPIServer.PID())
 	if err != nil {
 		return 0, 0, err
@@ -176,7 +181,8 @@ func (b *gardenBench) measureLists(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.add(figureListSelected, float64(selected.Microseconds())/1000, "ms", "median of 100 consistent lists with the field selector spec.seedName")
+	b.add(figureListSelected, float64(selected.Microseconds())/1000, "ms",
+		"median of 100 consistent lists with the field selector spec.seedName")
 	return nil
 }
 
@@ -211,7 +217,7 @@ func orClose(err error, body io.Closer) error {
 
 // openShoots asks for Shoots of all namespaces and returns the body of the answer.
 func openShoots(ctx context.Context, client *http.Client, host string, query url.Values) (io.ReadCloser, error) {
-	target := host + "/apis/" + corev1beta1.SchemeGroupVersion.String() + "/shoots?" + query.Encode()
+	target := host + "/apis/" + gardencorev1beta1.SchemeGroupVersion.String() + "/shoots?" + query.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return nil, err
@@ -254,7 +260,8 @@ func kilobytes(path, name string) (float64, error) {
 	return kib * 1.024, nil
 }
 
-// profile takes a CPU profile of garden-apiserver until stop is called, and then one of its heap, when profiles are wanted.
+// profile takes a CPU profile of garden-apiserver until stop is called, and then one of its heap, when profiles are
+// wanted.
 func (b *gardenBench) profile(ctx context.Context, name string) (stop func()) {
 	folder := os.Getenv(profileVariable)
 	if folder == "" {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // eventTimeout is how long the last events are waited for after the last write.
@@ -53,7 +53,7 @@ func (b *gardenBench) measureWatches(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	f := &fanOut{sent: map[string]time.Time{}, changed: make(chan struct{}, 1)}
-	list := &corev1beta1.ShootList{}
+	list := &gardencorev1beta1.ShootList{}
 	if err := b.Client.List(ctx, list, client.Limit(1)); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (b *gardenBench) measureWatches(ctx context.Context) error {
 
 // watch connects as the gardenlet of a Seed; events are read in the background.
 func (b *gardenBench) watch(ctx context.Context, f *fanOut, seed, version string) error {
-	config, err := b.ConfigFor(b.Config.Host, corev1beta1.SeedUserNamePrefix+seed, corev1beta1.SeedsGroup)
+	config, err := b.ConfigFor(b.Config.Host, gardencorev1beta1.SeedUserNamePrefix+seed, gardencorev1beta1.SeedsGroup)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,8 @@ func (b *gardenBench) watch(ctx context.Context, f *fanOut, seed, version string
 func (f *fanOut) receive(ctx context.Context, seed string, event shootEvent) {
 	now := time.Now()
 	if event.Type != "MODIFIED" || event.Object.Spec.SeedName != seed {
-		f.fail(ctx, fmt.Errorf("the gardenlet of %s was told %s of Shoot %s of %s", seed, event.Type, event.Object.Metadata.Name, event.Object.Spec.SeedName))
+		f.fail(ctx, fmt.Errorf("the gardenlet of %s was told %s of Shoot %s of %s", seed, event.Type,
+			event.Object.Metadata.Name, event.Object.Spec.SeedName))
 		return
 	}
 	f.mutex.Lock()
@@ -186,7 +187,9 @@ func (b *gardenBench) measureLatency(ctx context.Context, f *fanOut) error {
 	if err != nil {
 		return err
 	}
-	how := fmt.Sprintf("%d status patches, %d per s, %d gardenlets watching their own Shoots; from before the write, with the read of the event", gardenPaced, time.Second/gardenPace, gardenSeeds)
+	how :=
+		fmt.Sprintf("%d status patches, %d per s, %d gardenlets watching their own Shoots; from before the write, "+
+			"with the read of the event", gardenPaced, time.Second/gardenPace, gardenSeeds)
 	b.add(figureLatency50, quantile(latencies, 50), "ms", how)
 	b.add(figureLatency99, quantile(latencies, 99), "ms", how)
 	return nil
@@ -208,7 +211,9 @@ func (b *gardenBench) measureUpdates(ctx context.Context, f *fanOut) error {
 	if _, err := f.await(ctx); err != nil {
 		return err
 	}
-	b.add(figureUpdate, rate, "per s", fmt.Sprintf("%d status patches by %d clients while %d gardenlets watch; every event came to its gardenlet, and to no other; garden-apiserver takes %.1f ms of CPU for each",
-		gardenUpdates, gardenClients, gardenSeeds, cpu))
+	b.add(figureUpdate, rate, "per s",
+		fmt.Sprintf("%d status patches by %d clients while %d gardenlets watch; every event came to its gardenlet, "+
+			"and to no other; garden-apiserver takes %.1f ms of CPU for each",
+			gardenUpdates, gardenClients, gardenSeeds, cpu))
 	return nil
 }

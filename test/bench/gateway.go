@@ -15,12 +15,20 @@ func measureGateway(ctx context.Context) ([]measurement, error) {
 	if err != nil {
 		return nil, err
 	}
-	how := "`BenchmarkStrangers` of pkg/vpn/gateway, each time with a new connection, while strangers of one address each hold 5,000 half-sent " +
-		"hellos and 20,000 idle connections to one shoot, replacing up to 500 and 1,000 of them a second, and send 50,000 junk packets a second to the WireGuard " +
-		"servers of 1,000 shoots; all on one machine"
+	how :=
+		"`BenchmarkStrangers` of pkg/vpn/gateway, each time with a new connection, while strangers of one address " +
+			"each hold 5,000 half-sent " +
+			"hellos and 20,000 idle connections to one shoot, replacing up to 500 and 1,000 of them a second, and " +
+			"send " +
+			"50,000 junk packets a second to the WireGuard " +
+			"servers of 1,000 shoots; all on one machine"
 	return []measurement{
 		{Name: figureStrangers50, Value: found["p50-ms"], Unit: "ms", How: how},
 		{Name: figureStrangers99, Value: found["p99-ms"], Unit: "ms", How: "the same"},
-		{Name: figureStrangersMemory, Value: found["peak-MB"], Unit: "MB", How: "the same; resident, without what the kernel holds for sockets. The process that was started answers at the end"},
+		{
+			Name: figureStrangersMemory, Value: found["peak-MB"], Unit: "MB",
+			How: "the same; resident, without what the kernel holds for sockets. The process that was started " +
+				"answers at the end",
+		},
 	}, nil
 }

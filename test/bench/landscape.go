@@ -37,7 +37,12 @@ func measureUp(ctx context.Context, l landscape) ([]measurement, error) {
 		took = append(took, time.Since(start).Minutes())
 		fmt.Printf("  make up, round %d: %.1f min\n", round+1, took[round])
 	}
-	return []measurement{{Name: "`make up` with everything built", Value: median(took), Unit: "min", How: fmt.Sprintf("median of %d starts of a new landscape", rounds)}}, nil
+	return []measurement{
+		{
+			Name: "`make up` with everything built", Value: median(took), Unit: "min",
+			How: fmt.Sprintf("median of %d starts of a new landscape", rounds),
+		},
+	}, nil
 }
 
 // measureFresh runs `make up` in a new clone with empty caches and without what a fresh machine lacks.
@@ -53,7 +58,9 @@ func measureFresh(ctx context.Context) ([]measurement, error) {
 	command := func(target string) *exec.Cmd {
 		c := exec.Command("make", target, "NAME=fresh")
 		c.Dir, c.Stdout, c.Stderr = clone, os.Stderr, os.Stderr
-		c.Env = append(os.Environ(), "GOCACHE="+filepath.Join(dir, "gocache"), "GOMODCACHE="+filepath.Join(dir, "gomodcache"), "GOFLAGS=-modcacherw", "PATH="+withoutTerraform(os.Getenv("PATH")))
+		c.Env = append(os.Environ(), "GOCACHE="+filepath.Join(dir, "gocache"),
+			"GOMODCACHE="+filepath.Join(dir, "gomodcache"), "GOFLAGS=-modcacherw",
+			"PATH="+withoutTerraform(os.Getenv("PATH")))
 		return c
 	}
 	start := time.Now()
@@ -68,7 +75,13 @@ func measureFresh(ctx context.Context) ([]measurement, error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return nil, err
 	}
-	return []measurement{{Name: "`make up` on a fresh machine, builds included", Value: took.Minutes(), Unit: "min", How: "one run in a new clone with empty caches of Go modules and builds, without terraform, downloads included"}}, nil
+	return []measurement{
+		{
+			Name: "`make up` on a fresh machine, builds included", Value: took.Minutes(), Unit: "min",
+			How: "one run in a new clone with empty caches of Go modules and builds, without terraform, downloads " +
+				"included",
+		},
+	}, nil
 }
 
 // withoutTerraform leaves out the folders of a PATH that hold terraform or tofu.

@@ -28,7 +28,8 @@ var (
 func main() {
 	environment.ServeProcess()
 	flag.Usage = func() {
-		fmt.Fprintf(os.Stderr, "Usage: bench [AREA...]\n\nMeasures the areas %s, or those that are named, of %s,\nand writes %s.\n", strings.Join(usualAreas, ", "), strings.Join(areas, ", "), reportFile)
+		fmt.Fprintf(os.Stderr, "Usage: bench [AREA...]\n\nMeasures the areas %s, or those that are named, of %s,\n"+
+			"and writes %s.\n", strings.Join(usualAreas, ", "), strings.Join(areas, ", "), reportFile)
 	}
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -75,7 +75,8 @@ func measurePlacement(ctx context.Context) error {
 	return recordPlacements(rows)
 }
 
-// buildPeer builds with a copy of the module's go.mod, which the build may bring up to date when the product's requirements have changed.
+// buildPeer builds with a copy of the module's go.mod, which the build may bring up to date when the product's
+// requirements have changed.
 func buildPeer(ctx context.Context) (string, error) {
 	folder, err := filepath.Abs(".cache/bench/karmada")
 	if err != nil {
@@ -94,7 +95,8 @@ func buildPeer(ctx context.Context) (string, error) {
 		}
 	}
 	program := filepath.Join(folder, "karmada")
-	build := exec.CommandContext(ctx, "go", "-C", peerModule, "build", "-mod=mod", "-modfile="+filepath.Join(folder, "go.mod"), "-o", program, ".")
+	build := exec.CommandContext(ctx, "go", "-C", peerModule, "build", "-mod=mod",
+		"-modfile="+filepath.Join(folder, "go.mod"), "-o", program, ".")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w: %s", peerModule, err, out)
 	}
@@ -121,7 +123,10 @@ func recordPlacements(rows []placementRow) error {
 	if err != nil {
 		return fmt.Errorf("git rev-parse: %w", err)
 	}
-	p := placements{Date: time.Now().Format(time.DateOnly), Commit: strings.TrimSpace(string(commit)), Machine: machine(), Rows: rows}
+	p := placements{
+		Date: time.Now().Format(time.DateOnly), Commit: strings.TrimSpace(string(commit)), Machine: machine(),
+		Rows: rows,
+	}
 	data, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {
 		return err
@@ -169,8 +174,10 @@ func (r placementRow) line() string {
 		return fmt.Sprintf("| %d | %s | %s | %s | %s | | %.0f | | %s | %s | | |\n", r.Clusters, r.Division, r.Spread,
 			duration(r.Ours), r.GaveUp, r.Ours.Allocations, duration(r.Core), r.GaveUp)
 	}
-	return fmt.Sprintf("| %d | %s | %s | %s | %s | %s× | %.0f | %.0f | %s | %s | %s× | %s |\n", r.Clusters, r.Division, r.Spread,
-		duration(r.Ours), duration(r.Schedule), number(r.Schedule.Nanoseconds/r.Ours.Nanoseconds), r.Ours.Allocations, r.Schedule.Allocations,
+	return fmt.Sprintf("| %d | %s | %s | %s | %s | %s× | %.0f | %.0f | %s | %s | %s× | %s |\n", r.Clusters, r.Division,
+		r.Spread,
+		duration(r.Ours), duration(r.Schedule), number(r.Schedule.Nanoseconds/r.Ours.Nanoseconds), r.Ours.Allocations,
+		r.Schedule.Allocations,
 		duration(r.Core), duration(r.Algorithm), number(r.Algorithm.Nanoseconds/r.Core.Nanoseconds), r.Result)
 }
 

@@ -107,16 +107,20 @@ func record(fresh []measurement) error {
 
 func render(results map[string]measurement) string {
 	text := &strings.Builder{}
-	text.WriteString("# Benchmarks\n\nWritten by `make bench`, which starts a landscape of its own (`make bench AREAS=fresh` measures a first start in a\nnew clone with empty caches). Each line says when, at which commit and on what machine it was measured.\n\n")
+	text.WriteString("# Benchmarks\n\nWritten by `make bench`, which starts a landscape of its own (`make bench " +
+		"AREAS=fresh` measures a first start in a\nnew clone with empty caches). Each line says when, at which " +
+		"commit and on what machine it was measured.\n\n")
 	text.WriteString("| what | measured | first release | goal | date | commit |\n|---|---|---|---|---|---|\n")
 	machines := []string{}
 	for _, t := range targets {
 		m, ok := results[t.name]
 		if !ok {
-			fmt.Fprintf(text, "| %s | not measured yet | %s | %s | | |\n", t.name, wanted(t.firstRelease), wanted(t.goal))
+			fmt.Fprintf(text, "| %s | not measured yet | %s | %s | | |\n", t.name, wanted(t.firstRelease),
+				wanted(t.goal))
 			continue
 		}
-		fmt.Fprintf(text, "| %s | %s %s%s | %s | %s | %s | %s |\n", t.name, number(m.Value), m.Unit, t.verdict(m.Value), wanted(t.firstRelease), wanted(t.goal), m.Date, m.Commit)
+		fmt.Fprintf(text, "| %s | %s %s%s | %s | %s | %s | %s |\n", t.name, number(m.Value), m.Unit, t.verdict(m.Value),
+			wanted(t.firstRelease), wanted(t.goal), m.Date, m.Commit)
 		if !slices.Contains(machines, m.Machine) {
 			machines = append(machines, m.Machine)
 		}
@@ -157,7 +161,8 @@ func number(value float64) string {
 // machine describes where it was measured.
 func machine() string {
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	return fmt.Sprintf("%s, %d cores, %s memory, Linux %s", field("/proc/cpuinfo", "model name"), runtime.NumCPU(), field("/proc/meminfo", "MemTotal"), strings.TrimSpace(string(kernel)))
+	return fmt.Sprintf("%s, %d cores, %s memory, Linux %s", field("/proc/cpuinfo", "model name"), runtime.NumCPU(),
+		field("/proc/meminfo", "MemTotal"), strings.TrimSpace(string(kernel)))
 }
 
 // field returns the first value of a name in a file of lines such as "name : value".

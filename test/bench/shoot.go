@@ -31,7 +31,8 @@ func measureShoots(ctx context.Context, l landscape) ([]measurement, error) {
 		if err != nil {
 			return nil, fmt.Errorf("shoot, round %d: %w", round+1, err)
 		}
-		fmt.Printf("  shoot: API %.1fs, node %.1fs, pod %.1fs, %d MiB, %.1f %% of a core\n", f.api.Seconds(), f.node.Seconds(), f.pod.Seconds(), f.memory>>20, f.cpu*100)
+		fmt.Printf("  shoot: API %.1fs, node %.1fs, pod %.1fs, %d MiB, %.1f %% of a core\n", f.api.Seconds(),
+			f.node.Seconds(), f.pod.Seconds(), f.memory>>20, f.cpu*100)
 		all = append(all, f)
 	}
 	middle := func(value func(figures) float64) float64 {
@@ -43,11 +44,28 @@ func measureShoots(ctx context.Context, l landscape) ([]measurement, error) {
 	}
 	how := fmt.Sprintf("median of %d shoots like member1, on a landscape with two shoots and a fleet", rounds)
 	return []measurement{
-		{Name: "`kubectl apply` of a Shoot → its API answers", Value: middle(func(f figures) float64 { return f.api.Seconds() }), Unit: "s", How: how},
-		{Name: "`kubectl apply` of a Shoot → first node Ready", Value: middle(func(f figures) float64 { return f.node.Seconds() }), Unit: "s", How: how},
-		{Name: "`kubectl apply` of a Shoot → first pod runs", Value: middle(func(f figures) float64 { return f.pod.Seconds() }), Unit: "s", How: how},
-		{Name: "memory of one shoot control plane", Value: middle(func(f figures) float64 { return float64(f.memory) / 1e6 }), Unit: "MB", How: "PSS of all processes of the pods in the shoot's namespace in the seed"},
-		{Name: "idle CPU of one shoot control plane", Value: middle(func(f figures) float64 { return f.cpu * 100 }), Unit: "% of a core", How: fmt.Sprintf("the same processes over %s, %s after the shoot was ready", idlePeriod, idlePeriod)},
+		{
+			Name:  "`kubectl apply` of a Shoot → its API answers",
+			Value: middle(func(f figures) float64 { return f.api.Seconds() }), Unit: "s", How: how,
+		},
+		{
+			Name:  "`kubectl apply` of a Shoot → first node Ready",
+			Value: middle(func(f figures) float64 { return f.node.Seconds() }), Unit: "s", How: how,
+		},
+		{
+			Name:  "`kubectl apply` of a Shoot → first pod runs",
+			Value: middle(func(f figures) float64 { return f.pod.Seconds() }), Unit: "s", How: how,
+		},
+		{
+			Name:  "memory of one shoot control plane",
+			Value: middle(func(f figures) float64 { return float64(f.memory) / 1e6 }), Unit: "MB",
+			How: "PSS of all processes of the pods in the shoot's namespace in the seed",
+		},
+		{
+			Name: "idle CPU of one shoot control plane", Value: middle(func(f figures) float64 { return f.cpu * 100 }),
+			Unit: "% of a core", How: fmt.Sprintf("the same processes over %s, %s after the shoot was ready",
+				idlePeriod, idlePeriod),
+		},
 	}, nil
 }
 
@@ -86,14 +104,16 @@ func (l landscape) shoot(ctx context.Context) (figures, error) {
 	}
 	result.pod = time.Since(start)
 	if err := until(ctx, "Succeeded", func(ctx context.Context) (string, error) {
-		return l.kubectl(ctx, garden, "", "-n", "garden-demo", "get", "shoot", benchShoot, "-o", "jsonpath={.status.lastOperation.state}")
+		return l.kubectl(ctx, garden, "", "-n", "garden-demo", "get", "shoot", benchShoot, "-o",
+			"jsonpath={.status.lastOperation.state}")
 	}); err != nil {
 		return figures{}, err
 	}
 	if result.memory, result.cpu, err = l.usage(ctx); err != nil {
 		return figures{}, err
 	}
-	if _, err := l.kubectl(ctx, garden, "", "-n", "garden-demo", "annotate", "shoot", benchShoot, "confirmation.gardener.cloud/deletion=true"); err != nil {
+	if _, err := l.kubectl(ctx, garden, "", "-n", "garden-demo", "annotate", "shoot", benchShoot,
+		"confirmation.gardener.cloud/deletion=true"); err != nil {
 		return figures{}, err
 	}
 	_, err = l.kubectl(ctx, garden, "", "-n", "garden-demo", "delete", "shoot", benchShoot, "--timeout=10m")
@@ -102,7 +122,8 @@ func (l landscape) shoot(ctx context.Context) (figures, error) {
 
 // ready asks for a kubeconfig as users do and then asks the API server whether it is ready.
 func (l landscape) ready(ctx context.Context, path string) (string, error) {
-	command := exec.CommandContext(ctx, "bin/trellisctl", "--config", filepath.Join(l.state, "trellisctl.yaml"), "kubeconfig", "--garden", l.name, "--project", "demo", "--shoot", benchShoot)
+	command := exec.CommandContext(ctx, "bin/trellisctl", "--config", filepath.Join(l.state, "trellisctl.yaml"),
+		"kubeconfig", "--garden", l.name, "--project", "demo", "--shoot", benchShoot)
 	out, err := command.Output()
 	if err != nil {
 		return "", err
@@ -118,7 +139,8 @@ const idlePeriod = 30 * time.Second
 
 // usage sums up all processes of the control plane's pods, which are found by their cgroups.
 func (l landscape) usage(ctx context.Context) (memory int64, cpu float64, err error) {
-	uids, err := l.kubectl(ctx, filepath.Join(l.state, "runtime.kubeconfig"), "", "-n", technical, "get", "pods", "-o", "jsonpath={.items[*].metadata.uid}")
+	uids, err := l.kubectl(ctx, filepath.Join(l.state, "runtime.kubeconfig"), "", "-n", technical, "get", "pods", "-o",
+		"jsonpath={.items[*].metadata.uid}")
 	if err != nil {
 		return 0, 0, err
 	}
@@ -130,7 +152,8 @@ for process in /proc/[0-9]*; do
 done
 echo $pss $ticks`
 	sample := func() (pss, ticks int64, err error) {
-		out, err := exec.CommandContext(ctx, "bin/landscape", "exec", "--name", l.name, "--", "sh", "-c", script, strings.TrimSpace(uids)).Output()
+		out, err := exec.CommandContext(ctx, "bin/landscape", "exec", "--name", l.name, "--", "sh", "-c", script,
+			strings.TrimSpace(uids)).Output()
 		if err != nil {
 			return 0, 0, err
 		}

@@ -19,8 +19,8 @@ import (
 // throughTheFleet leads to member1 by the fleet: through the gateway, and through the egress proxy of the seed.
 const throughTheFleet = "/apis/cluster.karmada.io/v1alpha1/clusters/member1/proxy/version"
 
-// A gateway that is killed while strangers take what they can of it comes back for its clients: the APIs of clusters answer, and so do the
-// tunnels that lead through it.
+// A gateway that is killed while strangers take what they can of it comes back for its clients: the APIs of clusters
+// answer, and so do the tunnels that lead through it.
 func TestAttackWhileTheGatewayIsKilled(t *testing.T) {
 	l := open(t)
 	m1, fleet := l.shoot(t, "member1"), l.fleet(t)
@@ -29,7 +29,8 @@ func TestAttackWhileTheGatewayIsKilled(t *testing.T) {
 		before := opened.Load()
 		l.killProcess(t, "garden", "app=gateway", "vpn")
 		m1.eventually(t, 2*time.Minute, contains(" Ready "), "get", "nodes", "--no-headers")
-		m1.eventually(t, 2*time.Minute, contains("metrics-server"), "-n", "kube-system", "logs", "-l", "k8s-app=metrics-server", "--tail=5", "--prefix")
+		m1.eventually(t, 2*time.Minute, contains("metrics-server"), "-n", "kube-system", "logs", "-l",
+			"k8s-app=metrics-server", "--tail=5", "--prefix")
 		fleet.eventually(t, 2*time.Minute, contains("gitVersion"), "get", "--raw", throughTheFleet)
 		if opened.Load() == before {
 			t.Error("the strangers have given up")
@@ -51,7 +52,8 @@ func gatewayOf(t *testing.T, k kubectl) string {
 	return server.Host
 }
 
-// holdHalfSentHellos has so many strangers begin a hello, and begin another when the gateway ends it, until the test ends. It counts them.
+// holdHalfSentHellos has so many strangers begin a hello, and begin another when the gateway ends it, until the test
+// ends. It counts them.
 func holdHalfSentHellos(t *testing.T, gateway string, strangers int) *atomic.Int64 {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -84,7 +86,8 @@ func holdHalfSentHellos(t *testing.T, gateway string, strangers int) *atomic.Int
 	return opened
 }
 
-// An egress proxy that is killed leaves no other way out: what it refuses is reached at no moment, and what it allows works again.
+// An egress proxy that is killed leaves no other way out: what it refuses is reached at no moment, and what it allows
+// works again.
 func TestAttackWhileTheEgressProxyIsKilled(t *testing.T) {
 	l := open(t)
 	fleet := l.fleet(t)

@@ -10,14 +10,15 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/memberapi"
 )
 
-// explainShoot has a test that fails log how a shoot of project demo is: what it waits for, who says what about its machines,
-// and what both ends of its tunnel say.
+// explainShoot has a test that fails log how a shoot of project demo is: what it waits for, who says what about its
+// machines, and what both ends of its tunnel say.
 func (l *landscape) explainShoot(t *testing.T, name string) {
 	t.Helper()
 	folder := t.TempDir()
 	whenFailed(t, func(ctx context.Context, ask func(of kubectl, arguments ...string)) {
 		garden, seed, namespace := l.gardenKubectl(), l.runtimeKubectl(), "shoot--demo--"+name
-		ask(garden, "-n", "garden-demo", "get", "shoot", name, "-o", "jsonpath={.status.lastOperation} {.status.lastErrors} {.status.conditions}")
+		ask(garden, "-n", "garden-demo", "get", "shoot", name, "-o",
+			"jsonpath={.status.lastOperation} {.status.lastErrors} {.status.conditions}")
 		ask(seed, "-n", "garden", "logs", "deploy/gardenlet", "--tail=15")
 		ask(seed, "-n", "garden", "logs", "deploy/gateway", "--tail=8")
 		ask(seed, "-n", namespace, "get", "workers,machines,managedresources")
@@ -34,8 +35,8 @@ func (l *landscape) explainShoot(t *testing.T, name string) {
 	})
 }
 
-// fleet returns kubectl for the fleet of project demo. A test that fails logs how its members are, what its controllers say, and whether its API
-// leads to them.
+// fleet returns kubectl for the fleet of project demo. A test that fails logs how its members are, what its controllers
+// say, and whether its API leads to them.
 func (l *landscape) fleet(t *testing.T) kubectl {
 	t.Helper()
 	fleet := l.shoot(t, "fleet")

@@ -12,7 +12,7 @@ import (
 )
 
 // Whatever is killed starts again, and what the API had accepted is still there.
-func TestFaultsOfAShoot(t *testing.T) {
+func faultsOfAShoot(t *testing.T) {
 	l := open(t)
 	l.waitForShoot(t, "member1", "", 5*time.Minute)
 	m1 := l.shoot(t, "member1")
@@ -24,7 +24,8 @@ metadata: {name: witness, namespace: default}
 spec: {containers: [{name: nginx, image: nginx}]}
 `
 	t.Cleanup(func() {
-		_, _ = m1.try(context.Background(), "", "delete", "pod/witness", "configmap", "-l", "test=faults", "--ignore-not-found", "--now")
+		_, _ = m1.try(context.Background(), "", "delete", "pod/witness", "configmap", "-l", "test=faults",
+			"--ignore-not-found", "--now")
 		_, _ = m1.try(context.Background(), "", "delete", "configmap", "-l", "test=faults")
 	})
 	m1.apply(t, pod)
@@ -63,7 +64,7 @@ spec: {containers: [{name: nginx, image: nginx}]}
 }
 
 // The federation controller is killed while it brings a Deployment to its members.
-func TestFaultOfFederation(t *testing.T) {
+func faultOfFederation(t *testing.T) {
 	l := open(t)
 	fleet, m1, m2 := l.fleet(t), l.shoot(t, "member1"), l.shoot(t, "member2")
 	template := strings.ReplaceAll(input(t, l, "001-karmada-nginx-3docs.yaml"), "nginx-propagation", "survivor")
@@ -81,17 +82,6 @@ func TestFaultOfFederation(t *testing.T) {
 	for _, member := range []kubectl{m1, m2} {
 		member.eventually(t, 2*time.Minute, equals(""), "get", "deploy", "survivor", "--ignore-not-found", "-o", "name")
 	}
-}
-
-// gardenlet is killed during a creation, which goes on afterwards; then the shoot is deleted, and nothing of it is left.
-func TestCreateAndDeleteShoot(t *testing.T) {
-	l := open(t)
-	l.createShoot(t, "extra")
-	l.waitForProgress(t, "extra", 30)
-	l.killGardenlet(t)
-	l.waitForShoot(t, "extra", "Create", 6*time.Minute)
-	l.shoot(t, "extra").eventually(t, time.Minute, contains(" Ready "), "get", "nodes", "--no-headers")
-	l.deleteShoot(t, "extra")
 }
 
 // A shoot that is deleted half-way through its creation leaves nothing behind.
@@ -113,6 +103,18 @@ func (l *landscape) createShoot(t *testing.T, name string) {
 	l.gardenKubectl().apply(t, manifest)
 }
 
+// createShootDespiteAKill makes such a shoot while gardenlet is killed, and waits until it is there, with a node.
+func (l *landscape) createShootDespiteAKill(t *testing.T, name string) kubectl {
+	t.Helper()
+	l.createShoot(t, name)
+	l.waitForProgress(t, name, 30)
+	l.killGardenlet(t)
+	l.waitForShoot(t, name, "Create", 6*time.Minute)
+	shoot := l.shoot(t, name)
+	shoot.eventually(t, time.Minute, contains(" Ready "), "get", "nodes", "--no-headers")
+	return shoot
+}
+
 func (l *landscape) waitForProgress(t *testing.T, name string, progress int) {
 	t.Helper()
 	l.gardenKubectl().eventually(t, 3*time.Minute, func(out string) error {
@@ -128,12 +130,14 @@ func (l *landscape) waitForProgress(t *testing.T, name string, progress int) {
 func (l *landscape) deleteShoot(t *testing.T, name string) {
 	t.Helper()
 	garden, seed := l.gardenKubectl(), l.runtimeKubectl()
-	if _, err := garden.try(t.Context(), "", "-n", "garden-demo", "delete", "shoot", name, "--wait=false"); err == nil || !strings.Contains(err.Error(), "confirmation.gardener.cloud/deletion") {
+	if _, err := garden.try(t.Context(), "", "-n", "garden-demo", "delete", "shoot", name,
+		"--wait=false"); err == nil || !strings.Contains(err.Error(), "confirmation.gardener.cloud/deletion") {
 		t.Errorf("a deletion without confirmation must be refused with the annotation's name, got %v", err)
 	}
 	garden.run(t, "-n", "garden-demo", "annotate", "shoot", name, "confirmation.gardener.cloud/deletion=true")
 	garden.run(t, "-n", "garden-demo", "delete", "shoot", name, "--wait=false")
-	garden.eventually(t, 5*time.Minute, equals(""), "-n", "garden-demo", "get", "shoot", name, "--ignore-not-found", "-o", "jsonpath={.status.lastOperation.progress} {.status.lastOperation.description} {.status.lastErrors}")
+	garden.eventually(t, 5*time.Minute, equals(""), "-n", "garden-demo", "get", "shoot", name, "--ignore-not-found",
+		"-o", "jsonpath={.status.lastOperation.progress} {.status.lastOperation.description} {.status.lastErrors}")
 	technicalID := "shoot--demo--" + name
 	for _, resource := range []string{"namespaces", "clusters.extensions.gardener.cloud", "persistentvolumes"} {
 		seed.eventually(t, time.Minute, func(out string) error {
@@ -143,7 +147,8 @@ func (l *landscape) deleteShoot(t *testing.T, name string) {
 			return nil
 		}, "get", resource, "-o", `jsonpath={range .items[*]}{.metadata.name} {.spec.claimRef.namespace}{"\n"}{end}`)
 	}
-	if out := garden.run(t, "-n", "garden-demo", "get", "configmaps,internalsecrets", "-o", "name"); strings.Contains(out, "/"+name+".") {
+	if out := garden.run(t, "-n", "garden-demo", "get", "configmaps,internalsecrets", "-o",
+		"name"); strings.Contains(out, "/"+name+".") {
 		t.Errorf("left behind in the garden: %s", out)
 	}
 }

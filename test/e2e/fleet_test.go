@@ -11,7 +11,7 @@ import (
 
 // A Deployment on the fleet is spread over the members, with one override, put back when changed, and removed with
 // its policy and template.
-func TestFleetSpreadsNginx(t *testing.T) {
+func fleetSpreadsNginx(t *testing.T) {
 	l := open(t)
 	fleet, m1, m2 := l.fleet(t), l.shoot(t, "member1"), l.shoot(t, "member2")
 	fleet.eventually(t, 2*time.Minute, contains("member1", "member2"), "get", "clusters", "-o", "name")
@@ -19,9 +19,12 @@ func TestFleetSpreadsNginx(t *testing.T) {
 	manifest := input(t, l, "001-karmada-nginx-3docs.yaml")
 	t.Cleanup(func() { _, _ = fleet.try(context.Background(), manifest, "delete", "--ignore-not-found", "-f", "-") })
 	fleet.apply(t, manifest)
-	fleet.eventually(t, 3*time.Minute, equals("2/2"), "get", "deploy", "nginx", "-o", "jsonpath={.status.readyReplicas}/{.spec.replicas}")
-	m1.eventually(t, time.Minute, equals("1 skoala-stage"), "get", "deploy", "nginx", "-o", "jsonpath={.spec.replicas} {.metadata.annotations.env}")
-	m2.eventually(t, time.Minute, equals("1"), "get", "deploy", "nginx", "-o", "jsonpath={.spec.replicas} {.metadata.annotations.env}")
+	fleet.eventually(t, 3*time.Minute, equals("2/2"), "get", "deploy", "nginx", "-o",
+		"jsonpath={.status.readyReplicas}/{.spec.replicas}")
+	m1.eventually(t, time.Minute, equals("1 skoala-stage"), "get", "deploy", "nginx", "-o",
+		"jsonpath={.spec.replicas} {.metadata.annotations.env}")
+	m2.eventually(t, time.Minute, equals("1"), "get", "deploy", "nginx", "-o",
+		"jsonpath={.spec.replicas} {.metadata.annotations.env}")
 
 	t.Run("what is changed in a member is put back", func(t *testing.T) {
 		m1.run(t, "scale", "deploy", "nginx", "--replicas=3")
@@ -40,19 +43,21 @@ func TestFleetSpreadsNginx(t *testing.T) {
 }
 
 // Overriders of the older form change the image and the annotations for the member that their labels select.
-func TestFleetLegacyOverride(t *testing.T) {
+func fleetLegacyOverride(t *testing.T) {
 	l := open(t)
 	fleet, m1, m2 := l.fleet(t), l.shoot(t, "member1"), l.shoot(t, "member2")
 	manifest := input(t, l, "000-karmada-nginx-3docs.yaml")
-	const replicasImageAnnotation = "jsonpath={.spec.replicas} {.spec.template.spec.containers[0].image} {.metadata.annotations.foo}"
+	const replicasImageAnnotation = "jsonpath={.spec.replicas} {.spec.template.spec.containers[0].image} " +
+		"{.metadata.annotations.foo}"
 	l.removeAfterwards(t, fleet, manifest, "deploy/nginx", m1, m2)
 	fleet.apply(t, manifest)
-	m1.eventually(t, time.Minute, equals("1 dc-1.registry.io/nginx:1.17.0-alpine bar"), "get", "deploy", "nginx", "-o", replicasImageAnnotation)
+	m1.eventually(t, time.Minute, equals("1 dc-1.registry.io/nginx:1.17.0-alpine bar"), "get", "deploy", "nginx", "-o",
+		replicasImageAnnotation)
 	m2.eventually(t, time.Minute, equals("1 nginx"), "get", "deploy", "nginx", "-o", replicasImageAnnotation)
 }
 
 // A policy that says nothing about replicas gives every member all of them.
-func TestFleetDuplicates(t *testing.T) {
+func fleetDuplicates(t *testing.T) {
 	l := open(t)
 	fleet, m1, m2 := l.fleet(t), l.shoot(t, "member1"), l.shoot(t, "member2")
 	deployment, _, _ := strings.Cut(input(t, l, "000-karmada-nginx-3docs.yaml"), "\n---\n")
@@ -66,19 +71,23 @@ func TestFleetDuplicates(t *testing.T) {
 }
 
 // An override whose path the object lacks is shown in the binding with the field and the path; the other member gets
-// the object as it is. The policy names the override among its dependent ones: else the member may get the object before
-// the override is known, and an override that fails later takes nothing away.
-func TestFleetOverrideOfMissingPath(t *testing.T) {
+// the object as it is. The policy names the override among its dependent ones: else the member may get the object
+// before the override is known, and an override that fails later takes nothing away.
+func fleetOverrideOfMissingPath(t *testing.T) {
 	l := open(t)
 	fleet, m1, m2 := l.fleet(t), l.shoot(t, "member1"), l.shoot(t, "member2")
 	manifest := input(t, l, "000-karmada-nginx-3docs.yaml")
-	manifest = strings.Replace(manifest, "path: /spec/template/spec/containers/0/image", "path: /spec/template/spec/containers/7/image", 1)
-	manifest = strings.Replace(manifest, "  resourceSelectors:", "  dependentOverrides: [example-override]\n  resourceSelectors:", 1)
+	manifest = strings.Replace(manifest, "path: /spec/template/spec/containers/0/image",
+		"path: /spec/template/spec/containers/7/image", 1)
+	manifest = strings.Replace(manifest, "  resourceSelectors:",
+		"  dependentOverrides: [example-override]\n  resourceSelectors:", 1)
 	l.removeAfterwards(t, fleet, manifest, "deploy/nginx", m1, m2)
 	fleet.apply(t, manifest)
 	fleet.eventually(t, time.Minute, contains("False", "member1", "overriders.plaintext[0].path", "containers/7"),
-		"get", "resourcebinding", "nginx-deployment", "-o", `jsonpath={range .status.conditions[?(@.type=="FullyApplied")]}{.status} {.message}{end}`)
-	m2.eventually(t, time.Minute, equals("1 nginx"), "get", "deploy", "nginx", "-o", "jsonpath={.spec.replicas} {.spec.template.spec.containers[0].image}")
+		"get", "resourcebinding", "nginx-deployment", "-o",
+		`jsonpath={range .status.conditions[?(@.type=="FullyApplied")]}{.status} {.message}{end}`)
+	m2.eventually(t, time.Minute, equals("1 nginx"), "get", "deploy", "nginx", "-o",
+		"jsonpath={.spec.replicas} {.spec.template.spec.containers[0].image}")
 	m1.eventually(t, time.Minute, equals(""), "get", "deploy", "nginx", "--ignore-not-found", "-o", "name")
 }
 
@@ -91,7 +100,8 @@ func (l *landscape) removeAfterwards(t *testing.T, fleet kubectl, manifest, obje
 			t.Errorf("removing what the test applied: %v", err)
 		}
 		for _, member := range members {
-			if _, err := member.try(context.Background(), "", "wait", "--for=delete", object, "--timeout=60s"); err != nil {
+			if _, err := member.try(context.Background(), "", "wait", "--for=delete", object,
+				"--timeout=60s"); err != nil {
 				t.Errorf("removing %s: %v", object, err)
 			}
 		}
@@ -99,7 +109,7 @@ func (l *landscape) removeAfterwards(t *testing.T, fleet kubectl, manifest, obje
 }
 
 // A policy that names a cluster that does not exist says so where the user looks.
-func TestFleetUnknownCluster(t *testing.T) {
+func fleetUnknownCluster(t *testing.T) {
 	l := open(t)
 	fleet := l.fleet(t)
 	manifest := `
@@ -124,5 +134,6 @@ spec:
 	fleet.apply(t, manifest)
 	fleet.eventually(t, time.Minute, func(out string) error {
 		return contains("atlantis")(strings.TrimSpace(out))
-	}, "get", "resourcebinding", "lost-deployment", "-o", `jsonpath={.status.conditions[?(@.type=="Scheduled")].message}`)
+	}, "get", "resourcebinding", "lost-deployment", "-o",
+		`jsonpath={.status.conditions[?(@.type=="Scheduled")].message}`)
 }

@@ -13,16 +13,18 @@ import (
 // fingerprintOf finds the fingerprint of its key in an agent's log.
 var fingerprintOf = regexp.MustCompile(`fingerprint="([0-9a-f]+)"`)
 
-// joinsAndLeaves makes a shoot that stays out of the fleet by itself a member that the fleet talks to. The fleet's controllers are killed
-// while it joins and while it leaves; it joins again when much is known of it.
+// joinsAndLeaves makes a shoot that stays out of the fleet by itself a member that the fleet talks to. The fleet's
+// controllers are killed while it joins and while it leaves; it joins again when much is known of it.
 func (l *landscape) joinsAndLeaves(t *testing.T, name string, fleet, member kubectl) {
 	t.Helper()
-	address := l.gardenKubectl().run(t, "-n", "garden-demo", "get", "shoot", name, "-o", `jsonpath={.status.advertisedAddresses[?(@.name=="external")].url}`)
+	address := l.gardenKubectl().run(t, "-n", "garden-demo", "get", "shoot", name, "-o",
+		`jsonpath={.status.advertisedAddresses[?(@.name=="external")].url}`)
 	join := []string{"join", name, "--kubeconfig", member.kubeconfig, "--endpoint", address, "--wait"}
 	l.fleetCommand(t, "", append(join, "0")...)
 	l.killFederation(t)
 	fleet.eventually(t, 2*time.Minute, equals("True"), "get", "cluster", name, "-o", conditionStatus("Ready"))
-	fleet.eventually(t, time.Minute, equals("1"), "get", "cluster", name, "-o", "jsonpath={.status.nodeSummary.readyNum}")
+	fleet.eventually(t, time.Minute, equals("1"), "get", "cluster", name, "-o",
+		"jsonpath={.status.nodeSummary.readyNum}")
 	l.fleetCommand(t, "", append(join, "1m", "--region", "north")...)
 	fleet.eventually(t, time.Second, equals("north"), "get", "cluster", name, "-o", "jsonpath={.spec.region}")
 	l.fleetCommand(t, "", "unjoin", name, "--wait", "0")
@@ -30,14 +32,14 @@ func (l *landscape) joinsAndLeaves(t *testing.T, name string, fleet, member kube
 	fleet.eventually(t, 2*time.Minute, equals(""), "get", "cluster", name, "--ignore-not-found", "-o", "name")
 }
 
-// A cluster that the fleet does not talk to becomes a member by an agent in it, which the fleet accepts by its key, gets what
-// policies send it, and is left without a trace. Before, it is one that the fleet talks to, and left without a trace, too.
+// A cluster that the fleet does not talk to becomes a member by an agent in it, which the fleet accepts by its key,
+// gets what policies send it, and is left without a trace. Before, it is one that the fleet talks to, and left without
+// a trace, too. The cluster is a shoot that is created although gardenlet is killed meanwhile; when it is deleted,
+// nothing of it is left.
 func TestFleetAgent(t *testing.T) {
 	l := open(t)
 	fleet := l.fleet(t)
-	l.createShoot(t, "edge")
-	l.waitForShoot(t, "edge", "Create", 6*time.Minute)
-	edge := l.shoot(t, "edge")
+	edge := l.createShootDespiteAKill(t, "edge")
 	const deployed = "agent-deployed"
 	manifest := fleetNginx(deployed, 1, "  placement: {clusterAffinity: {clusterNames: [edge]}}\n")
 	t.Cleanup(func() {
@@ -47,9 +49,11 @@ func TestFleetAgent(t *testing.T) {
 	before := edge.run(t, "get", "namespaces,clusterroles,clusterrolebindings", "-o", "name")
 
 	l.joinsAndLeaves(t, "edge", fleet, edge)
-	edge.eventually(t, time.Minute, equals(strings.TrimSpace(before)), "get", "namespaces,clusterroles,clusterrolebindings", "-o", "name")
+	edge.eventually(t, time.Minute, equals(strings.TrimSpace(before)), "get",
+		"namespaces,clusterroles,clusterrolebindings", "-o", "name")
 
-	image := l.runtimeKubectl().run(t, "-n", "shoot--demo--fleet", "get", "deployment", "federation", "-o", "jsonpath={.spec.template.spec.containers[0].image}")
+	image := l.runtimeKubectl().run(t, "-n", "shoot--demo--fleet", "get", "deployment", "federation", "-o",
+		"jsonpath={.spec.template.spec.containers[0].image}")
 	agent := l.fleetCommand(t, "", "register", "edge", "--image", image)
 	edge.apply(t, agent)
 	var key string
@@ -68,15 +72,18 @@ func TestFleetAgent(t *testing.T) {
 	fleet.eventually(t, 2*time.Minute, equals("True"), "get", "cluster", "edge", "-o", conditionStatus("Ready"))
 
 	fleet.apply(t, manifest)
-	edge.eventually(t, 2*time.Minute, equals("1"), "get", "deployment", deployed, "-o", "jsonpath={.status.readyReplicas}")
-	fleet.eventually(t, time.Minute, equals("1"), "get", "deployment", deployed, "-o", "jsonpath={.status.readyReplicas}")
+	edge.eventually(t, 2*time.Minute, equals("1"), "get", "deployment", deployed, "-o",
+		"jsonpath={.status.readyReplicas}")
+	fleet.eventually(t, time.Minute, equals("1"), "get", "deployment", deployed, "-o",
+		"jsonpath={.status.readyReplicas}")
 	if _, err := fleet.try(t.Context(), manifest, "delete", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
 	edge.eventually(t, time.Minute, equals(""), "get", "deployment", deployed, "--ignore-not-found", "-o", "name")
 
 	l.fleetCommand(t, "", "unjoin", "edge")
-	edge.eventually(t, 2*time.Minute, equals(strings.TrimSpace(before)), "get", "namespaces,clusterroles,clusterrolebindings", "-o", "name")
+	edge.eventually(t, 2*time.Minute, equals(strings.TrimSpace(before)), "get",
+		"namespaces,clusterroles,clusterrolebindings", "-o", "name")
 	l.deleteShoot(t, "edge")
 }
 

@@ -24,7 +24,8 @@ func (l *landscape) fleetCommand(t *testing.T, input string, arguments ...string
 }
 
 func (l *landscape) tryFleetCommand(ctx context.Context, input string, arguments ...string) (string, error) {
-	return l.command(ctx, input, "trellisctl", append(arguments, "--garden", l.name, "--project", "demo", "--shoot", "fleet")...)
+	return l.command(ctx, input, "trellisctl",
+		append(arguments, "--garden", l.name, "--project", "demo", "--shoot", "fleet")...)
 }
 
 // fleetNginx is a Deployment of the fleet, with a policy that goes on as the test wants.
@@ -64,13 +65,14 @@ func prefers(first, other string) string {
 `, first, other)
 }
 
-// A plan tells what a policy would do, the policy does that, and explain tells it afterwards, with the clusters that were not
-// chosen.
-func TestFleetPlansAndExplains(t *testing.T) {
+// A plan tells what a policy would do, the policy does that, and explain tells it afterwards, with the clusters that
+// were not chosen.
+func fleetPlansAndExplains(t *testing.T) {
 	l := open(t)
 	fleet, m1, m2 := l.fleet(t), l.shoot(t, "member1"), l.shoot(t, "member2")
 	const name = "planned"
-	at1, at2 := "  placement: {clusterAffinity: {clusterNames: [member1]}}\n", "  placement: {clusterAffinity: {clusterNames: [member2]}}\n"
+	at1, at2 := "  placement: {clusterAffinity: {clusterNames: [member1]}}\n",
+		"  placement: {clusterAffinity: {clusterNames: [member2]}}\n"
 	manifest := fleetNginx(name, 1, at1)
 	l.removeAfterwards(t, fleet, manifest, "deploy/"+name, m1, m2)
 	fleet.apply(t, manifest)
@@ -91,14 +93,15 @@ func TestFleetPlansAndExplains(t *testing.T) {
 	fleet.apply(t, fleetPolicy(name, at2))
 	m2.eventually(t, time.Minute, equals("1"), "get", "deploy", name, "-o", "jsonpath={.spec.replicas}")
 	m1.eventually(t, time.Minute, equals(""), "get", "deploy", name, "--ignore-not-found", "-o", "name")
-	if out := l.fleetCommand(t, fleetPolicy(name, at2), "plan", "-f", "-"); strings.Contains(out, "Added") || strings.Contains(out, "Removed") {
+	if out := l.fleetCommand(t, fleetPolicy(name, at2), "plan", "-f", "-"); strings.Contains(out, "Added") ||
+		strings.Contains(out, "Removed") {
 		t.Errorf("the plan of what is already so tells of changes:\n%s", out)
 	}
 }
 
-// A change comes to the second member only when the first one has it, is healthy, and somebody said that it may go on. The fleet's
-// controllers are killed between these steps, after which each member has got each revision once.
-func TestFleetRollsOutInWaves(t *testing.T) {
+// A change comes to the second member only when the first one has it, is healthy, and somebody said that it may go on.
+// The fleet's controllers are killed between these steps, after which each member has got each revision once.
+func fleetRollsOutInWaves(t *testing.T) {
 	l := open(t)
 	fleet, m1, m2 := l.fleet(t), l.shoot(t, "member1"), l.shoot(t, "member2")
 	const name, version, changes = "waves", "jsonpath={.spec.template.metadata.annotations.version}", "jsonpath={.metadata.generation}"
@@ -110,9 +113,11 @@ func TestFleetRollsOutInWaves(t *testing.T) {
 	l.removeAfterwards(t, fleet, manifest, "deploy/"+name, m1, m2)
 	fleet.apply(t, manifest)
 	for _, member := range []kubectl{m1, m2} {
-		member.eventually(t, 2*time.Minute, equals("1"), "get", "deploy", name, "-o", "jsonpath={.status.readyReplicas}")
+		member.eventually(t, 2*time.Minute, equals("1"), "get", "deploy", name, "-o",
+			"jsonpath={.status.readyReplicas}")
 	}
-	fleet.run(t, "patch", "deploy", name, "--type=merge", "-p", `{"spec":{"template":{"metadata":{"annotations":{"version":"two"}}}}}`)
+	fleet.run(t, "patch", "deploy", name, "--type=merge", "-p",
+		`{"spec":{"template":{"metadata":{"annotations":{"version":"two"}}}}}`)
 	m2.eventually(t, time.Minute, equals("two"), "get", "deploy", name, "-o", version)
 	eventually(t, 2*time.Minute, func(ctx context.Context) error {
 		out, err := l.tryFleetCommand(ctx, "", "rollout", "status", "deployment/"+name)
@@ -143,9 +148,9 @@ func TestFleetRollsOutInWaves(t *testing.T) {
 	}
 }
 
-// What a member ran moves to the other one while it is drained, and comes back afterwards. The old copy goes when the new one is
-// healthy.
-func TestFleetDrainsAMember(t *testing.T) {
+// What a member ran moves to the other one while it is drained, and comes back afterwards. The old copy goes when the
+// new one is healthy.
+func fleetDrainsAMember(t *testing.T) {
 	l := open(t)
 	fleet, m1, m2 := l.fleet(t), l.shoot(t, "member1"), l.shoot(t, "member2")
 	const name = "mover"
@@ -163,8 +168,8 @@ func TestFleetDrainsAMember(t *testing.T) {
 	m2.eventually(t, 2*time.Minute, equals(""), "get", "deploy", name, "--ignore-not-found", "-o", "name")
 }
 
-// Of many objects that are deleted at once, no more than the deletion budget of 20 goes. The rest is held in the member until
-// somebody confirms that it was meant.
+// Of many objects that are deleted at once, no more than the deletion budget of 20 goes. The rest is held in the member
+// until somebody confirms that it was meant.
 func fleetHoldsDeletions(t *testing.T) {
 	l := open(t)
 	fleet, m1 := l.fleet(t), l.shoot(t, "member1")
@@ -178,7 +183,9 @@ spec:
   placement: {clusterAffinity: {clusterNames: [member1]}}
 `
 	for i := range count {
-		manifest += fmt.Sprintf("---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: many-%d, namespace: default, labels: {test: many}}}\n", i)
+		manifest +=
+			fmt.Sprintf("---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: many-%d, namespace: default, "+
+				"labels: {test: many}}}\n", i)
 	}
 	t.Cleanup(func() {
 		_, _ = fleet.try(context.Background(), manifest, "delete", "--ignore-not-found", "-f", "-")
@@ -209,7 +216,8 @@ spec:
 	inMember(0, 0)
 }
 
-// The API of a member is reached by way of the fleet, with the fleet's credentials, also where a connection goes on for long.
+// The API of a member is reached by way of the fleet, with the fleet's credentials, also where a connection goes on for
+// long.
 func fleetLeadsToItsMembers(t *testing.T) {
 	l := open(t)
 	fleet, m1 := l.fleet(t), l.shoot(t, "member1")
@@ -218,17 +226,20 @@ func fleetLeadsToItsMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	through := kubectl{l, filepath.Join(t.TempDir(), "through.yaml")}
-	server := regexp.MustCompile(`server: \S+`).ReplaceAll(config, []byte("$0/apis/cluster.karmada.io/v1alpha1/clusters/member1/proxy"))
+	server := regexp.MustCompile(`server: \S+`).ReplaceAll(config,
+		[]byte("$0/apis/cluster.karmada.io/v1alpha1/clusters/member1/proxy"))
 	if err := os.WriteFile(through.kubeconfig, server, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	through.eventually(t, time.Minute, equals(strings.TrimSpace(m1.run(t, "get", "nodes", "-o", "name"))), "get", "nodes", "-o", "name")
+	through.eventually(t, time.Minute, equals(strings.TrimSpace(m1.run(t, "get", "nodes", "-o", "name"))), "get",
+		"nodes", "-o", "name")
 	t.Cleanup(func() {
 		_, _ = m1.try(context.Background(), "", "delete", "pod", "seen-through", "--now", "--ignore-not-found")
 	})
 	through.run(t, "run", "seen-through", "--image=nginx")
 	through.run(t, "wait", "pod/seen-through", "--for=condition=Ready", "--timeout=90s")
-	if out := through.run(t, "exec", "seen-through", "--", "cat", "/etc/hostname"); strings.TrimSpace(out) != "seen-through" {
+	if out := through.run(t, "exec", "seen-through", "--", "cat",
+		"/etc/hostname"); strings.TrimSpace(out) != "seen-through" {
 		t.Errorf("the pod says that it is %q", out)
 	}
 }

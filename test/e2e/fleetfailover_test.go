@@ -22,9 +22,9 @@ spec:
     overriders: {plaintext: [{path: /spec/template/spec/readinessGates, operator: add, value: [{conditionType: example.com/said}]}]}
 ---`
 
-// An application that stays unhealthy in a member moves to the other one, with a part of its state. The old copy goes only when the new
-// one is healthy.
-func TestFleetMovesWhatFails(t *testing.T) {
+// An application that stays unhealthy in a member moves to the other one, with a part of its state. The old copy goes
+// only when the new one is healthy.
+func fleetMovesWhatFails(t *testing.T) {
 	l := open(t)
 	fleet, m1, m2 := l.fleet(t), l.shoot(t, "member1"), l.shoot(t, "member2")
 	manifest := patient + fleetNginx("patient", 1, `
@@ -42,13 +42,17 @@ func TestFleetMovesWhatFails(t *testing.T) {
 `)
 	l.removeAfterwards(t, fleet, manifest, "deploy/patient", m1, m2)
 	fleet.apply(t, manifest)
-	m2.eventually(t, 2*time.Minute, equals("True"), "get", "pods", "-l", "app=patient", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="ContainersReady")].status}`)
-	m2.eventually(t, time.Second, equals("1"), "get", "deploy", "patient", "-o", `jsonpath={.metadata.labels.example\.com/failed}`)
+	m2.eventually(t, 2*time.Minute, equals("True"), "get", "pods", "-l", "app=patient", "-o",
+		`jsonpath={.items[*].status.conditions[?(@.type=="ContainersReady")].status}`)
+	m2.eventually(t, time.Second, equals("1"), "get", "deploy", "patient", "-o",
+		`jsonpath={.metadata.labels.example\.com/failed}`)
 
-	fleet.eventually(t, time.Minute, equals("Unhealthy"), "get", "resourcebinding", "patient-deployment", "-o", `jsonpath={.status.aggregatedStatus[?(@.clusterName=="member2")].health}`)
+	fleet.eventually(t, time.Minute, equals("Unhealthy"), "get", "resourcebinding", "patient-deployment", "-o",
+		`jsonpath={.status.aggregatedStatus[?(@.clusterName=="member2")].health}`)
 	m1.run(t, "get", "deploy", "patient")
 	pod := strings.TrimSpace(m2.run(t, "get", "pods", "-l", "app=patient", "-o", "name"))
-	m2.run(t, "patch", pod, "--subresource=status", "--type=strategic", "-p", `{"status":{"conditions":[{"type":"example.com/said","status":"True"}]}}`)
+	m2.run(t, "patch", pod, "--subresource=status", "--type=strategic", "-p",
+		`{"status":{"conditions":[{"type":"example.com/said","status":"True"}]}}`)
 	m1.eventually(t, time.Minute, equals(""), "get", "deploy", "patient", "--ignore-not-found", "-o", "name")
 	fleet.eventually(t, time.Minute, equals("1"), "get", "deploy", "patient", "-o", "jsonpath={.status.readyReplicas}")
 }

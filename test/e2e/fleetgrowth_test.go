@@ -22,9 +22,9 @@ const (
 	poolOfShoot = `jsonpath={.spec.provider.workers[0].minimum} {.spec.provider.workers[0].maximum}{.metadata.annotations.federation\.trellis\.garden/grown-pools}`
 )
 
-// A Deployment that finds no room in its member brings a second machine to the member's pool, and one that fits no member brings a shoot,
-// as far as the project, the operator of the fleet and the policies allow it. When they are gone, so are the machine and the shoot, and
-// the pool is as it was.
+// A Deployment that finds no room in its member brings a second machine to the member's pool, and one that fits no
+// member brings a shoot, as far as the project, the operator of the fleet and the policies allow it. When they are
+// gone, so are the machine and the shoot, and the pool is as it was.
 func fleetGrows(t *testing.T) {
 	l := open(t)
 	garden, fleet, m2 := l.gardenKubectl(), l.fleet(t), l.shoot(t, "member2")
@@ -33,26 +33,36 @@ func fleetGrows(t *testing.T) {
 	t.Cleanup(func() {
 		ctx := context.Background()
 		_, _ = fleet.try(ctx, manifest, "delete", "--ignore-not-found", "--timeout=4m", "-f", "-")
-		_, _ = garden.try(ctx, "", "-n", "garden-demo", "annotate", "shoot", "fleet", "federation.trellis.garden/growth-", "federation.trellis.garden/growth-credentials-")
-		_, _ = garden.try(ctx, "", "-n", "garden-demo", "patch", "shoot", "member2", "--type=json", "-p", givesBackAsEver)
+		_, _ = garden.try(ctx, "", "-n", "garden-demo", "annotate", "shoot", "fleet",
+			"federation.trellis.garden/growth-", "federation.trellis.garden/growth-credentials-")
+		_, _ = garden.try(ctx, "", "-n", "garden-demo", "patch", "shoot", "member2", "--type=json", "-p",
+			givesBackAsEver)
 	})
 	garden.run(t, "-n", "garden-demo", "patch", "shoot", "member2", "--type=json", "-p", givesBackSoon)
-	garden.run(t, "-n", "garden-demo", "annotate", "shoot", "fleet", "federation.trellis.garden/growth=pools,shoots", "federation.trellis.garden/growth-credentials=local")
+	garden.run(t, "-n", "garden-demo", "annotate", "shoot", "fleet", "federation.trellis.garden/growth=pools,shoots",
+		"federation.trellis.garden/growth-credentials=local")
 
 	fleet.apply(t, manifest)
 	m2.eventually(t, 6*time.Minute, equals("2"), "get", "deploy", "grower", "-o", "jsonpath={.status.readyReplicas}")
 	m2.eventually(t, time.Second, lines(2), "get", "nodes", "-o", "name")
-	garden.eventually(t, time.Second, contains(` 2{"pool"`), "-n", "garden-demo", "get", "shoot", "member2", "-o", poolOfShoot)
-	fleet.eventually(t, 6*time.Minute, equals("1"), "get", "deploy", "pioneer", "-o", "jsonpath={.status.readyReplicas}")
-	l.shoot(t, "burst-1").eventually(t, time.Second, equals("1"), "get", "deploy", "pioneer", "-o", "jsonpath={.status.readyReplicas}")
+	garden.eventually(t, time.Second, contains(` 2{"pool"`), "-n", "garden-demo", "get", "shoot", "member2", "-o",
+		poolOfShoot)
+	fleet.eventually(t, 6*time.Minute, equals("1"), "get", "deploy", "pioneer", "-o",
+		"jsonpath={.status.readyReplicas}")
+	l.shoot(t, "burst-1").eventually(t, time.Second, equals("1"), "get", "deploy", "pioneer", "-o",
+		"jsonpath={.status.readyReplicas}")
 	fleet.eventually(t, time.Minute, equals("2 machines 1 shoots NothingWaits"), "get", "fleetgrowth", "standard",
-		"-o", `jsonpath={.status.machines} machines {.status.shoots} shoots {.status.conditions[?(@.type=="Satisfied")].reason}`)
+		"-o",
+		`jsonpath={.status.machines} machines {.status.shoots} shoots {.status.conditions[?(@.type=="Satisfied")].reason}`)
 
 	fleet.run(t, "delete", "deploy", "grower", "pioneer")
-	fleet.eventually(t, time.Minute, contains("burst-1", "since"), "get", "fleetgrowth", "standard", "-o", "jsonpath={.status.unused}")
+	fleet.eventually(t, time.Minute, contains("burst-1", "since"), "get", "fleetgrowth", "standard", "-o",
+		"jsonpath={.status.unused}")
 	m2.eventually(t, 6*time.Minute, lines(1), "get", "nodes", "-o", "name")
-	garden.eventually(t, 2*time.Minute, equals("1 1"), "-n", "garden-demo", "get", "shoot", "member2", "-o", poolOfShoot)
-	garden.eventually(t, 6*time.Minute, equals(""), "-n", "garden-demo", "get", "shoot", "burst-1", "--ignore-not-found", "-o", "jsonpath={.status.lastOperation} {.status.lastErrors}")
+	garden.eventually(t, 2*time.Minute, equals("1 1"), "-n", "garden-demo", "get", "shoot", "member2", "-o",
+		poolOfShoot)
+	garden.eventually(t, 6*time.Minute, equals(""), "-n", "garden-demo", "get", "shoot", "burst-1",
+		"--ignore-not-found", "-o", "jsonpath={.status.lastOperation} {.status.lastErrors}")
 	fleet.eventually(t, time.Minute, equals(""), "get", "cluster", "burst-1", "--ignore-not-found", "-o", "name")
 }
 
@@ -67,11 +77,12 @@ func shootTemplate(t *testing.T, l *landscape) string {
 	return string(template)
 }
 
-// growingFleet are a Deployment of two pods of which a node of the member takes one, another one for members that are not there yet,
-// and what allows the fleet to grow for them.
+// growingFleet are a Deployment of two pods of which a node of the member takes one, another one for members that are
+// not there yet, and what allows the fleet to grow for them.
 func growingFleet(t *testing.T, l *landscape, member kubectl) string {
 	t.Helper()
-	allocatable := strings.Fields(member.run(t, "get", "nodes", "-o", "jsonpath={.items[0].status.allocatable.cpu} {.items[0].status.allocatable.memory}"))
+	allocatable := strings.Fields(member.run(t, "get", "nodes", "-o",
+		"jsonpath={.items[0].status.allocatable.cpu} {.items[0].status.allocatable.memory}"))
 	cpu, err := resource.ParseQuantity(allocatable[0])
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/clientcmd/api"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 var uuidPattern = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
@@ -44,8 +44,9 @@ func (k kubectl) list(t *testing.T, path string) listed {
 	return result
 }
 
-// The calls of gardenctl-v2 when it targets a project, a shoot and a shoot's control plane, and those of gardenlogin when
-// it opens a shoot: selected lists, the garden's identity, the CA, and a certificate in the one form that it takes.
+// The calls of gardenctl-v2 when it targets a project, a shoot and a shoot's control plane, and those of gardenlogin
+// when it opens a shoot: selected lists, the garden's identity, the CA, and a certificate in the one form that it
+// takes.
 func TestCallsOfGardenctl(t *testing.T) {
 	l := open(t)
 	garden := l.gardenKubectl()
@@ -55,22 +56,26 @@ func TestCallsOfGardenctl(t *testing.T) {
 	if len(projects.Items) != 1 || projects.Items[0].Metadata.Name != "demo" {
 		t.Errorf("the project of namespace garden-demo: %+v", projects.Items)
 	}
-	identity := strings.TrimSpace(garden.run(t, "-n", "kube-system", "get", "configmap", "cluster-identity", "-o", "jsonpath={.data.cluster-identity}"))
+	identity := strings.TrimSpace(garden.run(t, "-n", "kube-system", "get", "configmap", "cluster-identity", "-o",
+		"jsonpath={.data.cluster-identity}"))
 	if !regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9_-]*[a-zA-Z0-9])?$`).MatchString(identity) {
 		t.Errorf("identity %q", identity)
 	}
 	shoots := garden.list(t, core+"/shoots?fieldSelector=metadata.name%3Dmember1%2Cspec.seedName%3Dlocal&limit=2")
-	if len(shoots.Items) != 1 || (shoots.Metadata.RemainingItemCount != nil && *shoots.Metadata.RemainingItemCount > 0) {
+	if len(shoots.Items) != 1 || (shoots.Metadata.RemainingItemCount != nil &&
+		*shoots.Metadata.RemainingItemCount > 0) {
 		t.Fatalf("the only member1: %+v", shoots)
 	}
 	status := shoots.Items[0].Status
 	if status.TechnicalID != "shoot--demo--member1" {
 		t.Errorf("technical ID %q", status.TechnicalID)
 	}
-	if label := garden.run(t, "get", "namespace", "garden-demo", "-o", `jsonpath={.metadata.labels.project\.gardener\.cloud/name}`); label != "demo" {
+	if label := garden.run(t, "get", "namespace", "garden-demo", "-o",
+		`jsonpath={.metadata.labels.project\.gardener\.cloud/name}`); label != "demo" {
 		t.Errorf("label of the project's namespace: %q", label)
 	}
-	if ca := garden.run(t, "-n", "garden-demo", "get", "configmap", "member1.ca-cluster", "-o", `jsonpath={.data.ca\.crt}`); !strings.Contains(ca, "BEGIN CERTIFICATE") {
+	if ca := garden.run(t, "-n", "garden-demo", "get", "configmap", "member1.ca-cluster", "-o",
+		`jsonpath={.data.ca\.crt}`); !strings.Contains(ca, "BEGIN CERTIFICATE") {
 		t.Errorf("ConfigMap member1.ca-cluster: %q", ca)
 	}
 	for _, level := range []string{"admin", "viewer"} {
@@ -82,11 +87,13 @@ func TestCallsOfGardenctl(t *testing.T) {
 }
 
 // requestKubeconfig asks for a kubeconfig of member1 as gardenlogin does.
-func requestKubeconfig(t *testing.T, garden kubectl, level string) *api.Config {
+func requestKubeconfig(t *testing.T, garden kubectl, level string) *clientcmdapi.Config {
 	t.Helper()
 	kind := map[string]string{"admin": "AdminKubeconfigRequest", "viewer": "ViewerKubeconfigRequest"}[level]
-	request := `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"` + kind + `","spec":{"expirationSeconds":900}}`
-	out, err := garden.try(t.Context(), request, "create", "--raw", "/apis/core.gardener.cloud/v1beta1/namespaces/garden-demo/shoots/member1/"+level+"kubeconfig", "-f", "-")
+	request := `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"` + kind +
+		`","spec":{"expirationSeconds":900}}`
+	out, err := garden.try(t.Context(), request, "create", "--raw",
+		"/apis/core.gardener.cloud/v1beta1/namespaces/garden-demo/shoots/member1/"+level+"kubeconfig", "-f", "-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,9 +116,9 @@ func requestKubeconfig(t *testing.T, garden kubectl, level string) *api.Config {
 	return kubeconfig
 }
 
-// checkLikeGardenlogin finds the credentials by each advertised address; gardenlogin refuses a chain and any key that is not
-// a PEM block "RSA PRIVATE KEY".
-func checkLikeGardenlogin(t *testing.T, kubeconfig *api.Config, addresses []struct{ Name, URL string }) {
+// checkLikeGardenlogin finds the credentials by each advertised address; gardenlogin refuses a chain and any key that
+// is not a PEM block "RSA PRIVATE KEY".
+func checkLikeGardenlogin(t *testing.T, kubeconfig *clientcmdapi.Config, addresses []struct{ Name, URL string }) {
 	t.Helper()
 	if len(addresses) == 0 {
 		t.Error("no advertised addresses")

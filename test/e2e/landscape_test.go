@@ -1,7 +1,8 @@
 //go:build e2e
 
 // Package e2e tests a running landscape as users do: with kubectl and trellisctl only. The landscape is the one of this
-// clone (`make up`); TRELLIS_LANDSCAPE names another. Tests run one after another, but for those in rows (rows_test.go).
+// clone (`make up`); TRELLIS_LANDSCAPE names another. Tests run one after another, but for those in rows
+// (rows_test.go).
 package e2e
 
 import (
@@ -115,7 +116,8 @@ func eventually(t *testing.T, timeout time.Duration, try func(ctx context.Contex
 }
 
 // eventually repeats kubectl until check is content with its output.
-func (k kubectl) eventually(t *testing.T, timeout time.Duration, check func(out string) error, arguments ...string) string {
+func (k kubectl) eventually(t *testing.T, timeout time.Duration, check func(out string) error,
+	arguments ...string) string {
 	t.Helper()
 	var last string
 	eventually(t, timeout, func(ctx context.Context) (err error) {
@@ -170,7 +172,8 @@ func (l *landscape) shootOf(t *testing.T, project, name string) kubectl {
 
 // tryShoot returns kubectl for a shoot, whose kubeconfig it writes to a folder.
 func (l *landscape) tryShoot(ctx context.Context, folder, project, name string) (kubectl, error) {
-	out, err := l.command(ctx, "", "trellisctl", "kubeconfig", "--garden", l.name, "--project", project, "--shoot", name)
+	out, err := l.command(ctx, "", "trellisctl", "kubeconfig", "--garden", l.name, "--project", project, "--shoot",
+		name)
 	if err != nil {
 		return kubectl{}, err
 	}
@@ -201,15 +204,18 @@ func (l *landscape) waitForShootIn(t *testing.T, namespace, name, operation stri
 			return err
 		}
 		last := shoot.Status.LastOperation
-		if last.State != "Succeeded" || shoot.Status.ObservedGeneration != shoot.Metadata.Generation || (operation != "" && last.Type != operation) {
-			return fmt.Errorf("%s %s (%d%%): %s; errors: %v", last.Type, last.State, last.Progress, last.Description, shoot.Status.LastErrors)
+		if last.State != "Succeeded" || shoot.Status.ObservedGeneration != shoot.Metadata.Generation ||
+			(operation != "" && last.Type != operation) {
+			return fmt.Errorf("%s %s (%d%%): %s; errors: %v", last.Type, last.State, last.Progress, last.Description,
+				shoot.Status.LastErrors)
 		}
 		return nil
 	}, "-n", namespace, "get", "shoot", name, "-o", "json")
 }
 
-// killProcess ends a program of a pod of the runtime cluster with SIGKILL, as a crash would, as soon as it runs: it may be
-// on its way back from the kill before, also as another pod. The program is found among the processes in the pod's cgroups.
+// killProcess ends a program of a pod of the runtime cluster with SIGKILL, as a crash would, as soon as it runs: it may
+// be on its way back from the kill before, also as another pod. The program is found among the processes in the pod's
+// cgroups.
 func (l *landscape) killProcess(t *testing.T, namespace, selector, program string) {
 	t.Helper()
 	const script = `found=1
@@ -219,7 +225,8 @@ for process in /proc/[0-9]*; do
 done
 exit $found`
 	eventually(t, time.Minute, func(ctx context.Context) error {
-		uid, err := l.runtimeKubectl().try(ctx, "", "-n", namespace, "get", "pods", "-l", selector, "-o", "jsonpath={.items[0].metadata.uid}")
+		uid, err := l.runtimeKubectl().try(ctx, "", "-n", namespace, "get", "pods", "-l", selector, "-o",
+			"jsonpath={.items[0].metadata.uid}")
 		if err != nil {
 			return err
 		}
@@ -231,8 +238,8 @@ exit $found`
 	})
 }
 
-// killAndReplace kills a program, and has another pod take the place of its pod at once, while the kubelet would wait longer after
-// every crash.
+// killAndReplace kills a program, and has another pod take the place of its pod at once, while the kubelet would wait
+// longer after every crash.
 func (l *landscape) killAndReplace(t *testing.T, namespace, selector, program string) {
 	t.Helper()
 	l.killProcess(t, namespace, selector, program)

@@ -28,19 +28,21 @@ spec:
 `
 
 // leftInGarden are the objects of the garden that a managed seed and its shoot bring with them.
-var leftInGarden = []string{"get", "-A", "-o", "name", "seeds,shoots,managedseeds,credentialsbindings,controllerinstallations,namespaces," +
-	"configmaps,secrets,internalsecrets,leases,serviceaccounts,clusterrolebindings"}
+var leftInGarden = []string{"get", "-A", "-o", "name",
+	"seeds,shoots,managedseeds,credentialsbindings,controllerinstallations,namespaces," +
+		"configmaps,secrets,internalsecrets,leases,serviceaccounts,clusterrolebindings"}
 
 // leftInShoot are the objects of a shoot that a gardenlet in it makes. Custom resource definitions stay.
-var leftInShoot = []string{"get", "-o", "name", "namespaces,persistentvolumes,clusterroles,clusterrolebindings,priorityclasses," +
-	"validatingwebhookconfigurations,mutatingwebhookconfigurations"}
+var leftInShoot = []string{"get", "-o", "name",
+	"namespaces,persistentvolumes,clusterroles,clusterrolebindings,priorityclasses," +
+		"validatingwebhookconfigurations,mutatingwebhookconfigurations"}
 
 // managedSeedStart is where the ManagedSeed begins in the example.
 const managedSeedStart = "apiVersion: seedmanagement.gardener.cloud/v1alpha1\n"
 
-// A shoot becomes a seed, although the gardenlet that makes it one is killed meanwhile, and hosts a shoot. Then it becomes a mere
-// shoot again, and goes: nothing is left of any of it.
-func TestManagedSeed(t *testing.T) {
+// A shoot becomes a seed, although the gardenlet that makes it one is killed meanwhile, and hosts a shoot. Then it
+// becomes a mere shoot again, and goes: nothing is left of any of it.
+func becomesManagedSeed(t *testing.T) {
 	l := open(t)
 	garden := l.gardenKubectl()
 	manifest := input(t, l, "managedseed.yaml")
@@ -63,8 +65,10 @@ func TestManagedSeed(t *testing.T) {
 
 	garden.apply(t, guestManifest)
 	l.waitForShoot(t, "guest", "Create", 8*time.Minute)
-	garden.eventually(t, 2*time.Minute, equals("True"), "-n", "garden-demo", "get", "shoot", "guest", "-o", conditionStatus("APIServerAvailable"))
-	inSeed.eventually(t, time.Minute, contains("kube-apiserver"), "-n", "shoot--demo--guest", "get", "deployments", "-o", "name")
+	garden.eventually(t, 2*time.Minute, equals("True"), "-n", "garden-demo", "get", "shoot", "guest", "-o",
+		conditionStatus("APIServerAvailable"))
+	inSeed.eventually(t, time.Minute, contains("kube-apiserver"), "-n", "shoot--demo--guest", "get", "deployments",
+		"-o", "name")
 
 	t.Run("the shoot stays as long as it is a seed", func(t *testing.T) {
 		garden.run(t, "-n", "garden", "annotate", "shoot", "example", "confirmation.gardener.cloud/deletion=true")
@@ -81,13 +85,16 @@ func TestManagedSeed(t *testing.T) {
 	})
 	garden.run(t, "-n", "garden-demo", "annotate", "shoot", "guest", "confirmation.gardener.cloud/deletion=true")
 	garden.run(t, "-n", "garden-demo", "delete", "shoot", "guest", "--wait=false")
-	garden.eventually(t, 5*time.Minute, equals(""), "-n", "garden-demo", "get", "shoot", "guest", "--ignore-not-found", "-o", "jsonpath={.status.lastOperation}")
+	garden.eventually(t, 5*time.Minute, equals(""), "-n", "garden-demo", "get", "shoot", "guest", "--ignore-not-found",
+		"-o", "jsonpath={.status.lastOperation}")
 	garden.run(t, "-n", "garden", "delete", "managedseed", "example", "--wait=false")
-	garden.eventually(t, 5*time.Minute, equals(""), "-n", "garden", "get", "managedseed", "example", "--ignore-not-found", "-o", "jsonpath={.status.conditions}")
+	garden.eventually(t, 5*time.Minute, equals(""), "-n", "garden", "get", "managedseed", "example",
+		"--ignore-not-found", "-o", "jsonpath={.status.conditions}")
 	inSeed.eventually(t, time.Minute, equals(inShootBefore), leftInShoot...)
 
 	garden.run(t, "-n", "garden", "delete", "shoot", "example", "--wait=false")
-	garden.eventually(t, 8*time.Minute, equals(""), "-n", "garden", "get", "shoot", "example", "--ignore-not-found", "-o", "jsonpath={.status.lastOperation} {.status.lastErrors}")
+	garden.eventually(t, 8*time.Minute, equals(""), "-n", "garden", "get", "shoot", "example", "--ignore-not-found",
+		"-o", "jsonpath={.status.lastOperation} {.status.lastErrors}")
 	garden.run(t, "-n", "garden", "delete", "credentialsbinding", "local")
 	garden.eventually(t, time.Minute, equals(strings.TrimSpace(before)), leftInGarden...)
 }
@@ -104,7 +111,8 @@ func managedSeedCondition(condition string) []string {
 func (l *landscape) removeManagedSeed(manifest string) {
 	ctx, garden := context.Background(), l.gardenKubectl()
 	for _, shoot := range [][]string{{"garden-demo", "guest"}, {"garden", "example"}} {
-		_, _ = garden.try(ctx, "", "-n", shoot[0], "annotate", "shoot", shoot[1], "confirmation.gardener.cloud/deletion=true")
+		_, _ = garden.try(ctx, "", "-n", shoot[0], "annotate", "shoot", shoot[1],
+			"confirmation.gardener.cloud/deletion=true")
 	}
 	_, _ = garden.try(ctx, guestManifest, "delete", "--ignore-not-found", "--timeout=5m", "-f", "-")
 	_, _ = garden.try(ctx, "", "-n", "garden", "delete", "managedseed", "example", "--ignore-not-found", "--timeout=5m")

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// All credentials of member2 are rotated, while gardenlet is killed once. A client with a kubeconfig of before works until the
-// rotation is completed; one of the time between works on; pods use their service account tokens all the while; the fleet keeps
-// its member.
+// All credentials of member2 are rotated, while gardenlet is killed once. A client with a kubeconfig of before works
+// until the rotation is completed; one of the time between works on; pods use their service account tokens all the
+// while; the fleet keeps its member.
 func TestRotateCredentials(t *testing.T) {
 	l := open(t)
 	l.explainShoot(t, "member2")
@@ -30,7 +30,8 @@ func TestRotateCredentials(t *testing.T) {
 	l.waitForPhase(t, "member2", "certificateAuthorities", "Prepared", 15*time.Minute)
 	l.waitForPhase(t, "member2", "serviceAccountKey", "Prepared", time.Second)
 	l.waitForPhase(t, "member2", "etcdEncryptionKey", "Completed", 3*time.Minute)
-	before.eventually(t, time.Minute, contains("much"), "get", "secret", "treasure", "-o", "go-template={{.data.gold | base64decode}}")
+	before.eventually(t, time.Minute, contains("much"), "get", "secret", "treasure", "-o",
+		"go-template={{.data.gold | base64decode}}")
 	if now := before.run(t, "get", "nodes", "-o", "name"); now == node {
 		t.Errorf("the machine was not replaced: %s", now)
 	}
@@ -43,10 +44,12 @@ func TestRotateCredentials(t *testing.T) {
 	l.waitForPhase(t, "member2", "serviceAccountKey", "Completed", time.Second)
 	between.eventually(t, time.Minute, contains(" Ready "), "get", "nodes", "--no-headers")
 	between.callFromPod(t)
-	if out, err := before.try(t.Context(), "", "get", "nodes"); err == nil || !strings.Contains(err.Error(), "certificate") {
+	if out, err := before.try(t.Context(), "", "get", "nodes"); err == nil ||
+		!strings.Contains(err.Error(), "certificate") {
 		t.Errorf("the kubeconfig of before the rotation gives %q, %v; want it to be of no use", out, err)
 	}
-	l.fleet(t).eventually(t, 2*time.Minute, equals("True"), "get", "clusters.cluster.karmada.io", "member2", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
+	l.fleet(t).eventually(t, 2*time.Minute, equals("True"), "get", "clusters.cluster.karmada.io", "member2", "-o",
+		`jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
 	between.run(t, "delete", "deployment/caller", "secret/treasure", "--wait=false")
 }
 
@@ -71,5 +74,7 @@ func (l *landscape) waitForPhase(t *testing.T, name, credential, phase string, t
 			return fmt.Errorf("%s of %s: %s, want %s", credential, name, out, phase)
 		}
 		return nil
-	}, "-n", "garden-demo", "get", "shoot", name, "-o", "jsonpath={.status.credentials.rotation."+credential+".phase} ({.status.lastOperation.progress}%: {.status.lastOperation.description})")
+	}, "-n", "garden-demo", "get", "shoot", name, "-o",
+		"jsonpath={.status.credentials.rotation."+credential+
+			".phase} ({.status.lastOperation.progress}%: {.status.lastOperation.description})")
 }

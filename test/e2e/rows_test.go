@@ -4,12 +4,20 @@ package e2e
 
 import "testing"
 
-// rows are tests that need not know of each other: those of one row run one after another, the rows side by side. docs/testing.md has
-// the rule.
-var rows = []struct {
+// row is a list of tests that run one after another.
+type row struct {
 	name  string
 	tests []rowTest
-}{
+}
+
+type rowTest struct {
+	name string
+	run  func(t *testing.T)
+}
+
+// rows are tests that need not know of each other, and that others of their project would not notice. docs/testing.md
+// has the rule.
+var rows = []row{
 	{"member2", []rowTest{
 		{"ClusterAutoscaler", clusterAutoscaler},
 		{"FleetGrows", fleetGrows},
@@ -19,16 +27,40 @@ var rows = []struct {
 		{"WebhookInShoot", webhookInShoot},
 		{"FleetLeadsToItsMembers", fleetLeadsToItsMembers},
 		{"FleetHoldsDeletions", fleetHoldsDeletions},
+		{"FaultsOfAShoot", faultsOfAShoot},
 		{"DeleteHalfCreatedShoot", deleteHalfCreatedShoot},
 	}},
 }
 
-type rowTest struct {
-	name string
-	run  func(t *testing.T)
+// halves are two rows of tests that kill, drain or compare what others use, but not what the other half does: one has
+// the fleet and its members to itself, and writes nothing into the garden; the other one has gardenlet and the garden,
+// and leaves the fleet alone.
+var halves = []row{
+	{"fleet", []rowTest{
+		{"FaultOfFederation", faultOfFederation},
+		{"FleetSpreadsNginx", fleetSpreadsNginx},
+		{"FleetLegacyOverride", fleetLegacyOverride},
+		{"FleetDuplicates", fleetDuplicates},
+		{"FleetOverrideOfMissingPath", fleetOverrideOfMissingPath},
+		{"FleetUnknownCluster", fleetUnknownCluster},
+		{"FleetPlansAndExplains", fleetPlansAndExplains},
+		{"FleetRollsOutInWaves", fleetRollsOutInWaves},
+		{"FleetDrainsAMember", fleetDrainsAMember},
+		{"FleetMovesWhatFails", fleetMovesWhatFails},
+		{"FederatedHPA", federatedHPA},
+	}},
+	{"garden", []rowTest{
+		{"ManagedSeed", becomesManagedSeed},
+	}},
 }
 
-func TestRows(t *testing.T) {
+// TestHalves comes first: FleetHoldsDeletions uses up what may be deleted in member1 without confirmation for ten
+// minutes.
+func TestHalves(t *testing.T) { sideBySide(t, halves) }
+
+func TestRows(t *testing.T) { sideBySide(t, rows) }
+
+func sideBySide(t *testing.T, rows []row) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()

@@ -16,8 +16,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/landscape/node"
 )
 
-// A second landscape runs beside the first. Its start is killed, then its node's supervisor, and both times `up` goes on;
-// in the end nothing of it is left on the machine, and the first landscape has not noticed.
+// A second landscape runs beside the first. Its start is killed, then its node's supervisor, and both times `up` goes
+// on; in the end nothing of it is left on the machine, and the first landscape has not noticed.
 func TestSecondLandscape(t *testing.T) {
 	l := open(t)
 	second := l.name + "-second"
@@ -48,12 +48,14 @@ func TestSecondLandscape(t *testing.T) {
 		t.Fatalf("the node must outlive the command that started it: %v", err)
 	}
 	l.killSupervisor(t, second)
-	if _, err := l.command(t.Context(), "", "landscape", "up", "--name", second, "--no-build", "--phase", phases); err != nil {
+	if _, err := l.command(t.Context(), "", "landscape", "up", "--name", second, "--no-build", "--phase",
+		phases); err != nil {
 		t.Fatal(err)
 	}
 	garden := kubectl{l, filepath.Join(l.stateOf(second), "garden.kubeconfig")}
 	garden.eventually(t, time.Minute, contains("local"), "get", "cloudprofiles", "-o", "name")
-	l.gardenKubectl().eventually(t, time.Minute, contains("member1", "fleet"), "-n", "garden-demo", "get", "shoots", "-o", "name")
+	l.gardenKubectl().eventually(t, time.Minute, contains("member1", "fleet"), "-n", "garden-demo", "get", "shoots",
+		"-o", "name")
 
 	if _, err := l.command(t.Context(), "", "landscape", "down", "--name", second); err != nil {
 		t.Fatal(err)

@@ -21,7 +21,8 @@ func useShoot(t *testing.T) {
 	l.waitForShoot(t, "member1", "", 5*time.Minute)
 	m1 := l.shoot(t, "member1")
 
-	m1.eventually(t, time.Minute, contains(" Ready ", "v1.36.3", "containerd://"), "get", "nodes", "-o", "wide", "--no-headers")
+	m1.eventually(t, time.Minute, contains(" Ready ", "v1.36.3", "containerd://2."), "get", "nodes", "-o", "wide",
+		"--no-headers")
 	t.Cleanup(func() { _, _ = m1.try(context.Background(), "", "delete", "pod", "web", "--ignore-not-found", "--now") })
 	m1.run(t, "run", "web", "--image=nginx", "--port=80")
 	m1.run(t, "wait", "--for=condition=Ready", "pod/web", "--timeout=90s")
@@ -37,12 +38,44 @@ func useShoot(t *testing.T) {
 	m1.eventually(t, 30*time.Second, contains("GET / "), "logs", "web")
 
 	t.Run("in-cluster clients reach kubernetes.default", func(t *testing.T) {
-		script := `wget -q -O - --no-check-certificate --header "Authorization: Bearer $(cat /var/run/secrets/kubernetes.io/serviceaccount/token)" https://kubernetes.default.svc/version`
+		script :=
+			`wget -q -O - --no-check-certificate --header "Authorization: Bearer $(cat /var/run/secrets/kubernetes.io/serviceaccount/token)" https://kubernetes.default.svc/version`
 		m1.eventually(t, time.Minute, contains("gitVersion"), "exec", "web", "--", "sh", "-c", script)
 	})
 	t.Run("services have names", func(t *testing.T) {
-		m1.eventually(t, time.Minute, contains("kubernetes.default.svc.cluster.local"), "exec", "web", "--", "nslookup", "kubernetes.default.svc.cluster.local")
+		m1.eventually(t, time.Minute, contains("kubernetes.default.svc.cluster.local"), "exec", "web", "--", "nslookup",
+			"kubernetes.default.svc.cluster.local")
 	})
+	t.Run("containers mount images, as users of their own", func(t *testing.T) { runWithImageVolume(t, m1) })
+}
+
+// runWithImageVolume needs a container runtime that mounts images, and maps their owners for a pod with users of its
+// own.
+func runWithImageVolume(t *testing.T, k kubectl) {
+	t.Cleanup(func() {
+		_, _ = k.try(context.Background(), "", "delete", "pod", "image-volume", "--ignore-not-found", "--now")
+	})
+	k.apply(t, `
+apiVersion: v1
+kind: Pod
+metadata: {name: image-volume, namespace: default}
+spec:
+  hostUsers: false
+  containers:
+  - name: reader
+    image: nginx
+    volumeMounts: [{name: other, mountPath: /other, readOnly: true}]
+  volumes:
+  - name: other
+    image: {reference: "registry.k8s.io/pause:3.10"}
+`)
+	k.run(t, "wait", "--for=condition=Ready", "pod/image-volume", "--timeout=90s")
+	k.eventually(t, 30*time.Second, contains("pause"), "exec", "image-volume", "--", "ls", "/other")
+	read := []string{"exec", "image-volume", "--", "cat", "/proc/self/uid_map"}
+	users := strings.Fields(k.eventually(t, 30*time.Second, contains("0"), read...))
+	if len(users) < 3 || users[0] != "0" || users[1] == "0" {
+		t.Errorf("root of the pod must be another user of the node: %q", users)
+	}
 }
 
 func getThroughPortForward(t *testing.T, k kubectl, target string, port int) (string, error) {
@@ -53,7 +86,8 @@ func getThroughPortForward(t *testing.T, k kubectl, target string, port int) (st
 	}
 	local := listener.Addr().(*net.TCPAddr).Port
 	listener.Close()
-	command := exec.CommandContext(t.Context(), k.l.bin("kubectl"), "--kubeconfig", k.kubeconfig, "port-forward", target, fmt.Sprintf("%d:%d", local, port))
+	command := exec.CommandContext(t.Context(), k.l.bin("kubectl"), "--kubeconfig", k.kubeconfig, "port-forward",
+		target, fmt.Sprintf("%d:%d", local, port))
 	out, err := command.StdoutPipe()
 	if err != nil {
 		return "", err
@@ -85,14 +119,17 @@ func TestTrellisctl(t *testing.T) {
 	if err := contains("demo", "member1", "member2", "fleet", "local")(out); err != nil {
 		t.Error(err)
 	}
-	out, err = l.command(t.Context(), "", "trellisctl", "show", "--garden", l.name, "--project", "demo", "--shoot", "member1")
+	out, err = l.command(t.Context(), "", "trellisctl", "show", "--garden", l.name, "--project", "demo", "--shoot",
+		"member1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := contains("etcd-main-0", "etcd-events-0", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "machine-controller-manager", "vpn-seed-server")(out); err != nil {
+	if err := contains("etcd-main-0", "etcd-events-0", "kube-apiserver", "kube-controller-manager", "kube-scheduler",
+		"machine-controller-manager", "vpn-seed-server")(out); err != nil {
 		t.Error(err)
 	}
-	if _, err := l.command(t.Context(), "", "trellisctl", "kubeconfig", "--garden", l.name, "--project", "demo", "--shoot", "nosuch"); err == nil || !strings.Contains(err.Error(), "trellisctl ls shoots") {
+	if _, err := l.command(t.Context(), "", "trellisctl", "kubeconfig", "--garden", l.name, "--project", "demo",
+		"--shoot", "nosuch"); err == nil || !strings.Contains(err.Error(), "trellisctl ls shoots") {
 		t.Errorf("want an error that says what to do next, got %v", err)
 	}
 }
@@ -102,7 +139,8 @@ func TestTrellisctlTarget(t *testing.T) {
 	l := open(t)
 	t.Setenv("TRELLISCTL_SESSION_ID", fmt.Sprintf("e2e-%d", os.Getpid()))
 	t.Cleanup(func() { _, _ = l.command(context.Background(), "", "trellisctl", "target", "unset") })
-	if _, err := l.command(t.Context(), "", "trellisctl", "target", "--garden", l.name, "--project", "demo", "--shoot", "member1"); err != nil {
+	if _, err := l.command(t.Context(), "", "trellisctl", "target", "--garden", l.name, "--project", "demo", "--shoot",
+		"member1"); err != nil {
 		t.Fatal(err)
 	}
 	out, err := l.command(t.Context(), "", "trellisctl", "target", "view")
@@ -114,7 +152,8 @@ func TestTrellisctlTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", l.bin("")+string(os.PathListSeparator)+os.Getenv("PATH"))
-	nodes, err := exec.CommandContext(t.Context(), "bash", "-c", script+"\nkubectl get nodes --no-headers").CombinedOutput()
+	nodes, err := exec.CommandContext(t.Context(), "bash", "-c",
+		script+"\nkubectl get nodes --no-headers").CombinedOutput()
 	if err != nil || contains(" Ready ")(string(nodes)) != nil {
 		t.Errorf("kubectl after kubectl-env: %s, %v", nodes, err)
 	}

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// webhookManifest is a pod whose nginx answers admission reviews: it finds the request's UID in the body and refuses what
-// it is asked about.
+// webhookManifest is a pod whose nginx answers admission reviews: it finds the request's UID in the body and refuses
+// what it is asked about.
 const webhookManifest = `
 apiVersion: v1
 kind: Secret
@@ -101,21 +101,25 @@ func webhookInShoot(t *testing.T) {
 	certificate, key := selfSigned(t, "gatekeeper.default.svc")
 	fill := strings.NewReplacer("CERTIFICATE", certificate, "KEY", key)
 	t.Cleanup(func() {
-		_, _ = m1.try(context.Background(), "", "delete", "validatingwebhookconfiguration,pod,service,configmap,secret", "-l", "test=webhook", "--now")
+		_, _ = m1.try(context.Background(), "", "delete", "validatingwebhookconfiguration,pod,service,configmap,secret",
+			"-l", "test=webhook", "--now")
 	})
 	m1.apply(t, fill.Replace(webhookManifest))
 	m1.run(t, "wait", "--for=condition=Ready", "pod/gatekeeper", "--timeout=90s")
 	m1.apply(t, fill.Replace(webhookConfiguration))
 
-	const asked = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: asked, namespace: default, labels: {test: webhook, gatekeeper: ask}}\n"
+	const asked = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: asked, namespace: default, labels: {test: " +
+		"webhook, gatekeeper: ask}}\n"
 	// The API server reads a new configuration within moments; until then it admits.
 	eventually(t, time.Minute, func(ctx context.Context) error {
-		if _, err := m1.try(ctx, asked, "create", "--dry-run=server", "-f", "-"); err == nil || !strings.Contains(err.Error(), "the gatekeeper in the shoot says no") {
+		if _, err := m1.try(ctx, asked, "create", "--dry-run=server", "-f", "-"); err == nil ||
+			!strings.Contains(err.Error(), "the gatekeeper in the shoot says no") {
 			return fmt.Errorf("want the webhook's refusal, got %v", err)
 		}
 		return nil
 	})
-	if _, err := m1.try(t.Context(), strings.Replace(asked, "gatekeeper: ask", "gatekeeper: leave", 1), "create", "--dry-run=server", "-f", "-"); err != nil {
+	if _, err := m1.try(t.Context(), strings.Replace(asked, "gatekeeper: ask", "gatekeeper: leave", 1), "create",
+		"--dry-run=server", "-f", "-"); err != nil {
 		t.Errorf("what the webhook is not asked about must be admitted: %v", err)
 	}
 }
@@ -131,7 +135,8 @@ func selfSigned(t *testing.T, host string) (certificate, key string) {
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {

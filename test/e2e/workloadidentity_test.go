@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// An infrastructure trusts the garden as an issuer: it verifies a token of a WorkloadIdentity with what the garden publishes to
-// everybody, and needs nothing else.
+// An infrastructure trusts the garden as an issuer: it verifies a token of a WorkloadIdentity with what the garden
+// publishes to everybody, and needs nothing else.
 func TestTokensOfWorkloadIdentitiesAreVerified(t *testing.T) {
 	l := open(t)
 	garden := l.gardenKubectl()
@@ -32,12 +32,15 @@ kind: WorkloadIdentity
 metadata: {name: e2e, namespace: garden-demo}
 spec: {audiences: [sts.example.com], targetSystem: {type: local}}`)
 	t.Cleanup(func() {
-		if _, err := garden.try(context.Background(), "", "-n", "garden-demo", "delete", "workloadidentity", "e2e"); err != nil {
+		if _, err := garden.try(context.Background(), "", "-n", "garden-demo", "delete", "workloadidentity",
+			"e2e"); err != nil {
 			t.Error(err)
 		}
 	})
-	answer, err := garden.try(t.Context(), `{"apiVersion":"security.gardener.cloud/v1alpha1","kind":"TokenRequest","spec":{}}`,
-		"create", "--raw", "/apis/security.gardener.cloud/v1alpha1/namespaces/garden-demo/workloadidentities/e2e/token", "-f", "-")
+	answer, err := garden.try(t.Context(),
+		`{"apiVersion":"security.gardener.cloud/v1alpha1","kind":"TokenRequest","spec":{}}`,
+		"create", "--raw", "/apis/security.gardener.cloud/v1alpha1/namespaces/garden-demo/workloadidentities/e2e/token",
+		"-f", "-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +57,8 @@ spec: {audiences: [sts.example.com], targetSystem: {type: local}}`)
 		Aud      []string
 	}
 	decodePart(t, parts[1], &claims)
-	if len(claims.Aud) != 1 || claims.Aud[0] != "sts.example.com" || !strings.HasPrefix(claims.Sub, "gardener.cloud:workloadidentity:garden-demo:e2e:") {
+	if len(claims.Aud) != 1 || claims.Aud[0] != "sts.example.com" ||
+		!strings.HasPrefix(claims.Sub, "gardener.cloud:workloadidentity:garden-demo:e2e:") {
 		t.Errorf("the token says %+v", claims)
 	}
 
@@ -74,7 +78,9 @@ spec: {audiences: [sts.example.com], targetSystem: {type: local}}`)
 	if len(keys.Keys) != 1 || keys.Keys[0].Kid != header.Kid {
 		t.Fatalf("the token is signed with key %s, published are %+v", header.Kid, keys.Keys)
 	}
-	key := &rsa.PublicKey{N: new(big.Int).SetBytes(raw(t, keys.Keys[0].N)), E: int(new(big.Int).SetBytes(raw(t, keys.Keys[0].E)).Int64())}
+	key := &rsa.PublicKey{
+		N: new(big.Int).SetBytes(raw(t, keys.Keys[0].N)), E: int(new(big.Int).SetBytes(raw(t, keys.Keys[0].E)).Int64()),
+	}
 	sum := sha256.Sum256([]byte(parts[0] + "." + parts[1]))
 	if err := rsa.VerifyPKCS1v15(key, crypto.SHA256, sum[:], raw(t, parts[2])); err != nil {
 		t.Errorf("the signature: %v", err)

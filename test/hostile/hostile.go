@@ -1,4 +1,5 @@
-// Package hostile is what owners of shoots may put in the place of their API servers' answers, and others in the place of kubeconfigs.
+// Package hostile is what owners of shoots may put in the place of their API servers' answers, and others in the place
+// of kubeconfigs.
 package hostile
 
 import (
@@ -34,7 +35,9 @@ func kubeconfigOf(t testing.TB, server *httptest.Server, user *clientcmdapi.Auth
 	config.Contexts["shoot"] = &clientcmdapi.Context{Cluster: "shoot", AuthInfo: "admin"}
 	config.AuthInfos["admin"] = user
 	config.Clusters["shoot"] = &clientcmdapi.Cluster{
-		Server: server.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		Server: server.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{
+			Type: "CERTIFICATE", Bytes: server.Certificate().Raw,
+		}),
 	}
 	kubeconfig, err := clientcmd.Write(*config)
 	if err != nil {

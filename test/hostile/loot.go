@@ -42,7 +42,8 @@ func NewLoot(t testing.TB) *Loot {
 	for what, user := range map[string]*clientcmdapi.AuthInfo{
 		"a file of the process": {TokenFile: file},
 		"a command": {Exec: &clientcmdapi.ExecConfig{
-			APIVersion: "client.authentication.k8s.io/v1", Command: "/bin/sh", Args: []string{"-c", "touch " + loot.ran}, InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
+			APIVersion: "client.authentication.k8s.io/v1", Command: "/bin/sh",
+			Args: []string{"-c", "touch " + loot.ran}, InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
 		}},
 	} {
 		loot.Kubeconfigs[what] = kubeconfigOf(t, server, user)

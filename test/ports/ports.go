@@ -12,8 +12,9 @@ import (
 	"syscall"
 )
 
-// The ports lie below those that kernels choose for connections by themselves (net.ipv4.ip_local_port_range begins at 32768), which might
-// take one between the choice and the start of its server. NodePorts (30000-32767) and well-known servers are left out as well.
+// The ports lie below those that kernels choose for connections by themselves (net.ipv4.ip_local_port_range begins at
+// 32768), which might take one between the choice and the start of its server. NodePorts (30000-32767) and well-known
+// servers are left out as well.
 const (
 	first = 21000
 	last  = 29999
@@ -26,8 +27,8 @@ var (
 	claims []*os.File
 )
 
-// Take returns a port of the loopback address that nobody listens on and that no other test gets before this process ends: a lock on a
-// file, which ends with the process, says whose it is.
+// Take returns a port of the loopback address that nobody listens on and that no other test gets before this process
+// ends: a lock on a file, which ends with the process, says whose it is.
 func Take() (int, error) {
 	mu.Lock()
 	defer mu.Unlock()

@@ -16,9 +16,12 @@ var (
 	zones      = []string{"a", "b"}
 	topologies = []string{corev1.LabelHostname, corev1.LabelTopologyZone, "rack"}
 	operators  = []metav1.LabelSelectorOperator{
-		metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist,
+		metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists,
+		metav1.LabelSelectorOpDoesNotExist,
 	}
-	effects = []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule}
+	effects = []corev1.TaintEffect{
+		corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule,
+	}
 )
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
@@ -45,7 +48,9 @@ func randomCase(r *rand.Rand) randomised {
 }
 
 func randomNode(r *rand.Rand, name string) *corev1.Node {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
+	}
 	if often(r, 85) {
 		node.Labels[corev1.LabelTopologyZone] = pick(r, zones...)
 	}
@@ -57,11 +62,14 @@ func randomNode(r *rand.Rand, name string) *corev1.Node {
 	}
 	node.Spec.Unschedulable = often(r, 5)
 	if often(r, 20) {
-		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: pick(r, "dedicated", "gpu"), Value: pick(r, "", "db"), Effect: pick(r, effects...)})
+		node.Spec.Taints = append(node.Spec.Taints,
+			corev1.Taint{Key: pick(r, "dedicated", "gpu"), Value: pick(r, "", "db"), Effect: pick(r, effects...)})
 	}
 	node.Status.Allocatable = corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse(pick(r, "1", "2", "3500m")), corev1.ResourceMemory: resource.MustParse(pick(r, "1Gi", "4Gi")),
-		corev1.ResourcePods: resource.MustParse(pick(r, "2", "4", "10")), corev1.ResourceEphemeralStorage: resource.MustParse("10Gi"),
+		corev1.ResourceCPU:              resource.MustParse(pick(r, "1", "2", "3500m")),
+		corev1.ResourceMemory:           resource.MustParse(pick(r, "1Gi", "4Gi")),
+		corev1.ResourcePods:             resource.MustParse(pick(r, "2", "4", "10")),
+		corev1.ResourceEphemeralStorage: resource.MustParse("10Gi"),
 	}
 	if often(r, 20) {
 		node.Status.Allocatable["example.com/gpu"] = resource.MustParse(pick(r, "1", "2"))
@@ -115,8 +123,9 @@ func randomContainer(r *rand.Rand) corev1.Container {
 	}
 	if often(r, 30) {
 		c.Ports = []corev1.ContainerPort{{
-			ContainerPort: 80, HostPort: pick[int32](r, 0, 80, 80, 81), Protocol: pick(r, "", corev1.ProtocolTCP, corev1.ProtocolUDP),
-			HostIP: pick(r, "", "0.0.0.0", "127.0.0.1"),
+			ContainerPort: 80, HostPort: pick[int32](r, 0, 80, 80, 81),
+			Protocol: pick(r, "", corev1.ProtocolTCP, corev1.ProtocolUDP),
+			HostIP:   pick(r, "", "0.0.0.0", "127.0.0.1"),
 		}}
 	}
 	return c
@@ -130,20 +139,25 @@ func randomPlacement(r *rand.Rand, pod *corev1.Pod) {
 	for range 2 {
 		if often(r, 20) {
 			pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{
-				Key: pick(r, "", "dedicated", "gpu", corev1.TaintNodeUnschedulable), Operator: pick(r, "", corev1.TolerationOpEqual, corev1.TolerationOpExists),
-				Value: pick(r, "", "db"), Effect: pick(r, append(effects, "")...),
+				Key:      pick(r, "", "dedicated", "gpu", corev1.TaintNodeUnschedulable),
+				Operator: pick(r, "", corev1.TolerationOpEqual, corev1.TolerationOpExists),
+				Value:    pick(r, "", "db"), Effect: pick(r, append(effects, "")...),
 			})
 		}
 	}
 	affinity := &corev1.Affinity{}
 	if often(r, 10) {
-		affinity.NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: randomNodeSelector(r)}
+		affinity.NodeAffinity = &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: randomNodeSelector(r),
+		}
 	}
 	if often(r, 15) {
 		affinity.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: randomTerms(r)}
 	}
 	if often(r, 20) {
-		affinity.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: randomTerms(r)}
+		affinity.PodAntiAffinity = &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: randomTerms(r),
+		}
 	}
 	pod.Spec.Affinity = affinity
 	for range 2 {
@@ -159,8 +173,9 @@ func randomNodeSelector(r *rand.Rand) *corev1.NodeSelector {
 		term := corev1.NodeSelectorTerm{}
 		for range r.IntN(3) {
 			requirement := corev1.NodeSelectorRequirement{
-				Key:      pick(r, "disk", "rack", corev1.LabelTopologyZone),
-				Operator: pick(r, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist, corev1.NodeSelectorOpGt),
+				Key: pick(r, "disk", "rack", corev1.LabelTopologyZone),
+				Operator: pick(r, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpExists,
+					corev1.NodeSelectorOpDoesNotExist, corev1.NodeSelectorOpGt),
 			}
 			switch requirement.Operator {
 			case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
@@ -172,7 +187,8 @@ func randomNodeSelector(r *rand.Rand) *corev1.NodeSelector {
 		}
 		if often(r, 15) {
 			term.MatchFields = []corev1.NodeSelectorRequirement{{
-				Key: metav1.ObjectNameField, Operator: pick(r, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn), Values: []string{"node-0"},
+				Key: metav1.ObjectNameField, Operator: pick(r, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn),
+				Values: []string{"node-0"},
 			}}
 		}
 		selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, term)
@@ -188,7 +204,8 @@ func randomTerms(r *rand.Rand) []corev1.PodAffinityTerm {
 			term.Namespaces = []string{pick(r, "x", "y")}
 		}
 		if often(r, 20) {
-			term.NamespaceSelector = pick(r, &metav1.LabelSelector{}, &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "one"}})
+			term.NamespaceSelector = pick(r, &metav1.LabelSelector{},
+				&metav1.LabelSelector{MatchLabels: map[string]string{"tier": "one"}})
 		}
 		terms = append(terms, term)
 	}
@@ -214,7 +231,9 @@ func randomSelector(r *rand.Rand) *metav1.LabelSelector {
 
 func randomSpread(r *rand.Rand) corev1.TopologySpreadConstraint {
 	policies := []*corev1.NodeInclusionPolicy{nil}
-	for _, policy := range []corev1.NodeInclusionPolicy{corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore} {
+	for _, policy := range []corev1.NodeInclusionPolicy{
+		corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore,
+	} {
 		policies = append(policies, &policy)
 	}
 	constraint := corev1.TopologySpreadConstraint{

@@ -1,8 +1,9 @@
-// Package schedulerfilters holds what the cluster-autoscaler takes for schedulable against kube-scheduler's own filters, on random pods
-// and nodes. It is a module of its own, as kube-scheduler is no dependency of the product.
+// Package schedulerfilters holds what the cluster-autoscaler takes for schedulable against kube-scheduler's own
+// filters, on random pods and nodes. It is a module of its own, as kube-scheduler is no dependency of the product.
 //
-// What is not compared, because pkg/clusterautoscaler/scheduling knows less or kube-scheduler is not asked there: devices, limits of volumes
-// for each node, and volumes that are bound to a zone, which kube-scheduler reads from its own caches.
+// What is not compared, because pkg/clusterautoscaler/scheduling knows less or kube-scheduler is not asked there:
+// devices, limits of volumes for each node, and volumes that are bound to a zone, which kube-scheduler reads from its
+// own caches.
 package schedulerfilters
 
 import (
@@ -39,7 +40,8 @@ func TestFiltersAreThoseOfKubeScheduler(t *testing.T) {
 			answers++
 			refused[theirs[node.Name]]++
 			if (theirs[node.Name] == "") != (ours[node.Name] == nil) {
-				t.Fatalf("case %d of seed %d, node %s: kube-scheduler says %q, we %v\n%s", n, *seed, node.Name, theirs[node.Name], ours[node.Name], c)
+				t.Fatalf("case %d of seed %d, node %s: kube-scheduler says %q, we %v\n%s", n, *seed, node.Name,
+					theirs[node.Name], ours[node.Name], c)
 			}
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes/fake"
+	kubernetesfake "k8s.io/client-go/kubernetes/fake"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
@@ -20,7 +20,8 @@ import (
 
 // names are kube-scheduler's filters that decide by what the autoscaler knows, in the order in which they are asked.
 var names = []string{
-	"NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "PodTopologySpread", "InterPodAffinity",
+	"NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "PodTopologySpread",
+	"InterPodAffinity",
 }
 
 // peer asks kube-scheduler's filters.
@@ -39,10 +40,11 @@ func newPeer(t *testing.T) *peer {
 	for name, labels := range namespaces {
 		objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
 	}
-	client := fake.NewClientset(objects...)
+	client := kubernetesfake.NewClientset(objects...)
 	factory := informers.NewSharedInformerFactory(client, 0)
 	p := &peer{lister: &lister{cache.NewEmptySnapshot()}}
-	handle, err := frameworkruntime.NewFramework(t.Context(), nil, nil, frameworkruntime.WithSnapshotSharedLister(p.lister),
+	handle, err := frameworkruntime.NewFramework(t.Context(), nil, nil,
+		frameworkruntime.WithSnapshotSharedLister(p.lister),
 		frameworkruntime.WithInformerFactory(factory), frameworkruntime.WithClientSet(client))
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +84,8 @@ func (p *peer) ask(t *testing.T, c randomised) map[string]string {
 	return result
 }
 
-func (p *peer) askOne(t *testing.T, filter fwk.FilterPlugin, c randomised, infos []fwk.NodeInfo, result map[string]string) {
+func (p *peer) askOne(t *testing.T, filter fwk.FilterPlugin, c randomised, infos []fwk.NodeInfo,
+	result map[string]string) {
 	t.Helper()
 	state := framework.NewCycleState()
 	only := (*fwk.PreFilterResult)(nil)

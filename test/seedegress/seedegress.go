@@ -1,4 +1,5 @@
-// Package seedegress runs the egress proxy of a seed within a test, with certificates that are made as gardenlet makes them.
+// Package seedegress runs the egress proxy of a seed within a test, with certificates that are made as gardenlet makes
+// them.
 package seedegress
 
 import (
@@ -22,15 +23,15 @@ import (
 	"github.com/trellis-garden/trellis/pkg/egress/dialer"
 	"github.com/trellis-garden/trellis/pkg/egress/proxy"
 	"github.com/trellis-garden/trellis/pkg/secrets"
-	"github.com/trellis-garden/trellis/pkg/vpn/tlsfiles"
+	"github.com/trellis-garden/trellis/pkg/tlsfiles"
 )
 
 // World is what lies around the proxy.
 type World struct {
 	// Resolve answers for the DNS of the seed, to which names come with a dot at the end. By default no name exists.
 	Resolve func(host string) []netip.Addr
-	// Servers are the addresses on this machine of servers by where they pretend to be. Of others, those of this machine are dialled where they
-	// are; no attack leaves it, even if nothing keeps it out.
+	// Servers are the addresses on this machine of servers by where they pretend to be. Of others, those of this
+	// machine are dialled where they are; no attack leaves it, even if nothing keeps it out.
 	Servers map[string]string
 }
 
@@ -120,7 +121,7 @@ func (p *Proxy) Client(t *testing.T, namespace string) tlsfiles.Files {
 // Dialer connects as what extensions run for the control plane of a namespace.
 func (p *Proxy) Dialer(t *testing.T, namespace string) *dialer.Dialer {
 	t.Helper()
-	d, err := dialer.New(p.Address, p.Client(t, namespace))
+	d, err := dialer.New(p.Address, p.Client(t, namespace), logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +146,10 @@ func (p *Proxy) issue(t *testing.T, namespace string, config secrets.Certificate
 		}
 		return path
 	}
-	return tlsfiles.Files{Cert: write(secrets.DataKeyCertificate), Key: write(secrets.DataKeyPrivateKey), CA: write(secrets.DataKeyCertificateCA)}
+	return tlsfiles.Files{
+		Cert: write(secrets.DataKeyCertificate), Key: write(secrets.DataKeyPrivateKey),
+		CA: write(secrets.DataKeyCertificateCA),
+	}
 }
 
 func (p *Proxy) note(address string) {

@@ -40,7 +40,10 @@ func groups() []object {
 
 func group(r Resource) object {
 	version := object{"groupVersion": r.groupVersion(), "version": r.Version}
-	return object{"kind": "APIGroup", "apiVersion": "v1", "name": r.Group, "versions": []object{version}, "preferredVersion": version}
+	return object{
+		"kind": "APIGroup", "apiVersion": "v1", "name": r.Group, "versions": []object{version},
+		"preferredVersion": version,
+	}
 }
 
 func resourcesOf(groupVersion string) object {

@@ -1,6 +1,7 @@
-// Package simulated is a member cluster that lives in memory: an HTTP server that speaks as much of the Kubernetes API as
-// the federation asks of members. It stores what it is given, without defaults, validation and controllers. Benchmarks take
-// it to have hundreds of members on one machine, tests to have one that answers slowly or with too much.
+// Package simulated is a member cluster that lives in memory: an HTTP server that speaks as much of the Kubernetes API
+// as the federation asks of members. It stores what it is given, without defaults, validation and controllers.
+// Benchmarks take it to have hundreds of members on one machine, tests to have one that answers slowly or with too
+// much.
 package simulated
 
 import (
@@ -35,7 +36,8 @@ func (r Resource) groupVersion() string {
 // Resources that every server offers.
 var Resources = []Resource{
 	{"", "v1", "namespaces", "Namespace", false}, {"", "v1", "nodes", "Node", false}, {"", "v1", "pods", "Pod", true},
-	{"", "v1", "configmaps", "ConfigMap", true}, {"", "v1", "secrets", "Secret", true}, {"apps", "v1", "deployments", "Deployment", true},
+	{"", "v1", "configmaps", "ConfigMap", true}, {"", "v1", "secrets", "Secret", true},
+	{"apps", "v1", "deployments", "Deployment", true},
 }
 
 type object = map[string]any
@@ -45,8 +47,8 @@ type Server struct {
 	*httptest.Server
 	// Intercept may answer a request itself, which it tells by true. It is set before the first request.
 	Intercept func(http.ResponseWriter, *http.Request) bool
-	// Changed is told of every object that is applied, Removed of every one that is removed, both with the lock held: they may change the
-	// value, but not call the server.
+	// Changed is told of every object that is applied, Removed of every one that is removed, both with the lock held:
+	// they may change the value, but not call the server.
 	Changed func(resource, namespace, name string, value object)
 	Removed func(resource, namespace, name string)
 
@@ -68,7 +70,10 @@ type watcher struct {
 
 // New starts a server, which speaks HTTP/2 over TLS as a kube-apiserver does; Close ends it.
 func New() *Server {
-	s := &Server{identity: string(uuid.NewUUID()), version: 1, objects: map[string]map[string]object{}, watchers: map[*watcher]struct{}{}}
+	s := &Server{
+		identity: string(uuid.NewUUID()), version: 1, objects: map[string]map[string]object{},
+		watchers: map[*watcher]struct{}{},
+	}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
 	s.EnableHTTP2 = true
 	s.StartTLS()
@@ -145,7 +150,8 @@ func parse(url string) (path, bool) {
 	if len(parts) > 2 && parts[0] == "namespaces" {
 		p.namespace, parts = parts[1], parts[2:]
 	}
-	i := slices.IndexFunc(Resources, func(r Resource) bool { return r.Group == group && r.Version == version && r.Name == parts[0] })
+	i := slices.IndexFunc(Resources,
+		func(r Resource) bool { return r.Group == group && r.Version == version && r.Name == parts[0] })
 	if i < 0 {
 		return path{}, false
 	}
@@ -334,5 +340,7 @@ func reply(w http.ResponseWriter, code int, document object) {
 }
 
 func fail(w http.ResponseWriter, code int, reason, message string) {
-	reply(w, code, object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message, "code": code})
+	reply(w, code, object{
+		"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message, "code": code,
+	})
 }

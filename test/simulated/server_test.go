@@ -19,7 +19,9 @@ func client(t *testing.T) (*Server, kubernetes.Interface) {
 	t.Helper()
 	server := New()
 	t.Cleanup(server.Close)
-	clients, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
+	clients, err := kubernetes.NewForConfig(&rest.Config{
+		Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +33,9 @@ func TestObjectsAreAppliedReadWatchedAndRemoved(t *testing.T) {
 	defer cancel()
 	server, clients := client(t)
 	maps := clients.CoreV1().ConfigMaps("a")
-	wanted := corev1apply.ConfigMap("b", "a").WithData(map[string]string{"x": "1"}).WithLabels(map[string]string{"managed": "true"})
+	wanted := corev1apply.ConfigMap("b", "a").WithData(map[string]string{"x": "1"}).WithLabels(map[string]string{
+		"managed": "true",
+	})
 	if _, err := maps.Apply(ctx, wanted, metav1.ApplyOptions{FieldManager: "test"}); !apierrors.IsNotFound(err) {
 		t.Fatalf("applied into a namespace that does not exist: %v", err)
 	}
@@ -48,7 +52,8 @@ func TestObjectsAreAppliedReadWatchedAndRemoved(t *testing.T) {
 	if applied.UID == "" || applied.ResourceVersion == "" || applied.Data["x"] != "1" {
 		t.Errorf("applied %+v", applied)
 	}
-	if _, err := maps.Apply(ctx, corev1apply.ConfigMap("b", "a").WithData(map[string]string{"y": "2"}), metav1.ApplyOptions{FieldManager: "test"}); err != nil {
+	if _, err := maps.Apply(ctx, corev1apply.ConfigMap("b", "a").WithData(map[string]string{"y": "2"}),
+		metav1.ApplyOptions{FieldManager: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := maps.Get(ctx, "b", metav1.GetOptions{})

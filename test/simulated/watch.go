@@ -57,7 +57,9 @@ func (s *Server) subscribe(watcher *watcher, bookmark bool) [][]byte {
 	if bookmark {
 		initial = append(initial, encode("BOOKMARK", object{
 			"kind": watcher.path.resource.Kind, "apiVersion": watcher.path.resource.groupVersion(),
-			"metadata": object{"resourceVersion": s.versionText(), "annotations": object{"k8s.io/initial-events-end": "true"}},
+			"metadata": object{
+				"resourceVersion": s.versionText(), "annotations": object{"k8s.io/initial-events-end": "true"},
+			},
 		}))
 	}
 	return initial

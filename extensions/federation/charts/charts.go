@@ -1,4 +1,5 @@
-// Package charts holds the Helm chart of extension-federation, embedded for those who put it into a ControllerDeployment.
+// Package charts holds the Helm chart of extension-federation, embedded for those who put it into a
+// ControllerDeployment.
 package charts
 
 import "embed"

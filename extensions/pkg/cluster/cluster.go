@@ -1,5 +1,5 @@
-// Package cluster reads what an extension may know of the garden: the Cluster object of a control plane's namespace with
-// Shoot, Seed and CloudProfile inside.
+// Package cluster reads what an extension may know of the garden: the Cluster object of a control plane's namespace
+// with Shoot, Seed and CloudProfile inside.
 package cluster
 
 import (
@@ -20,7 +20,7 @@ import (
 )
 
 // internalSecret holds the kubeconfig with which processes in the seed administrate a shoot.
-const internalSecret = "gardener-internal"
+const internalSecret = gardencorev1beta1.SecretNameGardenerInternal
 
 // Cluster is a shoot as extensions see it. Its methods may be called on nil: there is no shoot then.
 type Cluster struct {
@@ -59,7 +59,8 @@ func Decode(object *extensionsv1alpha1.Cluster) (*Cluster, error) {
 	if result.Seed, err = decode[gardencorev1beta1.Seed](object.Name, "seed", object.Spec.Seed); err != nil {
 		return nil, err
 	}
-	result.CloudProfile, err = decode[gardencorev1beta1.CloudProfile](object.Name, "cloudProfile", &object.Spec.CloudProfile)
+	result.CloudProfile, err = decode[gardencorev1beta1.CloudProfile](object.Name, "cloudProfile",
+		&object.Spec.CloudProfile)
 	return result, err
 }
 
@@ -82,7 +83,8 @@ func (c *Cluster) HasFailed() bool {
 
 // IsForceDeleted tells whether the shoot's owner gave up on its infrastructure.
 func (c *Cluster) IsForceDeleted() bool {
-	return c != nil && c.Shoot != nil && c.Shoot.DeletionTimestamp != nil && c.Shoot.Annotations[gardencorev1beta1.AnnotationConfirmationForceDeletion] == "true"
+	return c != nil && c.Shoot != nil && c.Shoot.DeletionTimestamp != nil &&
+		c.Shoot.Annotations[gardencorev1beta1.AnnotationConfirmationForceDeletion] == "true"
 }
 
 // IsHibernated tells whether the shoot is to be without machines.
@@ -96,8 +98,8 @@ func (c *Cluster) GenericTokenKubeconfig() (string, error) {
 	return c.annotation(gardencorev1beta1.AnnotationGenericTokenKubeconfigSecretName)
 }
 
-// EgressClient is the name of the Secret with tls.crt, tls.key and ca.crt by which components in the control plane that connect to addresses
-// of users leave the seed, through its egress proxy.
+// EgressClient is the name of the Secret with tls.crt, tls.key and ca.crt by which components in the control plane that
+// connect to addresses of users leave the seed, through its egress proxy.
 func (c *Cluster) EgressClient() (string, error) {
 	return c.annotation(gardencorev1beta1.AnnotationEgressClientSecretName)
 }
@@ -113,7 +115,8 @@ func (c *Cluster) annotation(key string) (string, error) {
 	return value, nil
 }
 
-// RESTConfig gives access to the shoot as administrator, over the network of the seed. What the shoot answers is bounded.
+// RESTConfig gives access to the shoot as administrator, over the network of the seed. What the shoot answers is
+// bounded.
 func RESTConfig(ctx context.Context, reader client.Reader, namespace string) (*rest.Config, error) {
 	var secret corev1.Secret
 	if err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: internalSecret}, &secret); err != nil {
@@ -128,7 +131,8 @@ func RESTConfig(ctx context.Context, reader client.Reader, namespace string) (*r
 }
 
 // ShootClient returns a client for the shoot of a namespace.
-func ShootClient(ctx context.Context, reader client.Reader, namespace string, scheme *runtime.Scheme) (client.Client, error) {
+func ShootClient(ctx context.Context, reader client.Reader, namespace string,
+	scheme *runtime.Scheme) (client.Client, error) {
 	config, err := RESTConfig(ctx, reader, namespace)
 	if err != nil {
 		return nil, err

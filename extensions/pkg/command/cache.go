@@ -14,7 +14,9 @@ import (
 // Uncached lists the kinds that extensions read from the API server directly.
 func Uncached() []client.Object {
 	return []client.Object{
-		&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Namespace{}, &corev1.ServiceAccount{}, &corev1.Pod{}, &corev1.Service{},
-		&rbacv1.Role{}, &rbacv1.RoleBinding{}, &appsv1.Deployment{}, &coordinationv1.Lease{}, &networkingv1.NetworkPolicy{}, &resourcesv1alpha1.ManagedResource{},
+		&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Namespace{}, &corev1.ServiceAccount{}, &corev1.Pod{},
+		&corev1.Service{},
+		&rbacv1.Role{}, &rbacv1.RoleBinding{}, &appsv1.Deployment{}, &coordinationv1.Lease{},
+		&networkingv1.NetworkPolicy{}, &resourcesv1alpha1.ManagedResource{},
 	}
 }

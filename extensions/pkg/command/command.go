@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2/textlogger"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -59,11 +59,16 @@ func NewOptions() *Options {
 
 // AddFlags registers the flags.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "namespace that the extension runs in (default: environment variable POD_NAMESPACE)")
-	flags.BoolVar(&o.LeaderElection, "leader-election", o.LeaderElection, "elect a leader; needed with more than one replica")
-	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress, "address for metrics, e.g. :8080; 0 serves none")
-	flags.StringVar(&o.HealthAddress, "health-bind-address", o.HealthAddress, "address for /healthz and /readyz; 0 serves none")
-	flags.BoolVar(&o.Heartbeat, "heartbeat", o.Heartbeat, "renew the Lease "+extensionsv1alpha1.HeartbeatLeaseName+" in the extension's namespace")
+	flags.StringVar(&o.Namespace, "namespace", o.Namespace,
+		"namespace that the extension runs in (default: environment variable POD_NAMESPACE)")
+	flags.BoolVar(&o.LeaderElection, "leader-election", o.LeaderElection,
+		"elect a leader; needed with more than one replica")
+	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress,
+		"address for metrics, e.g. :8080; 0 serves none")
+	flags.StringVar(&o.HealthAddress, "health-bind-address", o.HealthAddress,
+		"address for /healthz and /readyz; 0 serves none")
+	flags.BoolVar(&o.Heartbeat, "heartbeat", o.Heartbeat,
+		"renew the Lease "+extensionsv1alpha1.HeartbeatLeaseName+" in the extension's namespace")
 	flags.IntVarP(&o.Verbosity, "v", "v", o.Verbosity, "verbosity of the log")
 }
 
@@ -103,7 +108,9 @@ func (o *Options) Run(ctx context.Context, name string, scheme *runtime.Scheme, 
 		}
 	}
 	if o.Heartbeat {
-		if err := mgr.Add(&heartbeat{client: mgr.GetClient(), namespace: o.Namespace, holder: name, log: log}); err != nil {
+		if err := mgr.Add(&heartbeat{
+			client: mgr.GetClient(), namespace: o.Namespace, holder: name, log: log,
+		}); err != nil {
 			return err
 		}
 	}
@@ -123,11 +130,22 @@ func (o *Options) managerOptions(name string, scheme *runtime.Scheme, log logr.L
 		LeaderElectionID:        name,
 		LeaderElectionNamespace: o.Namespace,
 		// Operations in flight get time to store what they have done.
-		GracefulShutdownTimeout: ptr.To(25 * time.Second),
+		GracefulShutdownTimeout: new(25 * time.Second),
 	}
 	// Secrets and the like are read rarely and few at a time: caching all of the seed's would cost more than it saves.
 	options.Client.Cache = &client.CacheOptions{DisableFor: Uncached()}
 	return options
+}
+
+// Inside are the options of a manager within a process that has health, metrics and leases of its own, or needs none.
+func Inside(scheme *runtime.Scheme, log logr.Logger) manager.Options {
+	return managers.Patient(manager.Options{
+		Scheme:                 scheme,
+		Logger:                 log,
+		Metrics:                metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress: "0",
+		Cache:                  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+	})
 }
 
 // NewLogger returns the log of a process.
@@ -164,7 +182,7 @@ func GardenConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// heartbeat renews the Lease.
+// heartbeat renews the Lease. It is a clock, no controller: there is no object whose changes it follows.
 type heartbeat struct {
 	client            client.Client
 	namespace, holder string
@@ -188,12 +206,14 @@ func (h *heartbeat) Start(ctx context.Context) error {
 }
 
 func (h *heartbeat) renew(ctx context.Context) error {
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: extensionsv1alpha1.HeartbeatLeaseName}}
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: extensionsv1alpha1.HeartbeatLeaseName},
+	}
 	_, err := controllerutil.CreateOrPatch(ctx, h.client, lease, func() error {
 		now := metav1.NowMicro()
 		lease.Spec = coordinationv1.LeaseSpec{
-			HolderIdentity:       ptr.To(h.holder),
-			LeaseDurationSeconds: ptr.To(int32(heartbeatPeriod.Seconds())),
+			HolderIdentity:       new(h.holder),
+			LeaseDurationSeconds: new(int32(heartbeatPeriod.Seconds())),
 			RenewTime:            &now,
 		}
 		return nil

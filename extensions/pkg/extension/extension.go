@@ -1,6 +1,6 @@
-// Package extension is the framework for controllers of extension kinds (extensions.gardener.cloud): an author gives
-// an Actuator for a kind and a type; finalizers, the operation annotation, the operation's status, error codes, retries and
-// the shoot's Cluster are taken care of.
+// Package extension is the framework for controllers of extension kinds (extensions.gardener.cloud): an author gives an
+// Actuator for a kind and a type; finalizers, the operation annotation, the operation's status, error codes, retries
+// and the shoot's Cluster are taken care of.
 package extension
 
 import (
@@ -33,13 +33,14 @@ type Actuator[T extensionsv1alpha1.Object] interface {
 	Delete(ctx context.Context, log logr.Logger, object T, cluster *cluster.Cluster) error
 }
 
-// Migrator is implemented by actuators that have something to do when a shoot leaves a seed: stop managing, and put what the
-// next seed needs into status.state. Without it nothing is done.
+// Migrator is implemented by actuators that have something to do when a shoot leaves a seed: stop managing, and put
+// what the next seed needs into status.state. Without it nothing is done.
 type Migrator[T extensionsv1alpha1.Object] interface {
 	Migrate(ctx context.Context, log logr.Logger, object T, cluster *cluster.Cluster) error
 }
 
-// Restorer is implemented by actuators that use status.state when a shoot arrives in a seed. Without it Reconcile is called.
+// Restorer is implemented by actuators that use status.state when a shoot arrives in a seed. Without it Reconcile is
+// called.
 type Restorer[T extensionsv1alpha1.Object] interface {
 	Restore(ctx context.Context, log logr.Logger, object T, cluster *cluster.Cluster) error
 }
@@ -59,8 +60,8 @@ type Options[T extensionsv1alpha1.Object] struct {
 	Actuator Actuator[T]
 	// Finalizer defaults to extensions.gardener.cloud/<kind in lower case>; kind Extension uses its type instead.
 	Finalizer string
-	// Interruptible says that the actuator may be told to stop, by its context, when the object is changed or deleted during a
-	// reconciliation; the work then begins anew. It is for actuators that wait for long.
+	// Interruptible says that the actuator may be told to stop, by its context, when the object is changed or deleted
+	// during a reconciliation; the work then begins anew. It is for actuators that wait for long.
 	Interruptible bool
 	// MaxConcurrentReconciles defaults to 20: operations mostly wait.
 	MaxConcurrentReconciles int
@@ -108,7 +109,8 @@ func Add[T extensionsv1alpha1.Object](mgr manager.Manager, options Options[T]) e
 		For(newObject[T](), builder.WithPredicates(relevant(options.Type))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: options.MaxConcurrentReconciles,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](options.RetryBase, options.RetryMax),
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+				options.RetryBase, options.RetryMax),
 		}).
 		Complete(r)
 	if err != nil {

@@ -28,7 +28,8 @@ func decide(object extensionsv1alpha1.Object) action {
 		return actionMigrate
 	case operation == gardencorev1beta1.GardenerOperationRestore && object.GetDeletionTimestamp() == nil:
 		return actionRestore
-	case last != nil && last.Type == gardencorev1beta1.LastOperationTypeMigrate && last.State == gardencorev1beta1.LastOperationStateSucceeded:
+	case last != nil && last.Type == gardencorev1beta1.LastOperationTypeMigrate &&
+		last.State == gardencorev1beta1.LastOperationStateSucceeded:
 		// It lives in another seed now. Its deletion here must not touch the infrastructure.
 		return actionNone
 	case object.GetDeletionTimestamp() != nil:
@@ -66,7 +67,8 @@ func operationType(todo action, last *gardencorev1beta1.LastOperation) gardencor
 	if last == nil {
 		return gardencorev1beta1.LastOperationTypeCreate
 	}
-	if last.Type == gardencorev1beta1.LastOperationTypeCreate && last.State != gardencorev1beta1.LastOperationStateSucceeded {
+	if last.Type == gardencorev1beta1.LastOperationTypeCreate &&
+		last.State != gardencorev1beta1.LastOperationStateSucceeded {
 		return gardencorev1beta1.LastOperationTypeCreate
 	}
 	return gardencorev1beta1.LastOperationTypeReconcile
@@ -80,8 +82,11 @@ var verbs = map[action]struct{ doing, done, failed string }{
 	actionRestore:   {"Restoring the %s", "Successfully restored %s", "Error restoring %s"},
 }
 
-func lastOperation(kind gardencorev1beta1.LastOperationType, state gardencorev1beta1.LastOperationState, progress int32, description string) *gardencorev1beta1.LastOperation {
-	return &gardencorev1beta1.LastOperation{Type: kind, State: state, Progress: progress, Description: description, LastUpdateTime: metav1.Now()}
+func lastOperation(kind gardencorev1beta1.LastOperationType, state gardencorev1beta1.LastOperationState, progress int32,
+	description string) *gardencorev1beta1.LastOperation {
+	return &gardencorev1beta1.LastOperation{
+		Type: kind, State: state, Progress: progress, Description: description, LastUpdateTime: metav1.Now(),
+	}
 }
 
 // isWanted tells whether an event is worth looking at: something asks for an action. Events that only show this
@@ -102,5 +107,6 @@ func asksAnew(before, after map[string]string) bool {
 	if operation == "" {
 		return false
 	}
-	return before[gardencorev1beta1.GardenerOperation] != operation || before[gardencorev1beta1.GardenerTimestamp] != after[gardencorev1beta1.GardenerTimestamp]
+	return before[gardencorev1beta1.GardenerOperation] != operation ||
+		before[gardencorev1beta1.GardenerTimestamp] != after[gardencorev1beta1.GardenerTimestamp]
 }

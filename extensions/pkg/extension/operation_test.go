@@ -24,7 +24,9 @@ type state struct {
 func object(s state) *extensionsv1alpha1.Infrastructure {
 	infrastructure := &extensionsv1alpha1.Infrastructure{}
 	if s.operation != "" {
-		infrastructure.Annotations = map[string]string{gardencorev1beta1.GardenerOperation: s.operation, gardencorev1beta1.GardenerTimestamp: s.timestamp}
+		infrastructure.Annotations = map[string]string{
+			gardencorev1beta1.GardenerOperation: s.operation, gardencorev1beta1.GardenerTimestamp: s.timestamp,
+		}
 	}
 	if s.deleting {
 		now := metav1.Now()
@@ -51,22 +53,32 @@ func TestDecide(t *testing.T) {
 		state state
 		want  action
 	}{
-		"new":                                  {state{operation: "reconcile"}, actionReconcile},
-		"new without a request":                {state{}, actionReconcile},
-		"settled":                              {state{lastType: create, lastState: succeeded}, actionNone},
-		"asked again":                          {state{operation: "reconcile", lastType: create, lastState: succeeded}, actionReconcile},
-		"failed before":                        {state{lastType: create, lastState: failing}, actionReconcile},
-		"interrupted":                          {state{lastType: reconciled, lastState: working}, actionReconcile},
-		"deleted":                              {state{deleting: true, lastType: create, lastState: succeeded}, actionDelete},
+		"new":                   {state{operation: "reconcile"}, actionReconcile},
+		"new without a request": {state{}, actionReconcile},
+		"settled":               {state{lastType: create, lastState: succeeded}, actionNone},
+		"asked again": {
+			state{operation: "reconcile", lastType: create, lastState: succeeded}, actionReconcile,
+		},
+		"failed before": {state{lastType: create, lastState: failing}, actionReconcile},
+		"interrupted":   {state{lastType: reconciled, lastState: working}, actionReconcile},
+		"deleted": {
+			state{deleting: true, lastType: create, lastState: succeeded}, actionDelete,
+		},
 		"deleted while asked for":              {state{operation: "reconcile", deleting: true}, actionDelete},
 		"to be restored, but state is missing": {state{operation: "wait-for-state"}, actionNone},
 		"to be restored":                       {state{operation: "restore"}, actionRestore},
 		"interrupted restoration":              {state{lastType: restore, lastState: working}, actionRestore},
-		"to be migrated":                       {state{operation: "migrate", lastType: reconciled, lastState: succeeded}, actionMigrate},
-		"interrupted migration":                {state{lastType: migrate, lastState: failing}, actionMigrate},
-		"migrated":                             {state{lastType: migrate, lastState: succeeded}, actionNone},
-		"migrated and deleted":                 {state{deleting: true, lastType: migrate, lastState: succeeded}, actionNone},
-		"came back":                            {state{operation: "restore", lastType: migrate, lastState: succeeded}, actionRestore},
+		"to be migrated": {
+			state{operation: "migrate", lastType: reconciled, lastState: succeeded}, actionMigrate,
+		},
+		"interrupted migration": {state{lastType: migrate, lastState: failing}, actionMigrate},
+		"migrated":              {state{lastType: migrate, lastState: succeeded}, actionNone},
+		"migrated and deleted": {
+			state{deleting: true, lastType: migrate, lastState: succeeded}, actionNone,
+		},
+		"came back": {
+			state{operation: "restore", lastType: migrate, lastState: succeeded}, actionRestore,
+		},
 	} {
 		if got := decide(object(test.state)); got != test.want {
 			t.Errorf("%s: got %s, want %s", name, got, test.want)
@@ -97,14 +109,21 @@ func TestOwnStatusWritesDoNotWakeTheController(t *testing.T) {
 		after  state
 		want   bool
 	}{
-		"seen first":              {nil, asked, true},
-		"settled, seen first":     {nil, state{lastType: create, lastState: succeeded}, false},
-		"asked":                   {&state{lastType: create, lastState: succeeded}, asked, true},
-		"asked once more":         {&asked, state{operation: "reconcile", timestamp: "2"}, true},
-		"picked up":               {&asked, state{lastType: create, lastState: working}, false},
-		"failed":                  {&state{lastType: create, lastState: working}, state{lastType: create, lastState: failing}, false},
-		"deletion requested":      {&state{lastType: create, lastState: succeeded}, state{deleting: true, lastType: create, lastState: succeeded}, true},
-		"deletion makes progress": {&state{deleting: true}, state{deleting: true, lastType: create, lastState: working}, false},
+		"seen first":          {nil, asked, true},
+		"settled, seen first": {nil, state{lastType: create, lastState: succeeded}, false},
+		"asked":               {&state{lastType: create, lastState: succeeded}, asked, true},
+		"asked once more":     {&asked, state{operation: "reconcile", timestamp: "2"}, true},
+		"picked up":           {&asked, state{lastType: create, lastState: working}, false},
+		"failed": {
+			&state{lastType: create, lastState: working}, state{lastType: create, lastState: failing}, false,
+		},
+		"deletion requested": {
+			&state{lastType: create, lastState: succeeded},
+			state{deleting: true, lastType: create, lastState: succeeded}, true,
+		},
+		"deletion makes progress": {
+			&state{deleting: true}, state{deleting: true, lastType: create, lastState: working}, false,
+		},
 	} {
 		var before extensionsv1alpha1.Object
 		if test.before != nil {
@@ -125,8 +144,10 @@ func TestCodes(t *testing.T) {
 	}{
 		"none":    {errors.New("x"), nil},
 		"wrapped": {fmt.Errorf("machine: %w", inner), []gardencorev1beta1.ErrorCode{quota}},
-		"joined":  {errors.Join(inner, WithCodes(errors.New("y"), auth), inner), []gardencorev1beta1.ErrorCode{quota, auth}},
-		"nested":  {WithCodes(inner, auth), []gardencorev1beta1.ErrorCode{auth, quota}},
+		"joined": {
+			errors.Join(inner, WithCodes(errors.New("y"), auth), inner), []gardencorev1beta1.ErrorCode{quota, auth},
+		},
+		"nested": {WithCodes(inner, auth), []gardencorev1beta1.ErrorCode{auth, quota}},
 	} {
 		if got := Codes(test.err); !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)

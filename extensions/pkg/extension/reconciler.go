@@ -75,8 +75,10 @@ var errSuperseded = errors.New("the object asks for something else now")
 // supersedePeriod is how often the cache is looked at for a newer request.
 const supersedePeriod = 250 * time.Millisecond
 
-// workingContext is what the actuator works under: for interruptible reconciliations it ends when a newer request is there.
-func (r *reconciler[T]) workingContext(ctx context.Context, object T, todo action) (context.Context, context.CancelFunc) {
+// workingContext is what the actuator works under: for interruptible reconciliations it ends when a newer request is
+// there.
+func (r *reconciler[T]) workingContext(ctx context.Context, object T,
+	todo action) (context.Context, context.CancelFunc) {
 	working, cancel := context.WithCancelCause(ctx)
 	stop := func() { cancel(nil) }
 	if !r.options.Interruptible || todo != actionReconcile {
@@ -102,8 +104,8 @@ func (r *reconciler[T]) workingContext(ctx context.Context, object T, todo actio
 	return working, stop
 }
 
-// supersedes tells whether the object asks for something else than the reconciliation that was picked up with a version.
-// The cache may still show the request that is being worked on.
+// supersedes tells whether the object asks for something else than the reconciliation that was picked up with a
+// version. The cache may still show the request that is being worked on.
 func supersedes(current extensionsv1alpha1.Object, picked string) bool {
 	if !newer(current.GetResourceVersion(), picked) {
 		return false
@@ -130,7 +132,8 @@ func (r *reconciler[T]) releaseMigrated(ctx context.Context, object T) error {
 func (r *reconciler[T]) pickUp(ctx context.Context, object T, todo action) error {
 	metadata := client.MergeFromWithOptions(object.DeepCopyObject().(T), client.MergeFromWithOptimisticLock{})
 	changed := todo != actionDelete && controllerutil.AddFinalizer(object, r.options.Finalizer)
-	if annotations := object.GetAnnotations(); annotations[gardencorev1beta1.GardenerOperation] == gardencorev1beta1.GardenerOperationReconcile {
+	if annotations := object.GetAnnotations(); annotations[gardencorev1beta1.GardenerOperation] ==
+		gardencorev1beta1.GardenerOperationReconcile {
 		delete(annotations, gardencorev1beta1.GardenerOperation)
 		object.SetAnnotations(annotations)
 		changed = true
@@ -142,14 +145,16 @@ func (r *reconciler[T]) pickUp(ctx context.Context, object T, todo action) error
 	}
 	status := object.GetExtensionStatus()
 	before := client.MergeFrom(object.DeepCopyObject().(T))
-	status.LastOperation = lastOperation(operationType(todo, status.LastOperation), gardencorev1beta1.LastOperationStateProcessing, 1, r.sentence(verbs[todo].doing))
+	status.LastOperation = lastOperation(operationType(todo, status.LastOperation),
+		gardencorev1beta1.LastOperationStateProcessing, 1, r.sentence(verbs[todo].doing))
 	if err := r.client.Status().Patch(ctx, object, before); err != nil {
 		return fmt.Errorf("%s %s: write status: %w", r.options.Kind, client.ObjectKeyFromObject(object), err)
 	}
 	return nil
 }
 
-func (r *reconciler[T]) act(ctx context.Context, log logr.Logger, object T, todo action, shootCluster *cluster.Cluster) error {
+func (r *reconciler[T]) act(ctx context.Context, log logr.Logger, object T, todo action,
+	shootCluster *cluster.Cluster) error {
 	actuator := r.options.Actuator
 	switch todo {
 	case actionMigrate:
@@ -170,12 +175,15 @@ func (r *reconciler[T]) act(ctx context.Context, log logr.Logger, object T, todo
 	return actuator.Reconcile(ctx, log, object, shootCluster)
 }
 
-// finish writes the outcome. After a success the annotations migrate and restore go, and, after a deletion or migration, the finalizer.
-func (r *reconciler[T]) finish(ctx context.Context, log logr.Logger, before, object T, todo action, workErr error) (reconcile.Result, error) {
+// finish writes the outcome. After a success the annotations migrate and restore go, and, after a deletion or
+// migration, the finalizer.
+func (r *reconciler[T]) finish(ctx context.Context, log logr.Logger, before, object T, todo action,
+	workErr error) (reconcile.Result, error) {
 	r.setOutcome(object, todo, workErr)
 	before.SetResourceVersion(object.GetResourceVersion())
 	if err := r.client.Status().Patch(ctx, object, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("%s %s: write status: %w", r.options.Kind, client.ObjectKeyFromObject(object), err)
+		return reconcile.Result{}, fmt.Errorf("%s %s: write status: %w", r.options.Kind,
+			client.ObjectKeyFromObject(object), err)
 	}
 	if delay, asked := requeueDelay(workErr); asked {
 		log.Info("unfinished", "reason", workErr.Error(), "again", delay)
@@ -199,14 +207,17 @@ func (r *reconciler[T]) setOutcome(object T, todo action, workErr error) {
 	}
 	status.ObservedGeneration = object.GetGeneration()
 	if workErr == nil {
-		status.LastOperation = lastOperation(kind, gardencorev1beta1.LastOperationStateSucceeded, 100, r.sentence(verbs[todo].done))
+		status.LastOperation = lastOperation(kind, gardencorev1beta1.LastOperationStateSucceeded, 100,
+			r.sentence(verbs[todo].done))
 		status.LastError = nil
 		return
 	}
 	description := r.sentence(verbs[todo].failed) + ": " + workErr.Error()
 	now := metav1.Now()
 	status.LastOperation = lastOperation(kind, gardencorev1beta1.LastOperationStateError, 50, description)
-	status.LastError = &gardencorev1beta1.LastError{Description: description, Codes: Codes(workErr), LastUpdateTime: &now}
+	status.LastError = &gardencorev1beta1.LastError{
+		Description: description, Codes: Codes(workErr), LastUpdateTime: &now,
+	}
 }
 
 func (r *reconciler[T]) settle(ctx context.Context, object T, todo action) error {
@@ -237,7 +248,8 @@ func (r *reconciler[T]) removeOperation(ctx context.Context, object T) error {
 	delete(annotations, gardencorev1beta1.GardenerOperation)
 	object.SetAnnotations(annotations)
 	if err := client.IgnoreNotFound(r.client.Patch(ctx, object, before)); err != nil {
-		return fmt.Errorf("%s %s: remove the operation annotation: %w", r.options.Kind, client.ObjectKeyFromObject(object), err)
+		return fmt.Errorf("%s %s: remove the operation annotation: %w", r.options.Kind,
+			client.ObjectKeyFromObject(object), err)
 	}
 	return nil
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/trellis-garden/trellis/test/hostile"
 )
 
-// TestAttackEndlessAnswersToDrivers plays the owner of a shoot who would fill the memory of what runs beside the machine controller.
+// TestAttackEndlessAnswersToDrivers plays the owner of a shoot who would fill the memory of what runs beside the
+// machine controller.
 func TestAttackEndlessAnswersToDrivers(t *testing.T) {
 	server := options.NewMCServer()
 	server.TargetKubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
@@ -28,7 +29,8 @@ func TestAttackEndlessAnswersToDrivers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err == nil || !strings.Contains(err.Error(), hostile.Refused) {
+	if _, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err == nil ||
+		!strings.Contains(err.Error(), hostile.Refused) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,22 +1,29 @@
-// Package machinecontroller makes a machine driver the program that runs beside machine-controller-manager.
+// Package machinecontroller makes a machine driver the program that runs beside machine-controller-manager. The loops
+// of the driver are those of machine-controller-manager's own library; all others in the process are controllers of
+// controller-runtime.
 package machinecontroller
 
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/constants"
-	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/app"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/app/options"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/component-base/logs"
 	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/trellis-garden/trellis/extensions/pkg/command"
 	"github.com/trellis-garden/trellis/pkg/answers"
 )
 
@@ -34,12 +41,13 @@ type Options struct {
 	Use string
 	// Driver makes the driver.
 	Driver func(clusters Clusters) (driver.Driver, error)
-	// Start is called before the driver runs, to start what else the provider wants in this process; it must not block.
-	Start func(ctx context.Context, clusters Clusters) error
+	// Shoot adds what else the provider runs in this process to a manager for Target, which knows the kinds of
+	// Kubernetes. nil when that is nothing. It is not called without a Target.
+	Shoot func(mgr manager.Manager) error
 }
 
-// Command returns the command, with the flags of machine-controller-manager's machine controllers. It never returns unless
-// something fails.
+// Command returns the command, with the flags of machine-controller-manager's machine controllers. It ends with its
+// context, or when one of its parts fails.
 func Command(o Options) *cobra.Command {
 	server := options.NewMCServer()
 	cmd := &cobra.Command{
@@ -65,22 +73,53 @@ func run(ctx context.Context, o Options, server *options.MCServer) error {
 	if err != nil {
 		return err
 	}
-	if o.Start != nil {
-		if err := o.Start(ctx, clusters); err != nil {
-			return err
-		}
-	}
-	machines, err := versioned.NewForConfig(rest.AddUserAgent(clusters.Control, "machine-pacer"))
+	logger := klog.Background()
+	ctrl.SetLogger(logger)
+	scheme, err := command.Scheme(machinev1alpha1.AddToScheme)
 	if err != nil {
 		return err
 	}
-	go newPacer(machines, server.Namespace, klog.Background().WithName("pacer")).run(ctx)
-	// The machine controller ends with the process only.
-	context.AfterFunc(ctx, func() {
-		logs.FlushLogs()
-		os.Exit(0)
-	})
-	return app.Run(server, machineDriver)
+	seed, err := seedManager(clusters.Control, server.Namespace, scheme, logger)
+	if err != nil {
+		return err
+	}
+	parts := []manager.Runnable{seed}
+	if o.Shoot != nil && clusters.Target != nil {
+		shoot, err := shootManager(o, clusters.Target, scheme, logger)
+		if err != nil {
+			return err
+		}
+		parts = append(parts, shoot)
+	}
+	// Whichever part ends first ends the program; the machine controller cannot be told to.
+	ended := make(chan error, len(parts)+1)
+	for _, part := range parts {
+		go func() { ended <- part.Start(ctx) }()
+	}
+	go func() { ended <- app.Run(server, machineDriver) }()
+	return <-ended
+}
+
+// seedManager paces deletions of the machines in a namespace.
+func seedManager(
+	config *rest.Config, namespace string, scheme *runtime.Scheme, logger logr.Logger,
+) (manager.Manager, error) {
+	options := command.Inside(scheme, logger)
+	options.Cache.DefaultNamespaces = map[string]cache.Config{namespace: {}}
+	mgr, err := manager.New(rest.AddUserAgent(config, "machine-pacer"), options)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the seed: %w", err)
+	}
+	return mgr, addPacer(mgr)
+}
+
+// shootManager runs what the provider adds.
+func shootManager(o Options, config *rest.Config, scheme *runtime.Scheme, logger logr.Logger) (manager.Manager, error) {
+	mgr, err := manager.New(config, command.Inside(scheme, logger))
+	if err != nil {
+		return nil, fmt.Errorf("connect to the shoot: %w", err)
+	}
+	return mgr, o.Shoot(mgr)
 }
 
 // connect reads --control-kubeconfig and --target-kubeconfig as the machine controller does.

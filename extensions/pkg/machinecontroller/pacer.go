@@ -3,55 +3,70 @@ package machinecontroller
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
-	"github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
-	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// pacer keeps the deletion of machines going. The machine controller takes six steps to delete a machine and rests five seconds
-// after each, half a minute for nothing. It looks at a machine at once when an annotation about preservation changes, which
-// means nothing for a machine that is being deleted; so the pacer changes that after each step that went well. After failures
-// the machine controller's own pace is right.
+// pacer keeps the deletion of machines going. The machine controller takes six steps to delete a machine and rests
+// five seconds after each, half a minute for nothing. It looks at a machine at once when an annotation about
+// preservation changes, which means nothing for a machine that is being deleted; so the pacer changes that after each
+// step that went well. After failures the machine controller's own pace is right.
 type pacer struct {
-	client    versioned.Interface
-	namespace string
-	log       logr.Logger
+	client client.Client
 }
 
 // patchTimeout bounds one change of an annotation.
 const patchTimeout = 10 * time.Second
 
-func newPacer(client versioned.Interface, namespace string, log logr.Logger) *pacer {
-	return &pacer{client: client, namespace: namespace, log: log}
+func addPacer(mgr manager.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).Named("machine-pacer").
+		For(&machinev1alpha1.Machine{}, builder.WithPredicates(stepsTaken())).Complete(&pacer{client: mgr.GetClient()})
+	if err != nil {
+		return fmt.Errorf("add the controller that paces deletions: %w", err)
+	}
+	return nil
 }
 
-// run works until the context ends.
-func (p *pacer) run(ctx context.Context) {
-	factory := externalversions.NewFilteredSharedInformerFactory(p.client, 0, p.namespace, nil)
-	informer := factory.Machine().V1alpha1().Machines().Informer()
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(before, after any) {
-		previous, known := before.(*machinev1alpha1.Machine)
-		machine, ok := after.(*machinev1alpha1.Machine)
-		if known && ok && tookStep(previous, machine) {
-			p.nudge(ctx, machine)
-		}
-	}})
-	if err != nil {
-		p.log.Error(err, "machines are deleted at the usual pace")
-		return
+// stepsTaken passes machines whose deletion has just got to another step.
+func stepsTaken() predicate.Predicate {
+	never := func(client.Object) bool { return false }
+	steps := predicate.NewPredicateFuncs(never)
+	steps.UpdateFunc = func(e event.UpdateEvent) bool {
+		before, known := e.ObjectOld.(*machinev1alpha1.Machine)
+		after, ok := e.ObjectNew.(*machinev1alpha1.Machine)
+		return known && ok && tookStep(before, after)
 	}
-	factory.Start(ctx.Done())
-	<-ctx.Done()
+	return steps
+}
+
+// Reconcile implements reconcile.Reconciler: it has the machine controller look at the machine. What fails is not
+// repeated, as the machine controller comes by itself.
+func (p *pacer) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
+	defer cancel()
+	machine := &machinev1alpha1.Machine{}
+	err := p.client.Get(ctx, request.NamespacedName, machine)
+	if err == nil && machine.DeletionTimestamp != nil {
+		err = p.client.Patch(ctx, machine, client.RawPatch(types.MergePatchType, nudgePatch(machine)))
+	}
+	if client.IgnoreNotFound(err) != nil {
+		log.FromContext(ctx).V(1).Info("a machine is deleted at the usual pace", "reason", err.Error())
+	}
+	return reconcile.Result{}, nil
 }
 
 // steps are the marks in the description of a machine's last operation that name the next step of its deletion.
@@ -62,7 +77,8 @@ var steps = []string{
 
 // stepOf is the number of the step, or -1.
 func stepOf(machine *machinev1alpha1.Machine) int {
-	return slices.IndexFunc(steps, func(mark string) bool { return strings.Contains(machine.Status.LastOperation.Description, mark) })
+	return slices.IndexFunc(steps,
+		func(mark string) bool { return strings.Contains(machine.Status.LastOperation.Description, mark) })
 }
 
 // tookStep tells whether a machine's deletion has got to another step. Repetitions of one are none, so nudging ends.
@@ -72,15 +88,6 @@ func tookStep(before, after *machinev1alpha1.Machine) bool {
 		stepOf(after) >= 0 && stepOf(after) != stepOf(before)
 }
 
-func (p *pacer) nudge(ctx context.Context, machine *machinev1alpha1.Machine) {
-	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
-	defer cancel()
-	_, err := p.client.MachineV1alpha1().Machines(machine.Namespace).Patch(ctx, machine.Name, types.MergePatchType, nudgePatch(machine), metav1.PatchOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		p.log.V(1).Info("a machine is deleted at the usual pace", "machine", machine.Name, "reason", err.Error())
-	}
-}
-
 // nudgePatch changes the annotation between absent and "false", which both mean: not to be preserved.
 func nudgePatch(machine *machinev1alpha1.Machine) []byte {
 	var value any
@@ -88,6 +95,8 @@ func nudgePatch(machine *machinev1alpha1.Machine) []byte {
 		value = machineutils.PreserveMachineAnnotationValueFalse
 	}
 	// Encoding maps of strings cannot fail.
-	patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{machineutils.PreserveMachineAnnotationKey: value}}})
+	patch, _ := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{machineutils.PreserveMachineAnnotationKey: value}},
+	})
 	return patch
 }

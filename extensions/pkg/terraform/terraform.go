@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -23,7 +24,8 @@ import (
 const (
 	// Binary is where images have terraform, or an OpenTofu under that name.
 	Binary = "/usr/local/bin/terraform"
-	// ProvidersDir is the filesystem mirror of images: <hostname>/<namespace>/<type>/<version>/<os>_<arch>/terraform-provider-<type>_v<version>.
+	// ProvidersDir is the filesystem mirror of images:
+	// <hostname>/<namespace>/<type>/<version>/<os>_<arch>/terraform-provider-<type>_v<version>.
 	ProvidersDir = "/usr/local/share/terraform/providers"
 
 	stateFile  = "terraform.tfstate"
@@ -34,7 +36,8 @@ const (
 type Options struct {
 	// Client reads and writes the Secrets.
 	Client client.Client
-	// Namespace and Name are those of the extension object. Secrets are <name>.infra.tf-config and <name>.infra.tf-state.
+	// Namespace and Name are those of the extension object. Secrets are <name>.infra.tf-config and
+	// <name>.infra.tf-state.
 	Namespace, Name string
 	// WorkDir is the parent of working directories. Default: a folder of the system's temporary directory.
 	WorkDir string
@@ -47,7 +50,8 @@ type Options struct {
 	Log logr.Logger
 }
 
-// Runner applies and destroys one configuration. It is not for concurrent use; a controller runs one per object at a time.
+// Runner applies and destroys one configuration. It is not for concurrent use; a controller runs one per object at a
+// time.
 type Runner struct {
 	options Options
 	dir     string
@@ -84,7 +88,8 @@ func (r *Runner) Apply(ctx context.Context, configuration string) (map[string]js
 }
 
 // Destroy removes everything that the stored configuration and state name, then the stored data. Nothing stored means
-// that there is nothing to remove, unless fallback is given: the configuration to destroy by when the stored one was lost.
+// that there is nothing to remove, unless fallback is given: the configuration to destroy by when the stored one was
+// lost.
 func (r *Runner) Destroy(ctx context.Context, fallback string) error {
 	configuration, err := r.loadConfig(ctx)
 	if err != nil {
@@ -146,9 +151,12 @@ func (r *Runner) prepare(ctx context.Context, configuration string) (*tfexec.Ter
 	if _, err := r.writeFile("terraform.rc", []byte(r.cliConfig())); err != nil {
 		return nil, err
 	}
+	if _, err := exec.LookPath(r.options.Binary); err != nil {
+		return nil, fmt.Errorf("terraform: %w; is %s in the image?", err, r.options.Binary)
+	}
 	tf, err := tfexec.NewTerraform(r.dir, r.options.Binary)
 	if err != nil {
-		return nil, fmt.Errorf("terraform: %w; is %s in the image?", err, r.options.Binary)
+		return nil, fmt.Errorf("terraform: %w", err)
 	}
 	if err := tf.SetEnv(r.environment()); err != nil {
 		return nil, fmt.Errorf("terraform: %w", err)
@@ -169,7 +177,8 @@ func (r *Runner) initialized() bool {
 
 // cliConfig makes the folder of the image the only source of providers.
 func (r *Runner) cliConfig() string {
-	return fmt.Sprintf("disable_checkpoint = true\nprovider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", r.options.ProvidersDir)
+	return fmt.Sprintf("disable_checkpoint = true\nprovider_installation {\n  filesystem_mirror {\n    path = %q\n  "+
+		"}\n}\n", r.options.ProvidersDir)
 }
 
 func (r *Runner) environment() map[string]string {
@@ -186,7 +195,8 @@ func (r *Runner) environment() map[string]string {
 	return env
 }
 
-// keepingState runs an operation and stores the state whenever terraform has written a new one, at the latest at its end.
+// keepingState runs an operation and stores the state whenever terraform has written a new one, at the latest at its
+// end.
 func (r *Runner) keepingState(ctx context.Context, operation func(context.Context) error) error {
 	// Terraform writes its state when it is interrupted; the process must not end before that is stored.
 	storing := context.WithoutCancel(ctx)

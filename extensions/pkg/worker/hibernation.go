@@ -13,24 +13,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// hibernationDrain is how long a node may be drained when its shoot is hibernated. Pods have no other node to go to, so a
-// PodDisruptionBudget may never be content; after this time machines are deleted by force.
+// hibernationDrain is how long a node may be drained when its shoot is hibernated. Pods have no other node to go to, so
+// a PodDisruptionBudget may never be content; after this time machines are deleted by force.
 const hibernationDrain = 3 * time.Minute
 
-// hibernate waits until the last machine is gone, and then stops machine-controller-manager: the API server that it needs is
-// about to be stopped.
+// hibernate waits until the last machine is gone, and then stops machine-controller-manager: the API server that it
+// needs is about to be stopped.
 func (a *actuator) hibernate(ctx context.Context, namespace string, deployments []Deployment) error {
 	var unfinished error
-	err := wait.PollUntilContextTimeout(ctx, a.options.PollInterval, a.options.ReadyTimeout, true, func(ctx context.Context) (bool, error) {
-		list := &machinev1alpha1.MachineList{}
-		if err := a.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
-			return false, fmt.Errorf("list Machines: %w", err)
-		}
-		if unfinished = remainingMachines(list.Items); unfinished == nil {
-			unfinished = a.noneWanted(ctx, namespace, deployments)
-		}
-		return unfinished == nil, a.forceOverdue(ctx, list.Items, time.Now())
-	})
+	err := wait.PollUntilContextTimeout(ctx, a.options.PollInterval, a.options.ReadyTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			list := &machinev1alpha1.MachineList{}
+			if err := a.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+				return false, fmt.Errorf("list Machines: %w", err)
+			}
+			if unfinished = remainingMachines(list.Items); unfinished == nil {
+				unfinished = a.noneWanted(ctx, namespace, deployments)
+			}
+			return unfinished == nil, a.forceOverdue(ctx, list.Items, time.Now())
+		})
 	if wait.Interrupted(err) && ctx.Err() == nil {
 		return fmt.Errorf("the shoot cannot be hibernated yet, after %s: %w", a.options.ReadyTimeout, unfinished)
 	}
@@ -45,15 +46,17 @@ func remainingMachines(machines []machinev1alpha1.Machine) error {
 	if len(machines) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d machines are left, first %s: %s", len(machines), machines[0].Name, machines[0].Status.LastOperation.Description)
+	return fmt.Errorf("%d machines are left, first %s: %s", len(machines), machines[0].Name,
+		machines[0].Status.LastOperation.Description)
 }
 
-// noneWanted is the error of a MachineDeployment of which machine-controller-manager may not have seen yet that it is to have
-// no machines: it could still be making one.
+// noneWanted is the error of a MachineDeployment of which machine-controller-manager may not have seen yet that it is
+// to have no machines: it could still be making one.
 func (a *actuator) noneWanted(ctx context.Context, namespace string, deployments []Deployment) error {
 	for _, wanted := range deployments {
 		var deployment machinev1alpha1.MachineDeployment
-		if err := a.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: wanted.Name}, &deployment); err != nil {
+		if err := a.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: wanted.Name},
+			&deployment); err != nil {
 			return err
 		}
 		if err := readiness(&deployment, wanted.ClassName); err != nil {

@@ -8,13 +8,12 @@ import (
 	"strings"
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/extensions/pkg/extension"
-	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/errorcodes"
 )
 
 // labelForceDeletion makes machine-controller-manager delete a machine without draining its node.
@@ -29,11 +28,13 @@ func readiness(deployment *machinev1alpha1.MachineDeployment, class string) erro
 	case deployment.Spec.Template.Spec.Class.Name != class:
 		return fmt.Errorf("%s: still has class %s", deployment.Name, deployment.Spec.Template.Spec.Class.Name)
 	case status.UpdatedReplicas < wanted:
-		return fmt.Errorf("%s: %d of %d machines are of the wanted kind%s", deployment.Name, status.UpdatedReplicas, wanted, failures(deployment))
+		return fmt.Errorf("%s: %d of %d machines are of the wanted kind%s", deployment.Name, status.UpdatedReplicas,
+			wanted, failures(deployment))
 	case status.Replicas > wanted:
 		return fmt.Errorf("%s: %d machines too many are left", deployment.Name, status.Replicas-wanted)
 	case status.AvailableReplicas < wanted:
-		return fmt.Errorf("%s: %d of %d machines are available%s", deployment.Name, status.AvailableReplicas, wanted, failures(deployment))
+		return fmt.Errorf("%s: %d of %d machines are available%s", deployment.Name, status.AvailableReplicas, wanted,
+			failures(deployment))
 	}
 	return nil
 }
@@ -58,25 +59,12 @@ func hopeless(deployment *machinev1alpha1.MachineDeployment) error {
 		if machine == nil || machine.LastOperation.Type != machinev1alpha1.MachineOperationCreate {
 			continue
 		}
-		if code, known := codeOf(machine.LastOperation.ErrorCode); known {
-			all = errors.Join(all, extension.WithCodes(fmt.Errorf("machine %s: %s", machine.Name, machine.LastOperation.Description), code))
+		if code, known := errorcodes.OfDriver(machine.LastOperation.ErrorCode); known {
+			all = errors.Join(all, extension.WithCodes(fmt.Errorf("machine %s: %s", machine.Name,
+				machine.LastOperation.Description), code))
 		}
 	}
 	return all
-}
-
-func codeOf(driverCode string) (gardencorev1beta1.ErrorCode, bool) {
-	switch driverCode {
-	case codes.InvalidArgument.String():
-		return gardencorev1beta1.ErrorConfigurationProblem, true
-	case codes.Unauthenticated.String():
-		return gardencorev1beta1.ErrorInfraUnauthenticated, true
-	case codes.PermissionDenied.String():
-		return gardencorev1beta1.ErrorInfraUnauthorized, true
-	case codes.ResourceExhausted.String():
-		return gardencorev1beta1.ErrorInfraResourcesDepleted, true
-	}
-	return "", false
 }
 
 // remaining counts what machine-controller-manager has to let go of.
@@ -94,7 +82,8 @@ func (a *actuator) remaining(ctx context.Context, namespace string) (int, error)
 // machineLists are the kinds in the order in which they are deleted: owners first, so that nothing is made anew.
 func machineLists() []client.ObjectList {
 	return []client.ObjectList{
-		&machinev1alpha1.MachineDeploymentList{}, &machinev1alpha1.MachineSetList{}, &machinev1alpha1.MachineList{}, &machinev1alpha1.MachineClassList{},
+		&machinev1alpha1.MachineDeploymentList{}, &machinev1alpha1.MachineSetList{}, &machinev1alpha1.MachineList{},
+		&machinev1alpha1.MachineClassList{},
 	}
 }
 
@@ -128,16 +117,18 @@ func objectsOf(list client.ObjectList) []client.Object {
 // deleteMachines deletes everything and waits until it is gone.
 func (a *actuator) deleteMachines(ctx context.Context, namespace string) error {
 	left := 0
-	err := wait.PollUntilContextTimeout(ctx, a.options.PollInterval, a.options.ReadyTimeout, true, func(ctx context.Context) (bool, error) {
-		if err := a.requestDeletion(ctx, namespace); err != nil {
-			return false, err
-		}
-		var err error
-		left, err = a.remaining(ctx, namespace)
-		return left == 0, err
-	})
+	err := wait.PollUntilContextTimeout(ctx, a.options.PollInterval, a.options.ReadyTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			if err := a.requestDeletion(ctx, namespace); err != nil {
+				return false, err
+			}
+			var err error
+			left, err = a.remaining(ctx, namespace)
+			return left == 0, err
+		})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		return fmt.Errorf("%d objects of machines are left after %s; see Machines in namespace %s", left, a.options.ReadyTimeout, namespace)
+		return fmt.Errorf("%d objects of machines are left after %s; see Machines in namespace %s", left,
+			a.options.ReadyTimeout, namespace)
 	}
 	if err != nil {
 		return err
@@ -189,10 +180,12 @@ func (a *actuator) forceDeletion(ctx context.Context, machine *machinev1alpha1.M
 }
 
 // managerFinalizers are what machine-controller-manager sets at Secrets that classes use.
-var managerFinalizers = []string{"machine.sapcloud.io/machine-controller-manager", "machine.sapcloud.io/machine-controller"}
+var managerFinalizers = []string{
+	"machine.sapcloud.io/machine-controller-manager", "machine.sapcloud.io/machine-controller",
+}
 
-// releaseSecrets removes the finalizers of machine-controller-manager from Secrets: it does so some time after the last class
-// that uses them is gone, and may have ended before that.
+// releaseSecrets removes the finalizers of machine-controller-manager from Secrets: it does so some time after the last
+// class that uses them is gone, and may have ended before that.
 func (a *actuator) releaseSecrets(ctx context.Context, namespace string) error {
 	secrets := &corev1.SecretList{}
 	if err := a.client.List(ctx, secrets, client.InNamespace(namespace)); err != nil {
@@ -201,7 +194,8 @@ func (a *actuator) releaseSecrets(ctx context.Context, namespace string) error {
 	for i := range secrets.Items {
 		secret := &secrets.Items[i]
 		before := client.MergeFrom(secret.DeepCopy())
-		left := slices.DeleteFunc(slices.Clone(secret.Finalizers), func(f string) bool { return slices.Contains(managerFinalizers, f) })
+		left := slices.DeleteFunc(slices.Clone(secret.Finalizers),
+			func(f string) bool { return slices.Contains(managerFinalizers, f) })
 		if len(left) == len(secret.Finalizers) {
 			continue
 		}
@@ -216,7 +210,8 @@ func (a *actuator) releaseSecrets(ctx context.Context, namespace string) error {
 // abandonMachines removes the objects without waiting for machines.
 func (a *actuator) abandonMachines(ctx context.Context, namespace string) error {
 	secrets := &corev1.SecretList{}
-	if err := a.client.List(ctx, secrets, client.InNamespace(namespace), client.MatchingLabels{labelPurpose: purposeMachineClass}); err != nil {
+	if err := a.client.List(ctx, secrets, client.InNamespace(namespace),
+		client.MatchingLabels{labelPurpose: purposeMachineClass}); err != nil {
 		return fmt.Errorf("list Secrets of MachineClasses: %w", err)
 	}
 	objects := objectsOf(secrets)

@@ -11,26 +11,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/trellis-garden/trellis/extensions/pkg/managedresource"
+	"github.com/trellis-garden/trellis/extensions/pkg/shootaccess"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
 )
 
 // ControllerName is the name of the container of the provider's machine driver.
 const ControllerName = "machine-controller"
 
-// ManagerName is the name of machine-controller-manager's Deployment, of its service account in the seed, and of all that belongs to it.
+// ManagerName is the name of machine-controller-manager's Deployment, of its service account in the seed, and of all
+// that belongs to it.
 const ManagerName = "machine-controller-manager"
 
 const (
 	managedResourceName = "shoot-core-machine-controller-manager"
-	accessSecretName    = "shoot-access-" + ManagerName
-
-	// kubeconfigDir is where control-plane components find the kubeconfig and their token for the shoot.
-	kubeconfigDir = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig"
 
 	managerPort    = 10258
 	controllerPort = 10259
@@ -53,7 +51,8 @@ func (t *Tuning) setDefaults() {
 		value *time.Duration
 		byDef time.Duration
 	}{
-		{&t.CreationTimeout, 20 * time.Minute}, {&t.HealthTimeout, 10 * time.Minute}, {&t.DrainTimeout, 2 * time.Hour}, {&t.OrphanPeriod, 15 * time.Minute},
+		{&t.CreationTimeout, 20 * time.Minute}, {&t.HealthTimeout, 10 * time.Minute}, {&t.DrainTimeout, 2 * time.Hour},
+		{&t.OrphanPeriod, 15 * time.Minute},
 	} {
 		if *d.value == 0 {
 			*d.value = d.byDef
@@ -68,7 +67,8 @@ func (a *actuator) deployManager(ctx context.Context, scope Scope) error {
 	if err != nil {
 		return err
 	}
-	if err := managedresource.Apply(ctx, a.client, namespace, managedResourceName, managedresource.ClassShoot, shootRBAC(a.options.ShootRules)...); err != nil {
+	if err := managedresource.Apply(ctx, a.client, namespace, managedResourceName, managedresource.ClassShoot,
+		shootRBAC(a.options.ShootRules)...); err != nil {
 		return err
 	}
 	if err := a.applyAccess(ctx, namespace); err != nil {
@@ -87,8 +87,7 @@ func (a *actuator) deployManager(ctx context.Context, scope Scope) error {
 	return nil
 }
 
-// applyAccess makes the service account in the seed, and asks for a token in the shoot. The token is waited for shortly: a pod
-// that is started without it would be started again only much later.
+// applyAccess makes the service account in the seed, and asks for a token in the shoot.
 func (a *actuator) applyAccess(ctx context.Context, namespace string) error {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: ManagerName}
 	account := &corev1.ServiceAccount{ObjectMeta: meta}
@@ -96,7 +95,8 @@ func (a *actuator) applyAccess(ctx context.Context, namespace string) error {
 		return fmt.Errorf("ServiceAccount %s/%s: %w", namespace, ManagerName, err)
 	}
 	role := &rbacv1.Role{ObjectMeta: meta}
-	if _, err := controllerutil.CreateOrPatch(ctx, a.client, role, func() error { role.Rules = seedRules(); return nil }); err != nil {
+	if _, err := controllerutil.CreateOrPatch(ctx, a.client, role,
+		func() error { role.Rules = seedRules(); return nil }); err != nil {
 		return fmt.Errorf("Role %s/%s: %w", namespace, ManagerName, err)
 	}
 	binding := &rbacv1.RoleBinding{ObjectMeta: meta}
@@ -107,51 +107,29 @@ func (a *actuator) applyAccess(ctx context.Context, namespace string) error {
 	}); err != nil {
 		return fmt.Errorf("RoleBinding %s/%s: %w", namespace, ManagerName, err)
 	}
-	return a.requestToken(ctx, namespace)
-}
-
-func (a *actuator) requestToken(ctx context.Context, namespace string) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: accessSecretName}}
-	request := func() error {
-		setLabel(secret, "resources.gardener.cloud/purpose", "token-requestor")
-		setLabel(secret, "resources.gardener.cloud/class", "shoot")
-		if secret.Annotations == nil {
-			secret.Annotations = map[string]string{}
-		}
-		secret.Annotations["serviceaccount.resources.gardener.cloud/name"] = ManagerName
-		secret.Annotations["serviceaccount.resources.gardener.cloud/namespace"] = metav1.NamespaceSystem
-		return nil
-	}
-	if _, err := controllerutil.CreateOrPatch(ctx, a.client, secret, request); err != nil {
-		return fmt.Errorf("Secret %s/%s: %w", namespace, accessSecretName, err)
-	}
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		if len(secret.Data["token"]) > 0 {
-			return true, nil
-		}
-		return false, a.client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
-	})
-	if err != nil {
-		return fmt.Errorf("Secret %s/%s has no token for the shoot; is resource-manager running? %w", namespace, accessSecretName, err)
-	}
-	return nil
+	return shootaccess.Request(ctx, a.client, namespace, ManagerName)
 }
 
 // destroyManager removes machine-controller-manager.
 func (a *actuator) destroyManager(ctx context.Context, namespace string) error {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: ManagerName}
 	objects := []client.Object{
-		&appsv1.Deployment{ObjectMeta: meta}, &rbacv1.RoleBinding{ObjectMeta: meta}, &rbacv1.Role{ObjectMeta: meta}, &corev1.ServiceAccount{ObjectMeta: meta},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: accessSecretName}},
+		&appsv1.Deployment{ObjectMeta: meta}, &rbacv1.RoleBinding{ObjectMeta: meta}, &rbacv1.Role{ObjectMeta: meta},
+		&corev1.ServiceAccount{ObjectMeta: meta},
 	}
 	for _, object := range objects {
-		if err := client.IgnoreNotFound(a.client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))); err != nil {
+		if err := client.IgnoreNotFound(a.client.Delete(ctx, object,
+			client.PropagationPolicy(metav1.DeletePropagationBackground))); err != nil {
 			return fmt.Errorf("delete %T %s: %w", object, client.ObjectKeyFromObject(object), err)
 		}
 	}
-	err := wait.PollUntilContextTimeout(ctx, a.options.PollInterval, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
-		return managedresource.Delete(ctx, a.client, namespace, managedResourceName)
-	})
+	if err := shootaccess.Revoke(ctx, a.client, namespace, ManagerName); err != nil {
+		return err
+	}
+	err := wait.PollUntilContextTimeout(ctx, a.options.PollInterval, 2*time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			return managedresource.Delete(ctx, a.client, namespace, managedResourceName)
+		})
 	if err != nil {
 		return fmt.Errorf("delete ManagedResource %s/%s: %w", namespace, managedResourceName, err)
 	}
@@ -162,19 +140,19 @@ func (a *actuator) destroyManager(ctx context.Context, namespace string) error {
 func (a *actuator) fillDeployment(deployment *appsv1.Deployment, kubeconfig string) {
 	labels := map[string]string{"app": "kubernetes", "role": ManagerName}
 	podLabels := map[string]string{
-		"app": "kubernetes", "role": ManagerName, "gardener.cloud/role": "controlplane",
-		"networking.gardener.cloud/to-dns":                              "allowed",
-		"networking.gardener.cloud/to-runtime-apiserver":                "allowed",
-		"networking.resources.gardener.cloud/to-kube-apiserver-tcp-443": "allowed",
-		"networking.gardener.cloud/to-public-networks":                  "allowed",
-		"networking.gardener.cloud/to-private-networks":                 "allowed",
+		"app": "kubernetes", "role": ManagerName, gardencorev1beta1.GardenRole: "controlplane",
+		gardencorev1beta1.LabelNetworkPolicyToDNS:              "allowed",
+		gardencorev1beta1.LabelNetworkPolicyToRuntimeAPIServer: "allowed",
+		gardencorev1beta1.LabelNetworkPolicyToShootAPIServer:   "allowed",
+		gardencorev1beta1.LabelNetworkPolicyToPublicNetworks:   "allowed",
+		gardencorev1beta1.LabelNetworkPolicyToPrivateNetworks:  "allowed",
 	}
-	setLabel(deployment, "gardener.cloud/role", "controlplane")
+	setLabel(deployment, gardencorev1beta1.GardenRole, "controlplane")
 	setLabel(deployment, "app", "kubernetes")
 	setLabel(deployment, "role", ManagerName)
 	spec := &deployment.Spec
-	spec.Replicas = ptr.To[int32](1)
-	spec.RevisionHistoryLimit = ptr.To[int32](1)
+	spec.Replicas = new(int32(1))
+	spec.RevisionHistoryLimit = new(int32(1))
 	// Two of them must never act on the same machines, as no leader is elected.
 	spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	if spec.Selector == nil {
@@ -183,14 +161,14 @@ func (a *actuator) fillDeployment(deployment *appsv1.Deployment, kubeconfig stri
 	spec.Template.Labels = podLabels
 	pod := &spec.Template.Spec
 	pod.ServiceAccountName = ManagerName
-	pod.TerminationGracePeriodSeconds = ptr.To[int64](5)
-	pod.EnableServiceLinks = ptr.To(false)
-	pod.SecurityContext = &corev1.PodSecurityContext{
-		RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To(component.NonRootID), RunAsGroup: ptr.To(component.NonRootID),
-		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	pod.TerminationGracePeriodSeconds = new(int64(5))
+	pod.Containers = []corev1.Container{
+		a.managerContainer(deployment.Namespace), a.controllerContainer(deployment.Namespace),
 	}
-	pod.Containers = []corev1.Container{a.managerContainer(deployment.Namespace), a.controllerContainer(deployment.Namespace)}
-	pod.Volumes = []corev1.Volume{kubeconfigVolume(kubeconfig)}
+	pod.Volumes = nil
+	*pod = shootaccess.Pod(*pod, kubeconfig, ManagerName)
+	// Machines are objects of the seed.
+	pod.AutomountServiceAccountToken = new(true)
 }
 
 func (a *actuator) managerContainer(namespace string) corev1.Container {
@@ -223,12 +201,12 @@ func (a *actuator) controllerContainer(namespace string) corev1.Container {
 	return finishContainer(container, controllerPort)
 }
 
-// connectionArgs are those that both programs share. The objects of machines are in the seed, nodes in the shoot. There is
-// one replica and it is replaced by recreation, so leader election would only cost writes, and time at each start.
+// connectionArgs are those that both programs share. The objects of machines are in the seed, nodes in the shoot. There
+// is one replica and it is replaced by recreation, so leader election would only cost writes, and time at each start.
 func connectionArgs(namespace string, port int) []string {
 	return []string{
 		"--control-kubeconfig=inClusterConfig",
-		"--target-kubeconfig=" + kubeconfigDir + "/kubeconfig",
+		"--target-kubeconfig=" + shootaccess.KubeconfigFile,
 		"--namespace=" + namespace,
 		fmt.Sprintf("--port=%d", port),
 		"--leader-elect=false",
@@ -244,30 +222,17 @@ const mostMemory = "2Gi"
 func finishContainer(container corev1.Container, port int32) corev1.Container {
 	container.ImagePullPolicy = corev1.PullIfNotPresent
 	container.Env = append(container.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: "96MiB"})
-	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "kubeconfig", MountPath: kubeconfigDir, ReadOnly: true})
 	container.Resources = component.LimitMemory(component.Requests("5m", "24Mi"), mostMemory)
-	container.SecurityContext = component.HardenedContainer()
 	container.LivenessProbe = &corev1.Probe{
-		ProbeHandler:        corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(port)}},
+		ProbeHandler: corev1.ProbeHandler{
+			HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(port)},
+		},
 		InitialDelaySeconds: 30,
 		PeriodSeconds:       10,
 		TimeoutSeconds:      5,
 		FailureThreshold:    6,
 	}
 	return container
-}
-
-// kubeconfigVolume joins the kubeconfig that all components share with this one's token.
-func kubeconfigVolume(kubeconfig string) corev1.Volume {
-	source := func(name, key string) corev1.VolumeProjection {
-		return corev1.VolumeProjection{Secret: &corev1.SecretProjection{
-			LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: []corev1.KeyToPath{{Key: key, Path: key}},
-		}}
-	}
-	return corev1.Volume{Name: "kubeconfig", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-		DefaultMode: ptr.To[int32](0o444),
-		Sources:     []corev1.VolumeProjection{source(kubeconfig, "kubeconfig"), source(accessSecretName, "token")},
-	}}}
 }
 
 // seedRules are what both programs do in their namespace of the seed.
@@ -282,8 +247,14 @@ func seedRules() []rbacv1.PolicyRule {
 			},
 			Verbs: all,
 		},
-		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "update", "patch", "watch"}},
-		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
+		{
+			APIGroups: []string{""}, Resources: []string{"secrets"},
+			Verbs: []string{"get", "list", "update", "patch", "watch"},
+		},
+		{
+			APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"},
+			Verbs: []string{"create", "patch", "update"},
+		},
 		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: all},
 	}
 }
@@ -293,22 +264,60 @@ func shootRBAC(more []rbacv1.PolicyRule) []client.Object {
 	const name = "system:" + ManagerName
 	meta := metav1.ObjectMeta{Name: name}
 	systemMeta := metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceSystem}
-	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: ManagerName, Namespace: metav1.NamespaceSystem}}
+	subjects := []rbacv1.Subject{
+		{Kind: rbacv1.ServiceAccountKind, Name: ManagerName, Namespace: metav1.NamespaceSystem},
+	}
 	return []client.Object{
 		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: append([]rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"nodes", "nodes/status"}, Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"}},
-			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"}},
+			{
+				APIGroups: []string{""}, Resources: []string{"nodes", "nodes/status"},
+				Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
+			},
+			{
+				APIGroups: []string{""}, Resources: []string{"pods"},
+				Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
+			},
 			{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
-			{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims", "persistentvolumes", "replicationcontrollers", "endpoints"}, Verbs: []string{"get", "list", "watch"}},
-			{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
-			{APIGroups: []string{"apps"}, Resources: []string{"daemonsets", "deployments", "replicasets", "statefulsets"}, Verbs: []string{"get", "list", "watch"}},
-			{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}, Verbs: []string{"get", "list", "watch"}},
-			{APIGroups: []string{"storage.k8s.io"}, Resources: []string{"volumeattachments"}, Verbs: []string{"delete", "get", "list", "watch"}},
+			{
+				APIGroups: []string{""}, Resources: []string{
+					"persistentvolumeclaims", "persistentvolumes", "replicationcontrollers", "endpoints",
+				}, Verbs: []string{
+					"get", "list", "watch",
+				},
+			},
+			{
+				APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"},
+				Verbs: []string{"create", "patch", "update"},
+			},
+			{
+				APIGroups: []string{"apps"}, Resources: []string{
+					"daemonsets", "deployments", "replicasets", "statefulsets",
+				}, Verbs: []string{
+					"get", "list", "watch",
+				},
+			},
+			{
+				APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"},
+				Verbs: []string{"get", "list", "watch"},
+			},
+			{
+				APIGroups: []string{"storage.k8s.io"}, Resources: []string{"volumeattachments"},
+				Verbs: []string{"delete", "get", "list", "watch"},
+			},
 		}, more...)},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, Subjects: subjects},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects: subjects,
+		},
 		&rbacv1.Role{ObjectMeta: systemMeta, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"}},
+			{
+				APIGroups: []string{""}, Resources: []string{"secrets"},
+				Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
+			},
 		}},
-		&rbacv1.RoleBinding{ObjectMeta: systemMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}, Subjects: subjects},
+		&rbacv1.RoleBinding{
+			ObjectMeta: systemMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+			Subjects: subjects,
+		},
 	}
 }

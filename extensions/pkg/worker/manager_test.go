@@ -11,7 +11,10 @@ import (
 )
 
 func TestManager(t *testing.T) {
-	options := Options{MachineControllerManager: "machine-controller-manager:1", MachineController: corev1.Container{Image: "provider:1", Args: []string{"machine-controller"}}}
+	options := Options{
+		MachineControllerManager: "machine-controller-manager:1",
+		MachineController:        corev1.Container{Image: "provider:1", Args: []string{"machine-controller"}},
+	}
 	options.Tuning.setDefaults()
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--demo--one", Name: ManagerName}}
 	(&actuator{options: options}).fillDeployment(deployment, "generic-token-kubeconfig")

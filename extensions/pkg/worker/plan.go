@@ -26,7 +26,7 @@ const (
 	// labelName selects the machines of a MachineDeployment.
 	labelName = "name"
 	// labelPool names the worker pool on MachineDeployments, MachineClasses and Machines.
-	labelPool = "worker.gardener.cloud/pool"
+	labelPool = gardencorev1beta1.LabelWorkerPool
 
 	// keyUserData is where machine drivers look for user data.
 	keyUserData = "userData"
@@ -36,7 +36,8 @@ const (
 type Deployment struct {
 	// Name of the MachineDeployment: <technical ID>-<pool>-z<number of the zone, from 1>.
 	Name string
-	// ClassName is that of the MachineClass and of the Secret with its user data. It changes exactly when machines have to be replaced.
+	// ClassName is that of the MachineClass and of the Secret with its user data. It changes exactly when machines have
+	// to be replaced.
 	ClassName string
 	// Pool is what the machines are for.
 	Pool extensionsv1alpha1.WorkerPool
@@ -72,14 +73,16 @@ func plan(technicalID string, pools []extensionsv1alpha1.WorkerPool, spec SpecFu
 	return deployments, nil
 }
 
-func planZone(technicalID string, pool extensionsv1alpha1.WorkerPool, zone string, index, zones int32, spec SpecFunc) (Deployment, error) {
+func planZone(technicalID string, pool extensionsv1alpha1.WorkerPool, zone string, index, zones int32,
+	spec SpecFunc) (Deployment, error) {
 	value, err := spec(pool, zone)
 	if err != nil {
 		return Deployment{}, fmt.Errorf("pool %s, zone %q: %w", pool.Name, zone, err)
 	}
 	raw, err := json.Marshal(value)
 	if err != nil {
-		return Deployment{}, fmt.Errorf("pool %s, zone %q: encode the provider's specification: %w", pool.Name, zone, err)
+		return Deployment{}, fmt.Errorf("pool %s, zone %q: encode the provider's specification: %w", pool.Name, zone,
+			err)
 	}
 	name := fmt.Sprintf("%s-%s-z%d", technicalID, pool.Name, index+1)
 	surge, unavailable := rollingShares(pool, index, zones)
@@ -105,8 +108,8 @@ func share(total, index, zones int32) int32 {
 	return result
 }
 
-// rollingShares divides absolute numbers among the zones; percentages hold in each. Machines could not be replaced where
-// both shares are 0, so one more is allowed there rather than one less.
+// rollingShares divides absolute numbers among the zones; percentages hold in each. Machines could not be replaced
+// where both shares are 0, so one more is allowed there rather than one less.
 func rollingShares(pool extensionsv1alpha1.WorkerPool, index, zones int32) (surge, unavailable intstr.IntOrString) {
 	surge, unavailable = shareOf(pool.MaxSurge, index, zones), shareOf(pool.MaxUnavailable, index, zones)
 	if isZero(surge) && isZero(unavailable) {
@@ -123,17 +126,20 @@ func shareOf(value intstr.IntOrString, index, zones int32) intstr.IntOrString {
 }
 
 func isZero(value intstr.IntOrString) bool {
-	return value.Type == intstr.Int && value.IntVal == 0 || value.Type == intstr.String && strings.Trim(value.StrVal, "0%") == ""
+	return value.Type == intstr.Int && value.IntVal == 0 ||
+		value.Type == intstr.String && strings.Trim(value.StrVal, "0%") == ""
 }
 
-// classHash covers what cannot be changed on a machine: the provider's specification, and by the name of the node-agent's
-// Secret everything gardenlet counts among that (Kubernetes minor version, image, type, volume, container runtime, …).
+// classHash covers what cannot be changed on a machine: the provider's specification, and by the name of the
+// node-agent's Secret everything gardenlet counts among that (Kubernetes minor version, image, type, volume, container
+// runtime, …).
 func classHash(pool extensionsv1alpha1.WorkerPool, providerSpec []byte) string {
 	hash := sha256.New()
 	if pool.NodeAgentSecretName != nil {
 		hash.Write([]byte(*pool.NodeAgentSecretName))
 	} else {
-		fmt.Fprint(hash, pool.MachineType, pool.MachineImage.Name, pool.MachineImage.Version, pool.UserDataSecretRef.Name)
+		fmt.Fprint(hash, pool.MachineType, pool.MachineImage.Name, pool.MachineImage.Version,
+			pool.UserDataSecretRef.Name)
 	}
 	hash.Write(providerSpec)
 	return hex.EncodeToString(hash.Sum(nil))[:5]
@@ -153,19 +159,22 @@ func (d Deployment) replicas(current *int32, hibernated bool) int32 {
 }
 
 // applyClass fills the MachineClass.
-func (d Deployment) applyClass(class *machinev1alpha1.MachineClass, worker *extensionsv1alpha1.Worker, provider string) {
+func (d Deployment) applyClass(class *machinev1alpha1.MachineClass, worker *extensionsv1alpha1.Worker,
+	provider string) {
 	setLabel(class, labelPool, d.Pool.Name)
 	class.Provider = provider
 	class.ProviderSpec = runtime.RawExtension{Raw: d.ProviderSpec}
 	class.SecretRef = &corev1.SecretReference{Namespace: worker.Namespace, Name: d.ClassName}
 	if worker.Spec.SecretRef.Name != "" {
-		class.CredentialsSecretRef = &corev1.SecretReference{Namespace: worker.Spec.SecretRef.Namespace, Name: worker.Spec.SecretRef.Name}
+		class.CredentialsSecretRef = &corev1.SecretReference{
+			Namespace: worker.Spec.SecretRef.Namespace, Name: worker.Spec.SecretRef.Name,
+		}
 	}
 	class.NodeTemplate = d.nodeTemplate(worker.Spec.Region)
 }
 
-// nodeTemplate is what a node will look like, for the cluster-autoscaler. machine-controller-manager makes no machines of
-// a class whose template lacks any of the fields set here; none at all is fine.
+// nodeTemplate is what a node will look like, for the cluster-autoscaler. machine-controller-manager makes no machines
+// of a class whose template lacks any of the fields set here; none at all is fine.
 func (d Deployment) nodeTemplate(region string) *machinev1alpha1.NodeTemplate {
 	if d.Pool.NodeTemplate == nil {
 		return nil
@@ -222,8 +231,8 @@ func (d Deployment) applyDeployment(deployment *machinev1alpha1.MachineDeploymen
 	}
 }
 
-// annotateOptions writes the pool's own settings of the cluster-autoscaler where that looks for them, and removes those that the
-// pool has no longer.
+// annotateOptions writes the pool's own settings of the cluster-autoscaler where that looks for them, and removes those
+// that the pool has no longer.
 func (d Deployment) annotateOptions(deployment *machinev1alpha1.MachineDeployment) {
 	var options extensionsv1alpha1.ClusterAutoscalerOptions
 	if d.Pool.ClusterAutoscaler != nil {
@@ -263,7 +272,8 @@ func (d Deployment) nodeLabels(region string) map[string]string {
 	return labels
 }
 
-func machineConfiguration(settings *gardencorev1beta1.MachineControllerManagerSettings) *machinev1alpha1.MachineConfiguration {
+func machineConfiguration(
+	settings *gardencorev1beta1.MachineControllerManagerSettings) *machinev1alpha1.MachineConfiguration {
 	if settings == nil {
 		return &machinev1alpha1.MachineConfiguration{}
 	}
@@ -288,7 +298,8 @@ func statusOf(deployments []Deployment) []extensionsv1alpha1.MachineDeployment {
 	status := make([]extensionsv1alpha1.MachineDeployment, 0, len(deployments))
 	for _, deployment := range deployments {
 		status = append(status, extensionsv1alpha1.MachineDeployment{
-			Name: deployment.Name, Minimum: deployment.Minimum, Maximum: deployment.Maximum, Priority: deployment.Pool.Priority,
+			Name: deployment.Name, Minimum: deployment.Minimum, Maximum: deployment.Maximum,
+			Priority: deployment.Pool.Priority,
 		})
 	}
 	return status

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 )
@@ -23,8 +22,9 @@ func specOfZone(_ extensionsv1alpha1.WorkerPool, zone string) (any, error) {
 
 func pool() extensionsv1alpha1.WorkerPool {
 	return extensionsv1alpha1.WorkerPool{
-		Name: "cpu", MachineType: "small", Minimum: 3, Maximum: 5, MaxSurge: intstr.FromInt32(1), MaxUnavailable: intstr.FromInt32(0),
-		Zones: []string{"a", "b"}, NodeAgentSecretName: ptr.To("agent-1"),
+		Name: "cpu", MachineType: "small", Minimum: 3, Maximum: 5, MaxSurge: intstr.FromInt32(1),
+		MaxUnavailable: intstr.FromInt32(0),
+		Zones:          []string{"a", "b"}, NodeAgentSecretName: new("agent-1"),
 	}
 }
 
@@ -41,7 +41,8 @@ func TestPlanSpreadsOverZones(t *testing.T) {
 		t.Errorf("shares %d-%d, %d-%d", first.Minimum, first.Maximum, second.Minimum, second.Maximum)
 	}
 	if second.MaxSurge.IntValue() != 1 || second.MaxUnavailable.IntValue() != 0 {
-		t.Errorf("a zone must always be able to replace machines: surge %s, unavailable %s", second.MaxSurge.String(), second.MaxUnavailable.String())
+		t.Errorf("a zone must always be able to replace machines: surge %s, unavailable %s", second.MaxSurge.String(),
+			second.MaxUnavailable.String())
 	}
 	if !strings.HasPrefix(first.ClassName, first.Name+"-") || len(first.ClassName) != len(first.Name)+6 {
 		t.Errorf("class %s", first.ClassName)
@@ -49,9 +50,10 @@ func TestPlanSpreadsOverZones(t *testing.T) {
 }
 
 func TestPlanReportsTheDelegatesError(t *testing.T) {
-	_, err := plan("x", []extensionsv1alpha1.WorkerPool{pool()}, func(extensionsv1alpha1.WorkerPool, string) (any, error) {
-		return nil, errors.New("no such image")
-	})
+	_, err := plan("x", []extensionsv1alpha1.WorkerPool{pool()},
+		func(extensionsv1alpha1.WorkerPool, string) (any, error) {
+			return nil, errors.New("no such image")
+		})
 	if err == nil || !strings.Contains(err.Error(), "pool cpu") {
 		t.Errorf("got %v", err)
 	}
@@ -74,7 +76,7 @@ func TestClassChangesExactlyWithWhatNeedsNewMachines(t *testing.T) {
 	}{
 		"size":       {func(p *extensionsv1alpha1.WorkerPool) { p.Minimum, p.Maximum = 4, 9 }, false},
 		"labels":     {func(p *extensionsv1alpha1.WorkerPool) { p.Labels = map[string]string{"a": "b"} }, false},
-		"node-agent": {func(p *extensionsv1alpha1.WorkerPool) { p.NodeAgentSecretName = ptr.To("agent-2") }, true},
+		"node-agent": {func(p *extensionsv1alpha1.WorkerPool) { p.NodeAgentSecretName = new("agent-2") }, true},
 		"provider":   {func(p *extensionsv1alpha1.WorkerPool) { p.Zones = []string{"c"} }, true},
 	} {
 		if changed := className(test.change) != before; changed != test.changes {
@@ -91,11 +93,11 @@ func TestReplicas(t *testing.T) {
 		want       int32
 	}{
 		"new":        {nil, false, 2},
-		"kept":       {ptr.To[int32](3), false, 3},
-		"too few":    {ptr.To[int32](1), false, 2},
-		"too many":   {ptr.To[int32](9), false, 4},
-		"hibernated": {ptr.To[int32](3), true, 0},
-		"woken up":   {ptr.To[int32](0), false, 2},
+		"kept":       {new(int32(3)), false, 3},
+		"too few":    {new(int32(1)), false, 2},
+		"too many":   {new(int32(9)), false, 4},
+		"hibernated": {new(int32(3)), true, 0},
+		"woken up":   {new(int32(0)), false, 2},
 	} {
 		if got := deployment.replicas(test.current, test.hibernated); got != test.want {
 			t.Errorf("%s: got %d, want %d", name, got, test.want)
@@ -109,14 +111,16 @@ func TestOptionsOfThePoolForTheAutoscaler(t *testing.T) {
 	deployment := &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: maps.Clone(others)}}
 	wanted := Deployment{Pool: pool()}
 	wanted.Pool.ClusterAutoscaler = &extensionsv1alpha1.ClusterAutoscalerOptions{
-		ScaleDownUtilizationThreshold: ptr.To("0.3"), ScaleDownGpuUtilizationThreshold: ptr.To("0.4"), ScaleDownUnneededTime: minute, ScaleDownUnreadyTime: minute,
+		ScaleDownUtilizationThreshold: new("0.3"), ScaleDownGpuUtilizationThreshold: new("0.4"),
+		ScaleDownUnneededTime: minute, ScaleDownUnreadyTime: minute,
 		MaxNodeProvisionTime: minute,
 	}
 	wanted.applyDeployment(deployment, "r")
 	want := maps.Clone(others)
 	for key, value := range map[string]string{
-		"scale-down-utilization-threshold": "0.3", "scale-down-gpu-utilization-threshold": "0.4", "scale-down-unneeded-time": "1m0s",
-		"scale-down-unready-time": "1m0s", "max-node-provision-time": "1m0s",
+		"scale-down-utilization-threshold": "0.3", "scale-down-gpu-utilization-threshold": "0.4",
+		"scale-down-unneeded-time": "1m0s",
+		"scale-down-unready-time":  "1m0s", "max-node-provision-time": "1m0s",
 	} {
 		want["autoscaler.gardener.cloud/"+key] = value
 	}
@@ -133,7 +137,9 @@ func TestReadiness(t *testing.T) {
 	deployment := func(change func(*machinev1alpha1.MachineDeployment)) *machinev1alpha1.MachineDeployment {
 		d := &machinev1alpha1.MachineDeployment{
 			ObjectMeta: metav1.ObjectMeta{Name: "d", Generation: 2},
-			Status:     machinev1alpha1.MachineDeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2},
+			Status: machinev1alpha1.MachineDeploymentStatus{
+				ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2,
+			},
 		}
 		d.Spec.Replicas = 2
 		d.Spec.Template.Spec.Class.Name = "class"
@@ -144,11 +150,17 @@ func TestReadiness(t *testing.T) {
 		change func(*machinev1alpha1.MachineDeployment)
 		want   string
 	}{
-		"ready":       {func(*machinev1alpha1.MachineDeployment) {}, ""},
-		"unseen":      {func(d *machinev1alpha1.MachineDeployment) { d.Generation = 3 }, "not yet seen"},
-		"rolling":     {func(d *machinev1alpha1.MachineDeployment) { d.Status.UpdatedReplicas = 1 }, "1 of 2 machines are of the wanted kind"},
-		"surplus":     {func(d *machinev1alpha1.MachineDeployment) { d.Status.Replicas = 3 }, "1 machines too many"},
-		"unavailable": {func(d *machinev1alpha1.MachineDeployment) { d.Status.AvailableReplicas = 0 }, "0 of 2 machines are available"},
+		"ready":  {func(*machinev1alpha1.MachineDeployment) {}, ""},
+		"unseen": {func(d *machinev1alpha1.MachineDeployment) { d.Generation = 3 }, "not yet seen"},
+		"rolling": {
+			func(d *machinev1alpha1.MachineDeployment) { d.Status.UpdatedReplicas = 1 },
+			"1 of 2 machines are of the wanted kind",
+		},
+		"surplus": {func(d *machinev1alpha1.MachineDeployment) { d.Status.Replicas = 3 }, "1 machines too many"},
+		"unavailable": {
+			func(d *machinev1alpha1.MachineDeployment) { d.Status.AvailableReplicas = 0 },
+			"0 of 2 machines are available",
+		},
 	} {
 		err := readiness(deployment(test.change), "class")
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
@@ -162,7 +174,9 @@ func TestNodeTemplateIsCompleteOrAbsent(t *testing.T) {
 	if deployment.nodeTemplate("r") != nil {
 		t.Error("no template is known")
 	}
-	deployment.Pool.NodeTemplate = &extensionsv1alpha1.NodeTemplate{Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
+	deployment.Pool.NodeTemplate = &extensionsv1alpha1.NodeTemplate{
+		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
+	}
 	if deployment.nodeTemplate("r") != nil {
 		t.Error("the memory is not known")
 	}

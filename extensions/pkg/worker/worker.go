@@ -1,5 +1,6 @@
 // Package worker is the Worker controller for any provider. An author says how machines of a pool look (a Delegate) and
-// which program drives them; deploying machine-controller-manager, its objects, rolling updates and clean-up are done here.
+// which program drives them; deploying machine-controller-manager, its objects, rolling updates and clean-up are done
+// here.
 package worker
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,8 +33,8 @@ type Scope struct {
 
 // Delegate is what providers differ in.
 type Delegate interface {
-	// ProviderSpec is the specification that the machine driver gets for machines of the pool in the zone. It is encoded as
-	// JSON; a change of it replaces the machines.
+	// ProviderSpec is the specification that the machine driver gets for machines of the pool in the zone. It is
+	// encoded as JSON; a change of it replaces the machines.
 	ProviderSpec(ctx context.Context, scope Scope, pool extensionsv1alpha1.WorkerPool, zone string) (any, error)
 }
 
@@ -51,8 +52,8 @@ type Options struct {
 	Delegate Delegate
 	// MachineControllerManager is the image of machine-controller-manager.
 	MachineControllerManager string
-	// MachineController is the container of the provider's machine driver. Image and Command are required; arguments for
-	// connections and time-outs are added.
+	// MachineController is the container of the provider's machine driver. Image and Command are required; arguments
+	// for connections and time-outs are added.
 	MachineController corev1.Container
 	// ShootRules are permissions in the shoot that the machine driver needs beyond those for nodes.
 	ShootRules []rbacv1.PolicyRule
@@ -88,7 +89,8 @@ type actuator struct {
 }
 
 // Reconcile implements extension.Actuator.
-func (a *actuator) Reconcile(ctx context.Context, log logr.Logger, worker *extensionsv1alpha1.Worker, shoot *cluster.Cluster) error {
+func (a *actuator) Reconcile(ctx context.Context, log logr.Logger, worker *extensionsv1alpha1.Worker,
+	shoot *cluster.Cluster) error {
 	if shoot == nil {
 		return fmt.Errorf("namespace %s has no Cluster; a Worker belongs to a shoot", worker.Namespace)
 	}
@@ -119,14 +121,17 @@ func (a *actuator) Reconcile(ctx context.Context, log logr.Logger, worker *exten
 	return a.deleteUnusedClasses(ctx, worker.Namespace, deployments)
 }
 
-func (a *actuator) plan(ctx context.Context, worker *extensionsv1alpha1.Worker, shoot *cluster.Cluster) ([]Deployment, error) {
+func (a *actuator) plan(ctx context.Context, worker *extensionsv1alpha1.Worker,
+	shoot *cluster.Cluster) ([]Deployment, error) {
 	scope := Scope{Worker: worker, Cluster: shoot}
-	return plan(worker.Namespace, worker.Spec.Pools, func(pool extensionsv1alpha1.WorkerPool, zone string) (any, error) {
-		return a.options.Delegate.ProviderSpec(ctx, scope, pool, zone)
-	})
+	return plan(worker.Namespace, worker.Spec.Pools,
+		func(pool extensionsv1alpha1.WorkerPool, zone string) (any, error) {
+			return a.options.Delegate.ProviderSpec(ctx, scope, pool, zone)
+		})
 }
 
-func (a *actuator) applyAll(ctx context.Context, worker *extensionsv1alpha1.Worker, deployments []Deployment, hibernated bool) error {
+func (a *actuator) applyAll(ctx context.Context, worker *extensionsv1alpha1.Worker, deployments []Deployment,
+	hibernated bool) error {
 	for _, deployment := range deployments {
 		if err := a.applyClass(ctx, worker, deployment); err != nil {
 			return err
@@ -151,7 +156,9 @@ func (a *actuator) applyClass(ctx context.Context, worker *extensionsv1alpha1.Wo
 	}); err != nil {
 		return fmt.Errorf("Secret %s/%s: %w", worker.Namespace, deployment.ClassName, err)
 	}
-	class := &machinev1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Namespace: worker.Namespace, Name: deployment.ClassName}}
+	class := &machinev1alpha1.MachineClass{
+		ObjectMeta: metav1.ObjectMeta{Namespace: worker.Namespace, Name: deployment.ClassName},
+	}
 	if _, err := controllerutil.CreateOrPatch(ctx, a.client, class, func() error {
 		deployment.applyClass(class, worker, a.options.Type)
 		return nil
@@ -173,8 +180,11 @@ func (a *actuator) userData(ctx context.Context, namespace string, selector core
 	return data, nil
 }
 
-func (a *actuator) applyDeployment(ctx context.Context, worker *extensionsv1alpha1.Worker, wanted Deployment, hibernated bool) error {
-	deployment := &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: worker.Namespace, Name: wanted.Name}}
+func (a *actuator) applyDeployment(ctx context.Context, worker *extensionsv1alpha1.Worker, wanted Deployment,
+	hibernated bool) error {
+	deployment := &machinev1alpha1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: worker.Namespace, Name: wanted.Name},
+	}
 	if _, err := controllerutil.CreateOrPatch(ctx, a.client, deployment, func() error {
 		var current *int32
 		if deployment.ResourceVersion != "" {
@@ -193,7 +203,8 @@ func (a *actuator) applyDeployment(ctx context.Context, worker *extensionsv1alph
 // report writes status.machineDeployments before the machines are there: others act on it meanwhile.
 func (a *actuator) report(ctx context.Context, worker *extensionsv1alpha1.Worker, deployments []Deployment) error {
 	status := statusOf(deployments)
-	if equality.Semantic.DeepEqual(worker.Status.MachineDeployments, status) && worker.Status.MachineDeploymentsLastUpdateTime != nil {
+	if apiequality.Semantic.DeepEqual(worker.Status.MachineDeployments, status) &&
+		worker.Status.MachineDeploymentsLastUpdateTime != nil {
 		return nil
 	}
 	now := metav1.Now()
@@ -228,8 +239,8 @@ func (a *actuator) deleteUnwanted(ctx context.Context, namespace string, deploym
 	return nil
 }
 
-// deleteUnusedClasses removes MachineClasses, with their Secrets, that no wanted machine has any more. machine-controller-manager
-// keeps a class with a finalizer while machines use it.
+// deleteUnusedClasses removes MachineClasses, with their Secrets, that no wanted machine has any more.
+// machine-controller-manager keeps a class with a finalizer while machines use it.
 func (a *actuator) deleteUnusedClasses(ctx context.Context, namespace string, deployments []Deployment) error {
 	wanted := map[string]bool{}
 	for _, deployment := range deployments {
@@ -247,7 +258,8 @@ func (a *actuator) deleteUnusedClasses(ctx context.Context, namespace string, de
 		}
 	}
 	var secrets corev1.SecretList
-	if err := a.client.List(ctx, &secrets, client.InNamespace(namespace), client.MatchingLabels{labelPurpose: purposeMachineClass}); err != nil {
+	if err := a.client.List(ctx, &secrets, client.InNamespace(namespace),
+		client.MatchingLabels{labelPurpose: purposeMachineClass}); err != nil {
 		return fmt.Errorf("list Secrets of MachineClasses: %w", err)
 	}
 	for i := range secrets.Items {
@@ -260,33 +272,37 @@ func (a *actuator) deleteUnusedClasses(ctx context.Context, namespace string, de
 	return nil
 }
 
-// waitReady returns when every MachineDeployment has the wanted machines and no others, or when machines cannot be made.
+// waitReady returns when every MachineDeployment has the wanted machines and no others, or when machines cannot be
+// made.
 func (a *actuator) waitReady(ctx context.Context, namespace string, deployments []Deployment) error {
 	var unready error
-	err := wait.PollUntilContextTimeout(ctx, a.options.PollInterval, a.options.ReadyTimeout, true, func(ctx context.Context) (bool, error) {
-		unready = nil
-		for _, wanted := range deployments {
-			var deployment machinev1alpha1.MachineDeployment
-			if err := a.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: wanted.Name}, &deployment); err != nil {
-				unready = errors.Join(unready, err)
-				continue
+	err := wait.PollUntilContextTimeout(ctx, a.options.PollInterval, a.options.ReadyTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			unready = nil
+			for _, wanted := range deployments {
+				var deployment machinev1alpha1.MachineDeployment
+				if err := a.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: wanted.Name},
+					&deployment); err != nil {
+					unready = errors.Join(unready, err)
+					continue
+				}
+				if err := hopeless(&deployment); err != nil {
+					return false, err
+				}
+				unready = errors.Join(unready, readiness(&deployment, wanted.ClassName))
 			}
-			if err := hopeless(&deployment); err != nil {
-				return false, err
-			}
-			unready = errors.Join(unready, readiness(&deployment, wanted.ClassName))
-		}
-		return unready == nil, nil
-	})
+			return unready == nil, nil
+		})
 	if unready != nil && wait.Interrupted(err) {
 		return fmt.Errorf("machines are not ready after %s: %w", a.options.ReadyTimeout, unready)
 	}
 	return err
 }
 
-// Delete implements extension.Actuator: all machines, without draining them, then machine-controller-manager. It is needed for
-// the former, so it is deployed again if it is not there.
-func (a *actuator) Delete(ctx context.Context, log logr.Logger, worker *extensionsv1alpha1.Worker, shoot *cluster.Cluster) error {
+// Delete implements extension.Actuator: all machines, without draining them, then machine-controller-manager. It is
+// needed for the former, so it is deployed again if it is not there.
+func (a *actuator) Delete(ctx context.Context, log logr.Logger, worker *extensionsv1alpha1.Worker,
+	shoot *cluster.Cluster) error {
 	left, err := a.remaining(ctx, worker.Namespace)
 	if err != nil {
 		return err
@@ -307,7 +323,8 @@ func (a *actuator) Delete(ctx context.Context, log logr.Logger, worker *extensio
 }
 
 // ForceDelete implements extension.ForceDeleter: the objects go, whatever becomes of the machines.
-func (a *actuator) ForceDelete(ctx context.Context, _ logr.Logger, worker *extensionsv1alpha1.Worker, _ *cluster.Cluster) error {
+func (a *actuator) ForceDelete(ctx context.Context, _ logr.Logger, worker *extensionsv1alpha1.Worker,
+	_ *cluster.Cluster) error {
 	if err := a.destroyManager(ctx, worker.Namespace); err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
-// Package charts holds the Helm charts of provider-local, embedded for those who install them: local-cloud by the landscape,
-// provider-local through a ControllerDeployment.
+// Package charts holds the Helm charts of provider-local, embedded for those who install them: local-cloud by the
+// landscape, provider-local through a ControllerDeployment.
 package charts
 
 import "embed"

@@ -1708,7 +1708,7 @@ func schema_pkg_apis_cluster_v1alpha1_ClusterStatus(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions: Ready, CompleteAPIEnablements; as extensions ResourcesObserved, AnswersWithinLimits, CredentialsRenewed, AgentReported, DeletionHeld.",
+							Description: "Conditions: Ready, CompleteAPIEnablements; as extensions ResourcesObserved, AnswersWithinLimits, CredentialsRenewed, AgentReported, DeletionHeld, RemovalPending.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

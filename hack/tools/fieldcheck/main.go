@@ -1,13 +1,13 @@
-// fieldcheck lists fields of the API that no code acts upon: they are decoded, defaulted, validated and stored, and then nothing
-// happens. Every field that is accepted has an effect or is refused with a reason, so each one that it lists is a bug, unless the
-// file of exceptions says where the field acts. It runs in the root of the module:
+// fieldcheck lists fields of the API that no code acts upon: they are decoded, defaulted, validated and stored, and
+// then nothing happens. Every field that is accepted has an effect or is refused with a reason, so each one that it
+// lists is a bug, unless the file of exceptions says where the field acts. It runs in the root of the module:
 //
 //	go -C hack/tools build -o fieldcheck ./fieldcheck && fieldcheck hack/fieldcheck.txt
 //
-// A field acts where code outside of the API's own plumbing names it: reads it, sets it, or gives it in a literal. Plumbing is
-// generated code and the files that default, validate or convert; those that refuse (*_offer.go) act. Admission, columns of tables and
-// trellisctl do not count. An exception is a line "core/v1beta1.Shoot.Spec: reason";
-// a pattern that ends in "*" stands for all fields that begin with it. Exceptions that nothing needs are errors as well.
+// A field acts where code outside of the API's own plumbing names it: reads it, sets it, or gives it in a literal.
+// Plumbing is generated code and the files that default, validate or convert; those that refuse (*_offer.go) act.
+// Admission, columns of tables and trellisctl do not count. An exception is a line "core/v1beta1.Shoot.Spec: reason"; a
+// pattern that ends in "*" stands for all fields that begin with it. Exceptions that nothing needs are errors as well.
 package main
 
 import (
@@ -33,7 +33,8 @@ const apis = "/pkg/apis/"
 
 // groups are the API groups that people write: their types are looked at.
 var groups = []string{
-	"apps", "authentication", "autoscaling", "cluster", "config", "core", "operations", "policy", "security", "seedmanagement", "work",
+	"apps", "authentication", "autoscaling", "cluster", "config", "core", "operations", "policy", "security",
+	"seedmanagement", "work",
 }
 
 // programs are the packages whose code counts.
@@ -67,13 +68,15 @@ func run(arguments []string, out io.Writer) error {
 	complaints := 0
 	for _, field := range idle {
 		if !exceptions.allow(field) {
-			fmt.Fprintf(out, "%s: no code acts on this field: let it have its effect, refuse it, or say in %s where it acts\n", field, arguments[0])
+			fmt.Fprintf(out, "%s: no code acts on this field: let it have its effect, refuse it, or say in %s where "+
+				"it acts\n", field, arguments[0])
 			complaints++
 		}
 	}
 	for _, e := range exceptions {
 		if !e.used {
-			fmt.Fprintf(out, "%s:%d: %s: there is no such idle field: remove the line\n", arguments[0], e.line, e.pattern)
+			fmt.Fprintf(out, "%s:%d: %s: there is no such idle field: remove the line\n", arguments[0], e.line,
+				e.pattern)
 			complaints++
 		}
 	}
@@ -115,8 +118,8 @@ func readExceptions(path string) (exceptionList, error) {
 	return list, scanner.Err()
 }
 
-// allow tells whether an exception names the field, and notes that it is used. Exact names come before patterns, so that a
-// pattern does not hide that a line is superfluous.
+// allow tells whether an exception names the field, and notes that it is used. Exact names come before patterns, so
+// that a pattern does not hide that a line is superfluous.
 func (l exceptionList) allow(field string) bool {
 	allowed := false
 	for _, e := range l {
@@ -182,7 +185,8 @@ func declareFields(p *packages.Package, folder string, declared map[*types.Var]s
 		}
 		for i := range structure.NumFields() {
 			tag, _, _ := strings.Cut(reflect.StructTag(structure.Tag(i)).Get("json"), ",")
-			isItems := tag == "items" && strings.HasSuffix(name, "List") // What an API answers a list with, whether or not code of ours lists.
+			// What an API answers a list with, whether or not code of ours lists.
+			isItems := tag == "items" && strings.HasSuffix(name, "List")
 			if field := structure.Field(i); tag != "" && tag != "-" && !field.Embedded() && !isItems {
 				declared[field] = folder + "." + name + "." + field.Name()
 			}

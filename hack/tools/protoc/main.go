@@ -1,6 +1,6 @@
-// protoc compiles protobuf files for go-to-protobuf, which calls it as it would call the protocol compiler of C++: with search
-// paths, one output folder and one file. The generator of Go code is the plugin protoc-gen-gogo on PATH. It is a Go program so that
-// generated code depends on nothing but Go modules.
+// protoc compiles protobuf files for go-to-protobuf, which calls it as it would call the protocol compiler of C++: with
+// search paths, one output folder and one file. The generator of Go code is the plugin protoc-gen-gogo on PATH. It is a
+// Go program so that generated code depends on nothing but Go modules.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package cron reads the schedules of the API: cron expressions of five fields, as those of CronJobs, and finds the times that they name.
-// What an expression means is that of github.com/robfig/cron; a Sunday may be a 7 as well.
+// Package cron reads the schedules of the API: cron expressions of five fields, as those of CronJobs, and finds the
+// times that they name. What an expression means is that of github.com/robfig/cron; a Sunday may be a 7 as well.
 package cron
 
 import (
@@ -18,7 +18,8 @@ var (
 	parser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 	named  = cron.NewParser(cron.Descriptor)
 	names  = map[string]bool{
-		"@yearly": true, "@annually": true, "@monthly": true, "@weekly": true, "@daily": true, "@midnight": true, "@hourly": true,
+		"@yearly": true, "@annually": true, "@monthly": true, "@weekly": true, "@daily": true, "@midnight": true,
+		"@hourly": true,
 	}
 )
 
@@ -31,7 +32,8 @@ type Expression struct {
 func Parse(text string) (Expression, error) {
 	parts := strings.Fields(text)
 	if len(parts) != fields {
-		return Expression{}, fmt.Errorf("%q is not a cron expression of five fields, such as \"0 20 * * *\" for every day at 20:00", text)
+		return Expression{}, fmt.Errorf("%q is not a cron expression of five fields, such as \"0 20 * * *\" for "+
+			"every day at 20:00", text)
 	}
 	parts[fields-1] = withoutSeven(parts[fields-1])
 	schedule, err := parser.Parse(strings.Join(parts, " "))
@@ -41,7 +43,8 @@ func Parse(text string) (Expression, error) {
 	return Expression{schedule}, nil
 }
 
-// ParseNamed reads what Parse does, and the names that CronJobs know: @hourly, @daily, @midnight, @weekly, @monthly, @yearly and @annually.
+// ParseNamed reads what Parse does, and the names that CronJobs know: @hourly, @daily, @midnight, @weekly, @monthly,
+// @yearly and @annually.
 func ParseNamed(text string) (Expression, error) {
 	text = strings.TrimSpace(text)
 	if !names[text] {
@@ -54,7 +57,8 @@ func ParseNamed(text string) (Expression, error) {
 	return Expression{schedule}, nil
 }
 
-// withoutSeven writes the Sundays of a field for days of the week that are a 7 as 0. What is wrong with the field stays.
+// withoutSeven writes the Sundays of a field for days of the week that are a 7 as 0. What is wrong with the field
+// stays.
 func withoutSeven(field string) string {
 	items := strings.Split(field, ",")
 	for i, item := range items {
@@ -90,8 +94,9 @@ func weekdays(item, from, step string, stepped bool) string {
 // clocksJump is more than clocks are ever put forward by.
 const clocksJump = 3 * time.Hour
 
-// Next returns the first time after the given one, in its location; the zero time when there is none within five years. A time that is skipped
-// when clocks are put forward comes as much later; of one that comes twice when they are put back, the second counts.
+// Next returns the first time after the given one, in its location; the zero time when there is none within five years.
+// A time that is skipped when clocks are put forward comes as much later; of one that comes twice when they are put
+// back, the second counts.
 func (e Expression) Next(after time.Time) time.Time {
 	// What was skipped lies before the time on the wall.
 	wall := onWall(after, time.UTC).Add(-clocksJump)

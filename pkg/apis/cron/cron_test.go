@@ -49,7 +49,8 @@ func TestCronNext(t *testing.T) {
 }
 
 func TestCronIsRefused(t *testing.T) {
-	for _, text := range []string{"", "0 20 * *", "60 * * * *", "a * * * *", "*/0 * * * *", "0 0 0 * *", "0 0 * * 8", "1-x * * * *", "*5 * * * *", "5-2 * * * *",
+	for _, text := range []string{"", "0 20 * *", "60 * * * *", "a * * * *", "*/0 * * * *", "0 0 0 * *", "0 0 * * 8",
+		"1-x * * * *", "*5 * * * *", "5-2 * * * *",
 		"0 0 * * 3-8", "0 0 * * 7-3", "0 0 * * 1-7/0", "TZ=UTC 0 0 * * *", "TZ=0 * * * *", "@every 1s", "@daily"} {
 		if _, err := Parse(text); err == nil {
 			t.Errorf("%q is accepted", text)
@@ -58,7 +59,9 @@ func TestCronIsRefused(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	for name, want := range map[string]string{"@daily": "2026-11-02 00:00", " @hourly": "2026-11-01 11:00", "30 10 * * *": "2026-11-01 10:30"} {
+	for name, want := range map[string]string{
+		"@daily": "2026-11-02 00:00", " @hourly": "2026-11-01 11:00", "30 10 * * *": "2026-11-01 10:30",
+	} {
 		parsed, err := ParseNamed(name)
 		if err != nil {
 			t.Fatal(err)

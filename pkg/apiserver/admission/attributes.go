@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // Subresources of shoots: binding assigns one to a seed.
@@ -16,22 +16,22 @@ const (
 	statusSubresource  = "status"
 )
 
-// written returns the object of a write of a kind, and what it replaces (nil on creation). Writes of subresources and of
-// other kinds are not meant.
+// written returns the object of a write of a kind, and what it replaces (nil on creation). Writes of subresources and
+// of other kinds are not meant.
 func written[T runtime.Object](a admission.Attributes) (object, old T, ok bool) {
 	object, ok = a.GetObject().(T)
 	old, _ = a.GetOldObject().(T)
 	return object, old, ok && a.GetSubresource() == ""
 }
 
-// changedShoot returns the shoot of a write that changes a specification, directly or through shoots/binding, and what it
-// replaces (nil on creation). Shoots that are being deleted are not meant.
-func changedShoot(a admission.Attributes) (shoot, old *corev1beta1.Shoot, ok bool) {
-	shoot, ok = a.GetObject().(*corev1beta1.Shoot)
+// changedShoot returns the shoot of a write that changes a specification, directly or through shoots/binding, and what
+// it replaces (nil on creation). Shoots that are being deleted are not meant.
+func changedShoot(a admission.Attributes) (shoot, old *gardencorev1beta1.Shoot, ok bool) {
+	shoot, ok = a.GetObject().(*gardencorev1beta1.Shoot)
 	if !ok || (a.GetSubresource() != "" && a.GetSubresource() != bindingSubresource) || shoot.DeletionTimestamp != nil {
 		return nil, nil, false
 	}
-	old, _ = a.GetOldObject().(*corev1beta1.Shoot)
+	old, _ = a.GetOldObject().(*gardencorev1beta1.Shoot)
 	return shoot, old, old == nil || !apiequality.Semantic.DeepEqual(shoot.Spec, old.Spec)
 }
 
@@ -59,7 +59,10 @@ type permission struct {
 // permissionOn is a permission on the object of a request.
 func permissionOn(a admission.Attributes, verb string) permission {
 	resource := a.GetResource()
-	return permission{verb: verb, group: resource.Group, version: resource.Version, resource: resource.Resource, namespace: a.GetNamespace(), name: a.GetName()}
+	return permission{
+		verb: verb, group: resource.Group, version: resource.Version, resource: resource.Resource,
+		namespace: a.GetNamespace(), name: a.GetName(),
+	}
 }
 
 // resourcePath names the resource as RBAC does.

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/extensionuse"
@@ -40,14 +40,16 @@ func (b *bastion) Admit(ctx context.Context, a admission.Attributes, _ admission
 		keepBastion(bastion, old)
 		return nil
 	}
-	shoot, err := get[*corev1beta1.Shoot](ctx, b.Reader, corev1beta1.Resource("shoots"), bastion.Namespace, bastion.Spec.ShootRef.Name)
+	shoot, err := get[*gardencorev1beta1.Shoot](ctx, b.Reader, gardencorev1beta1.Resource("shoots"), bastion.Namespace,
+		bastion.Spec.ShootRef.Name)
 	if err != nil && !isMissing(err) {
 		return apierrors.NewInternalError(err)
 	}
 	if errs := completeBastion(bastion, shoot, a.GetUserInfo().GetName()); len(errs) > 0 {
 		return invalid(a, errs)
 	}
-	registrations, err := list[*corev1beta1.ControllerRegistration](ctx, b.Reader, corev1beta1.Resource("controllerregistrations"), "", fields.Everything())
+	registrations, err := list[*gardencorev1beta1.ControllerRegistration](ctx, b.Reader,
+		gardencorev1beta1.Resource("controllerregistrations"), "", fields.Everything())
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
@@ -55,24 +57,27 @@ func (b *bastion) Admit(ctx context.Context, a admission.Attributes, _ admission
 }
 
 // validateBastionIsOffered refuses bastions that no extension would make.
-func validateBastionIsOffered(provider string, offered map[extensionuse.KindType]corev1beta1.ControllerResource) field.ErrorList {
+func validateBastionIsOffered(provider string,
+	offered offers) field.ErrorList {
 	if _, found := offered[extensionuse.KindType{Kind: extensionsv1alpha1.BastionResource, Type: provider}]; found {
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(field.NewPath("spec", "shootRef", "name"), fmt.Sprintf(
-		"no ControllerRegistration offers bastions of the shoot's provider %q; reach its nodes through Kubernetes, as with kubectl debug node/<name>", provider))}
+		"no ControllerRegistration offers bastions of the shoot's provider %q; reach its nodes through Kubernetes, "+
+			"as with kubectl debug node/<name>", provider))}
 }
 
 // keepBastion keeps what only admission writes.
 func keepBastion(bastion, old *operationsv1alpha1.Bastion) {
 	bastion.Spec.SeedName, bastion.Spec.ProviderType = old.Spec.SeedName, old.Spec.ProviderType
-	if creator, ok := old.Annotations[corev1beta1.GardenerCreatedBy]; ok {
-		setAnnotation(bastion, corev1beta1.GardenerCreatedBy, creator)
+	if creator, ok := old.Annotations[gardencorev1beta1.GardenerCreatedBy]; ok {
+		setAnnotation(bastion, gardencorev1beta1.GardenerCreatedBy, creator)
 	}
 }
 
 // completeBastion takes seed and provider from the shoot (nil if there is none of the name).
-func completeBastion(bastion *operationsv1alpha1.Bastion, shoot *corev1beta1.Shoot, creator string) field.ErrorList {
+func completeBastion(bastion *operationsv1alpha1.Bastion, shoot *gardencorev1beta1.Shoot,
+	creator string) field.ErrorList {
 	path, name := field.NewPath("spec", "shootRef", "name"), bastion.Spec.ShootRef.Name
 	switch {
 	case name == "":
@@ -82,14 +87,20 @@ func completeBastion(bastion *operationsv1alpha1.Bastion, shoot *corev1beta1.Sho
 	case shoot.DeletionTimestamp != nil:
 		return field.ErrorList{field.Invalid(path, name, "the shoot is being deleted")}
 	case shoot.Spec.SeedName == nil:
-		return field.ErrorList{field.Invalid(path, name, "the shoot has not been assigned to a seed yet: wait until its spec.seedName is set")}
-	case corev1beta1.IsWorkerless(shoot):
+		return field.ErrorList{
+			field.Invalid(path, name, "the shoot has not been assigned to a seed yet: wait until its spec.seedName "+
+				"is set"),
+		}
+	case gardencorev1beta1.IsWorkerless(shoot):
 		return field.ErrorList{field.Invalid(path, name, "the shoot has no workers, so there is no machine to reach")}
-	case !corev1beta1.SSHAccessEnabled(&shoot.Spec):
-		return field.ErrorList{field.Invalid(path, name, "the shoot allows no SSH: set its spec.provider.workersSettings.sshAccess.enabled")}
+	case !gardencorev1beta1.SSHAccessEnabled(&shoot.Spec):
+		return field.ErrorList{
+			field.Invalid(path, name, "the shoot allows no SSH: set its "+
+				"spec.provider.workersSettings.sshAccess.enabled"),
+		}
 	}
 	seed, provider := *shoot.Spec.SeedName, shoot.Spec.Provider.Type
 	bastion.Spec.SeedName, bastion.Spec.ProviderType = &seed, &provider
-	setAnnotation(bastion, corev1beta1.GardenerCreatedBy, creator)
+	setAnnotation(bastion, gardencorev1beta1.GardenerCreatedBy, creator)
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
@@ -22,7 +22,7 @@ type binding struct {
 }
 
 // isOf tells whether the binding is the one that a shoot of its namespace uses.
-func (b binding) isOf(shoot *corev1beta1.Shoot) bool {
+func (b binding) isOf(shoot *gardencorev1beta1.Shoot) bool {
 	name := shoot.Spec.CredentialsBindingName
 	if b.kind == kindSecretBinding {
 		name = shoot.Spec.SecretBindingName
@@ -35,8 +35,10 @@ const (
 	kindCredentialsBinding = "credentialsbinding"
 )
 
-func ofSecretBinding(b *corev1beta1.SecretBinding) binding {
-	secret := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: b.SecretRef.Namespace, Name: b.SecretRef.Name}
+func ofSecretBinding(b *gardencorev1beta1.SecretBinding) binding {
+	secret := corev1.ObjectReference{
+		APIVersion: "v1", Kind: "Secret", Namespace: b.SecretRef.Namespace, Name: b.SecretRef.Name,
+	}
 	return binding{kindSecretBinding, b, secret, b.Quotas}
 }
 
@@ -45,18 +47,21 @@ func ofCredentialsBinding(b *securityv1alpha1.CredentialsBinding) binding {
 }
 
 // bindingOf reads the binding that a shoot uses; nil when it uses none, or one that does not exist.
-func bindingOf(ctx context.Context, reader Reader, shoot *corev1beta1.Shoot) (*binding, error) {
+func bindingOf(ctx context.Context, reader Reader, shoot *gardencorev1beta1.Shoot) (*binding, error) {
 	var found binding
 	var err error
 	switch {
 	case ptr.Deref(shoot.Spec.CredentialsBindingName, "") != "":
 		var b *securityv1alpha1.CredentialsBinding
-		if b, err = get[*securityv1alpha1.CredentialsBinding](ctx, reader, securityv1alpha1.Resource("credentialsbindings"), shoot.Namespace, *shoot.Spec.CredentialsBindingName); err == nil {
+		if b, err = get[*securityv1alpha1.CredentialsBinding](ctx, reader,
+			securityv1alpha1.Resource("credentialsbindings"), shoot.Namespace,
+			*shoot.Spec.CredentialsBindingName); err == nil {
 			found = ofCredentialsBinding(b)
 		}
 	case ptr.Deref(shoot.Spec.SecretBindingName, "") != "":
-		var b *corev1beta1.SecretBinding
-		if b, err = get[*corev1beta1.SecretBinding](ctx, reader, corev1beta1.Resource("secretbindings"), shoot.Namespace, *shoot.Spec.SecretBindingName); err == nil {
+		var b *gardencorev1beta1.SecretBinding
+		if b, err = get[*gardencorev1beta1.SecretBinding](ctx, reader, gardencorev1beta1.Resource("secretbindings"),
+			shoot.Namespace, *shoot.Spec.SecretBindingName); err == nil {
 			found = ofSecretBinding(b)
 		}
 	default:
@@ -70,11 +75,13 @@ func bindingOf(ctx context.Context, reader Reader, shoot *corev1beta1.Shoot) (*b
 
 // bindings returns the bindings of a namespace, or of all.
 func bindings(ctx context.Context, reader Reader, namespace string) ([]binding, error) {
-	secretBindings, err := list[*corev1beta1.SecretBinding](ctx, reader, corev1beta1.Resource("secretbindings"), namespace, fields.Everything())
+	secretBindings, err := list[*gardencorev1beta1.SecretBinding](ctx, reader,
+		gardencorev1beta1.Resource("secretbindings"), namespace, fields.Everything())
 	if err != nil {
 		return nil, err
 	}
-	credentialsBindings, err := list[*securityv1alpha1.CredentialsBinding](ctx, reader, securityv1alpha1.Resource("credentialsbindings"), namespace, fields.Everything())
+	credentialsBindings, err := list[*securityv1alpha1.CredentialsBinding](ctx, reader,
+		securityv1alpha1.Resource("credentialsbindings"), namespace, fields.Everything())
 	if err != nil {
 		return nil, err
 	}
@@ -95,5 +102,6 @@ func bindsQuota(b binding, quota metav1.Object) bool {
 }
 
 func bindsIdentity(b binding, identity metav1.Object) bool {
-	return b.credentials.Kind == "WorkloadIdentity" && b.credentials.Namespace == identity.GetNamespace() && b.credentials.Name == identity.GetName()
+	return b.credentials.Kind == "WorkloadIdentity" && b.credentials.Namespace == identity.GetNamespace() &&
+		b.credentials.Name == identity.GetName()
 }

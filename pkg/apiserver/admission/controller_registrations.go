@@ -12,15 +12,17 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/extensionuse"
 )
 
-// ControllerRegistrationsName is the name of the plugin that keeps extensions apart, and those registered that are used.
+// ControllerRegistrationsName is the name of the plugin that keeps extensions apart, and those registered that are
+// used.
 const ControllerRegistrationsName = "ControllerRegistrationResources"
 
 // controllerRegistrations makes sure that for each kind and type of extension one registration is primary, so that two
-// controllers never act on the same object, and that a registration keeps what shoots and seeds ask for and nobody else offers.
+// controllers never act on the same object, and that a registration keeps what shoots and seeds ask for and nobody else
+// offers.
 type controllerRegistrations struct {
 	*admission.Handler
 	dependent
@@ -33,12 +35,14 @@ func newControllerRegistrations() *controllerRegistrations {
 }
 
 // Validate implements admission.ValidationInterface.
-func (c *controllerRegistrations) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	registration, old, ok := written[*corev1beta1.ControllerRegistration](a)
+func (c *controllerRegistrations) Validate(ctx context.Context, a admission.Attributes,
+	_ admission.ObjectInterfaces) error {
+	registration, old, ok := written[*gardencorev1beta1.ControllerRegistration](a)
 	if !ok || registration.DeletionTimestamp != nil {
 		return nil
 	}
-	others, err := list[*corev1beta1.ControllerRegistration](ctx, c.Reader, corev1beta1.Resource("controllerregistrations"), "", fields.Everything())
+	others, err := list[*gardencorev1beta1.ControllerRegistration](ctx, c.Reader,
+		gardencorev1beta1.Resource("controllerregistrations"), "", fields.Everything())
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
@@ -51,20 +55,24 @@ func (c *controllerRegistrations) Validate(ctx context.Context, a admission.Attr
 }
 
 // validateKept reports an extension that the registration offered, that nobody would offer any more, and that is used.
-func (c *controllerRegistrations) validateKept(ctx context.Context, registration, old *corev1beta1.ControllerRegistration, all []*corev1beta1.ControllerRegistration) (field.ErrorList, error) {
+func (c *controllerRegistrations) validateKept(ctx context.Context,
+	registration, old *gardencorev1beta1.ControllerRegistration,
+	all []*gardencorev1beta1.ControllerRegistration) (field.ErrorList, error) {
 	dropped := offeredOnlyBy(registration.Name, withOne(all, old))
-	for extension := range registered([]*corev1beta1.ControllerRegistration{registration}) {
+	for extension := range registered([]*gardencorev1beta1.ControllerRegistration{registration}) {
 		delete(dropped, extension)
 	}
 	var errs field.ErrorList
 	for extension, resource := range dropped {
-		users, err := usersOfExtensions(ctx, c.Reader, map[extensionuse.KindType]corev1beta1.ControllerResource{extension: resource})
+		users, err := usersOfExtensions(ctx, c.Reader,
+			offers{extension: resource})
 		if err != nil {
 			return nil, err
 		}
 		if len(users) > 0 {
 			errs = append(errs, field.Forbidden(field.NewPath("spec", "resources"),
-				fmt.Sprintf("%s of type %s must stay: it is used by %s, and no other controllerregistration offers it", extension.Kind, extension.Type, summary(users))))
+				fmt.Sprintf("%s of type %s must stay: it is used by %s, and no other controllerregistration offers it",
+					extension.Kind, extension.Type, summary(users))))
 		}
 	}
 	slices.SortFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Detail, b.Detail) })
@@ -72,13 +80,16 @@ func (c *controllerRegistrations) validateKept(ctx context.Context, registration
 }
 
 // withOne returns the registrations, with one in the place of the one of its name.
-func withOne(registrations []*corev1beta1.ControllerRegistration, one *corev1beta1.ControllerRegistration) []*corev1beta1.ControllerRegistration {
-	others := slices.DeleteFunc(slices.Clone(registrations), func(other *corev1beta1.ControllerRegistration) bool { return other.Name == one.Name })
+func withOne(registrations []*gardencorev1beta1.ControllerRegistration,
+	one *gardencorev1beta1.ControllerRegistration) []*gardencorev1beta1.ControllerRegistration {
+	others := slices.DeleteFunc(slices.Clone(registrations),
+		func(other *gardencorev1beta1.ControllerRegistration) bool { return other.Name == one.Name })
 	return append(others, one)
 }
 
 // validatePrimaries reports what is primary in another registration already.
-func validatePrimaries(registration *corev1beta1.ControllerRegistration, others []*corev1beta1.ControllerRegistration) field.ErrorList {
+func validatePrimaries(registration *gardencorev1beta1.ControllerRegistration,
+	others []*gardencorev1beta1.ControllerRegistration) field.ErrorList {
 	owners := map[extensionuse.KindType]string{}
 	for _, other := range others {
 		if other.Name == registration.Name {
@@ -95,7 +106,8 @@ func validatePrimaries(registration *corev1beta1.ControllerRegistration, others 
 		owner, taken := owners[extensionuse.KindType{Kind: resource.Kind, Type: resource.Type}]
 		if taken && ptr.Deref(resource.Primary, true) {
 			errs = append(errs, field.Forbidden(field.NewPath("spec", "resources").Index(i).Child("primary"),
-				fmt.Sprintf("controllerregistration %q is the primary one for %s of type %s: set this to false", owner, resource.Kind, resource.Type)))
+				fmt.Sprintf("controllerregistration %q is the primary one for %s of type %s: set this to false", owner,
+					resource.Kind, resource.Type)))
 		}
 	}
 	return errs

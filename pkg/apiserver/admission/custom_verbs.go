@@ -15,7 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // CustomVerbAuthorizerName is the name of the plugin that asks for custom verbs.
@@ -38,7 +38,8 @@ type verbNeeded struct {
 	path *field.Path
 }
 
-// customVerbAuthorizer asks for custom verbs where a write changes what not everybody who may write the object may change.
+// customVerbAuthorizer asks for custom verbs where a write changes what not everybody who may write the object may
+// change.
 type customVerbAuthorizer struct {
 	*admission.Handler
 	dependent
@@ -51,7 +52,8 @@ func newCustomVerbAuthorizer() *customVerbAuthorizer {
 }
 
 // Validate implements admission.ValidationInterface.
-func (c *customVerbAuthorizer) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+func (c *customVerbAuthorizer) Validate(ctx context.Context, a admission.Attributes,
+	_ admission.ObjectInterfaces) error {
 	for _, needed := range customVerbs(a) {
 		if !c.may(ctx, a.GetUserInfo(), permissionOn(a, needed.verb)) {
 			return admission.NewForbidden(a, fmt.Errorf("%s: user %q needs the custom verb %s on %s to change it",
@@ -63,25 +65,30 @@ func (c *customVerbAuthorizer) Validate(ctx context.Context, a admission.Attribu
 
 // customVerbs returns the custom verbs that a write needs.
 func customVerbs(a admission.Attributes) []verbNeeded {
-	if project, old, ok := written[*corev1beta1.Project](a); ok {
+	if project, old, ok := written[*gardencorev1beta1.Project](a); ok {
 		return verbsForProject(project, old, a.GetUserInfo())
 	}
-	if profile, old, ok := written[*corev1beta1.NamespacedCloudProfile](a); ok {
+	if profile, old, ok := written[*gardencorev1beta1.NamespacedCloudProfile](a); ok {
 		return verbsForProfile(profile, old)
 	}
-	if shoot, old, ok := written[*corev1beta1.Shoot](a); ok && corev1beta1.IsSelfHosted(shoot) && (old == nil || !corev1beta1.IsSelfHosted(old)) {
+	if shoot, old, ok := written[*gardencorev1beta1.Shoot](a); ok && gardencorev1beta1.IsSelfHosted(shoot) &&
+		(old == nil || !gardencorev1beta1.IsSelfHosted(old)) {
 		return []verbNeeded{{verbMarkSelfHosted, field.NewPath("spec", "provider", "workers")}}
 	}
 	return nil
 }
 
-func verbsForProject(project, old *corev1beta1.Project, caller user.Info) []verbNeeded {
+func verbsForProject(project, old *gardencorev1beta1.Project, caller user.Info) []verbNeeded {
 	if old == nil {
-		old = &corev1beta1.Project{Spec: corev1beta1.ProjectSpec{Owner: project.Spec.Owner, Members: ownMembership(project)}}
+		old = &gardencorev1beta1.Project{
+			Spec: gardencorev1beta1.ProjectSpec{Owner: project.Spec.Owner, Members: ownMembership(project)},
+		}
 	}
 	var needed []verbNeeded
 	if !apiequality.Semantic.DeepEqual(whitelistOf(project), whitelistOf(old)) {
-		needed = append(needed, verbNeeded{verbModifyTolerationsWhitelist, field.NewPath("spec", "tolerations", "whitelist")})
+		needed = append(needed, verbNeeded{
+			verbModifyTolerationsWhitelist, field.NewPath("spec", "tolerations", "whitelist"),
+		})
 	}
 	isOwner := old.Spec.Owner != nil && userName(*subjectOf(caller)) == userName(*old.Spec.Owner)
 	if !isOwner && !apiequality.Semantic.DeepEqual(managedRoles(project), managedRoles(old)) {
@@ -91,13 +98,13 @@ func verbsForProject(project, old *corev1beta1.Project, caller user.Info) []verb
 }
 
 // ownMembership returns the entry of the owner: to found a project and belong to it needs no further permission.
-func ownMembership(project *corev1beta1.Project) []corev1beta1.ProjectMember {
-	return slices.DeleteFunc(slices.Clone(project.Spec.Members), func(member corev1beta1.ProjectMember) bool {
+func ownMembership(project *gardencorev1beta1.Project) []gardencorev1beta1.ProjectMember {
+	return slices.DeleteFunc(slices.Clone(project.Spec.Members), func(member gardencorev1beta1.ProjectMember) bool {
 		return project.Spec.Owner == nil || !sameSubject(member.Subject, *project.Spec.Owner)
 	})
 }
 
-func whitelistOf(project *corev1beta1.Project) []corev1beta1.Toleration {
+func whitelistOf(project *gardencorev1beta1.Project) []gardencorev1beta1.Toleration {
 	if project.Spec.Tolerations == nil {
 		return nil
 	}
@@ -105,12 +112,13 @@ func whitelistOf(project *corev1beta1.Project) []corev1beta1.Toleration {
 }
 
 // delegableRoles are what an admin has, and so may give to the automation of the own project.
-var delegableRoles = sets.New(corev1beta1.ProjectMemberAdmin, corev1beta1.ProjectMemberViewer)
+var delegableRoles = sets.New(gardencorev1beta1.ProjectMemberAdmin, gardencorev1beta1.ProjectMemberViewer)
 
-// managedRoles returns the roles of members that only those change who manage members: all roles of users, groups and service accounts
-// of elsewhere. Service accounts of the project's namespace serve its automation; who may change the project gives them what admins
-// have. More would let an admin become through a token what no manager of members has made of them.
-func managedRoles(project *corev1beta1.Project) map[string][]string {
+// managedRoles returns the roles of members that only those change who manage members: all roles of users, groups and
+// service accounts of elsewhere. Service accounts of the project's namespace serve its automation; who may change the
+// project gives them what admins have. More would let an admin become through a token what no manager of members has
+// made of them.
+func managedRoles(project *gardencorev1beta1.Project) map[string][]string {
 	roles := map[string][]string{}
 	for _, member := range project.Spec.Members {
 		key := userName(member.Subject)
@@ -129,14 +137,15 @@ func managedRoles(project *corev1beta1.Project) map[string][]string {
 }
 
 // isOwnAccount tells whether a subject, in either of its spellings, is a service account of the project's namespace.
-func isOwnAccount(project *corev1beta1.Project, subject rbacv1.Subject) bool {
+func isOwnAccount(project *gardencorev1beta1.Project, subject rbacv1.Subject) bool {
 	namespace := ptr.Deref(project.Spec.Namespace, "")
-	return namespace != "" && strings.HasPrefix(userName(subject), rbacv1.UserKind+"/"+serviceaccount.MakeUsername(namespace, ""))
+	return namespace != "" && strings.HasPrefix(userName(subject),
+		rbacv1.UserKind+"/"+serviceaccount.MakeUsername(namespace, ""))
 }
 
-func verbsForProfile(profile, old *corev1beta1.NamespacedCloudProfile) []verbNeeded {
+func verbsForProfile(profile, old *gardencorev1beta1.NamespacedCloudProfile) []verbNeeded {
 	if old == nil {
-		old = &corev1beta1.NamespacedCloudProfile{}
+		old = &gardencorev1beta1.NamespacedCloudProfile{}
 	}
 	spec := field.NewPath("spec")
 	var needed []verbNeeded
@@ -145,8 +154,14 @@ func verbsForProfile(profile, old *corev1beta1.NamespacedCloudProfile) []verbNee
 		is, was any
 	}{
 		{verbNeeded{verbModifyKubernetes, spec.Child("kubernetes")}, profile.Spec.Kubernetes, old.Spec.Kubernetes},
-		{verbNeeded{verbModifyMachineImages, spec.Child("machineImages")}, profile.Spec.MachineImages, old.Spec.MachineImages},
-		{verbNeeded{verbModifyProviderConfig, spec.Child("providerConfig")}, profile.Spec.ProviderConfig, old.Spec.ProviderConfig},
+		{
+			verbNeeded{verbModifyMachineImages, spec.Child("machineImages")}, profile.Spec.MachineImages,
+			old.Spec.MachineImages,
+		},
+		{
+			verbNeeded{verbModifyProviderConfig, spec.Child("providerConfig")}, profile.Spec.ProviderConfig,
+			old.Spec.ProviderConfig,
+		},
 	} {
 		if !apiequality.Semantic.DeepEqual(part.is, part.was) {
 			needed = append(needed, part.verbNeeded)
@@ -158,7 +173,7 @@ func verbsForProfile(profile, old *corev1beta1.NamespacedCloudProfile) []verbNee
 	return needed
 }
 
-func maxNodes(profile *corev1beta1.NamespacedCloudProfile) int32 {
+func maxNodes(profile *gardencorev1beta1.NamespacedCloudProfile) int32 {
 	if profile.Spec.Limits == nil {
 		return 0
 	}

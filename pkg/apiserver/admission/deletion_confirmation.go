@@ -14,7 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // DeletionConfirmationName is the name of the plugin that asks for a confirmation before something valuable is deleted.
@@ -22,9 +22,9 @@ const DeletionConfirmationName = "DeletionConfirmation"
 
 // confirmedResources are not deleted unless they carry the confirmation.
 var confirmedResources = sets.New(
-	corev1beta1.Resource("projects"),
-	corev1beta1.Resource("shoots"),
-	corev1beta1.Resource("shootstates"),
+	gardencorev1beta1.Resource("projects"),
+	gardencorev1beta1.Resource("shoots"),
+	gardencorev1beta1.Resource("shootstates"),
 )
 
 // deletionConfirmation refuses to delete projects and shoots by a slip of the hand. Where a project asks for a second
@@ -45,29 +45,32 @@ func newDeletionConfirmation() *deletionConfirmation {
 
 // Admit implements admission.MutationInterface.
 func (d *deletionConfirmation) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if shoot, old, ok := written[*corev1beta1.Shoot](a); ok {
+	if shoot, old, ok := written[*gardencorev1beta1.Shoot](a); ok {
 		rememberConfirmer(shoot, old, a.GetUserInfo().GetName())
 	}
 	return nil
 }
 
 // rememberConfirmer notes who confirmed the deletion of a shoot. Nobody else can write the note.
-func rememberConfirmer(shoot, old *corev1beta1.Shoot, caller string) {
+func rememberConfirmer(shoot, old *gardencorev1beta1.Shoot, caller string) {
 	switch {
 	case !isConfirmed(shoot):
-		delete(shoot.Annotations, corev1beta1.DeletionConfirmedBy)
+		delete(shoot.Annotations, gardencorev1beta1.DeletionConfirmedBy)
 	case old == nil || !isConfirmed(old):
-		setAnnotation(shoot, corev1beta1.DeletionConfirmedBy, caller)
-	case old.Annotations[corev1beta1.DeletionConfirmedBy] == "":
-		delete(shoot.Annotations, corev1beta1.DeletionConfirmedBy)
+		setAnnotation(shoot, gardencorev1beta1.DeletionConfirmedBy, caller)
+	case old.Annotations[gardencorev1beta1.DeletionConfirmedBy] == "":
+		delete(shoot.Annotations, gardencorev1beta1.DeletionConfirmedBy)
 	default:
-		setAnnotation(shoot, corev1beta1.DeletionConfirmedBy, old.Annotations[corev1beta1.DeletionConfirmedBy])
+		setAnnotation(shoot, gardencorev1beta1.DeletionConfirmedBy,
+			old.Annotations[gardencorev1beta1.DeletionConfirmedBy])
 	}
 }
 
 // Validate implements admission.ValidationInterface. It is also called for each object of a collection.
-func (d *deletionConfirmation) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if a.GetOperation() != admission.Delete || !confirmedResources.Has(a.GetResource().GroupResource()) || a.GetSubresource() != "" {
+func (d *deletionConfirmation) Validate(ctx context.Context, a admission.Attributes,
+	_ admission.ObjectInterfaces) error {
+	if a.GetOperation() != admission.Delete || !confirmedResources.Has(a.GetResource().GroupResource()) ||
+		a.GetSubresource() != "" {
 		return nil
 	}
 	object, ok := a.GetOldObject().(metav1.Object)
@@ -77,7 +80,7 @@ func (d *deletionConfirmation) Validate(ctx context.Context, a admission.Attribu
 	if !isConfirmed(object) {
 		return admission.NewForbidden(a, needsConfirmation(a.GetResource().GroupResource(), object))
 	}
-	shoot, ok := object.(*corev1beta1.Shoot)
+	shoot, ok := object.(*gardencorev1beta1.Shoot)
 	if !ok || shoot.DeletionTimestamp != nil {
 		return nil
 	}
@@ -92,12 +95,13 @@ func (d *deletionConfirmation) Validate(ctx context.Context, a admission.Attribu
 }
 
 func isConfirmed(object metav1.Object) bool {
-	confirmed, err := strconv.ParseBool(object.GetAnnotations()[corev1beta1.ConfirmationDeletion])
+	confirmed, err := strconv.ParseBool(object.GetAnnotations()[gardencorev1beta1.ConfirmationDeletion])
 	return err == nil && confirmed
 }
 
 func needsConfirmation(resource schema.GroupResource, object metav1.Object) error {
-	return fmt.Errorf("deletion has to be confirmed first: %s=true", annotate(resource.Resource, object, corev1beta1.ConfirmationDeletion))
+	return fmt.Errorf("deletion has to be confirmed first: %s=true",
+		annotate(resource.Resource, object, gardencorev1beta1.ConfirmationDeletion))
 }
 
 // annotate returns the command that begins to annotate an object.
@@ -109,22 +113,25 @@ func annotate(resource string, object metav1.Object, annotation string) string {
 	return fmt.Sprintf("kubectl%s annotate %s %s %s", namespace, resource, object.GetName(), annotation)
 }
 
-// checkSecondApproval makes sure that somebody else than the caller confirmed the deletion, where the project wants that.
-func checkSecondApproval(shoot *corev1beta1.Shoot, project *corev1beta1.Project, caller user.Info) error {
+// checkSecondApproval makes sure that somebody else than the caller confirmed the deletion, where the project wants
+// that.
+func checkSecondApproval(shoot *gardencorev1beta1.Shoot, project *gardencorev1beta1.Project, caller user.Info) error {
 	if project == nil || actsForTheGarden(caller) || !needsSecondApproval(shoot, project, caller) {
 		return nil
 	}
-	switch confirmer := shoot.Annotations[corev1beta1.DeletionConfirmedBy]; confirmer {
+	switch confirmer := shoot.Annotations[gardencorev1beta1.DeletionConfirmedBy]; confirmer {
 	case "":
-		return fmt.Errorf("project %q asks for two persons to delete this shoot, and nobody knows who confirmed it: remove annotation %s, let one person set it again and another delete",
-			project.Name, corev1beta1.ConfirmationDeletion)
+		return fmt.Errorf("project %q asks for two persons to delete this shoot, and nobody knows who confirmed it: "+
+			"remove annotation %s, let one person set it again and another delete",
+			project.Name, gardencorev1beta1.ConfirmationDeletion)
 	case caller.GetName():
-		return fmt.Errorf("project %q asks for two persons to delete this shoot: %q confirmed the deletion, so somebody else has to delete it", project.Name, confirmer)
+		return fmt.Errorf("project %q asks for two persons to delete this shoot: %q confirmed the deletion, so "+
+			"somebody else has to delete it", project.Name, confirmer)
 	}
 	return nil
 }
 
-func needsSecondApproval(shoot *corev1beta1.Shoot, project *corev1beta1.Project, caller user.Info) bool {
+func needsSecondApproval(shoot *gardencorev1beta1.Shoot, project *gardencorev1beta1.Project, caller user.Info) bool {
 	_, _, err := serviceaccount.SplitUsername(caller.GetName())
 	isServiceAccount := err == nil
 	for i := range project.Spec.DualApprovalForDeletion {

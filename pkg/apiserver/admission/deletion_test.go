@@ -8,9 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 func registeredPlugins() []string {
@@ -19,22 +18,22 @@ func registeredPlugins() []string {
 	return plugins.Registered()
 }
 
-func confirmed(by string) func(*corev1beta1.Shoot) {
-	return func(shoot *corev1beta1.Shoot) {
-		setAnnotation(shoot, corev1beta1.ConfirmationDeletion, "true")
+func confirmed(by string) func(*gardencorev1beta1.Shoot) {
+	return func(shoot *gardencorev1beta1.Shoot) {
+		setAnnotation(shoot, gardencorev1beta1.ConfirmationDeletion, "true")
 		if by != "" {
-			setAnnotation(shoot, corev1beta1.DeletionConfirmedBy, by)
+			setAnnotation(shoot, gardencorev1beta1.DeletionConfirmedBy, by)
 		}
 	}
 }
 
-func forged(by string) func(*corev1beta1.Shoot) {
-	return func(shoot *corev1beta1.Shoot) { setAnnotation(shoot, corev1beta1.DeletionConfirmedBy, by) }
+func forged(by string) func(*gardencorev1beta1.Shoot) {
+	return func(shoot *gardencorev1beta1.Shoot) { setAnnotation(shoot, gardencorev1beta1.DeletionConfirmedBy, by) }
 }
 
 func TestTheConfirmerIsRemembered(t *testing.T) {
 	tests := map[string]struct {
-		shoot, old *corev1beta1.Shoot
+		shoot, old *gardencorev1beta1.Shoot
 		want       string
 	}{
 		"confirmed now":                      {aShoot(confirmed("")), aShoot(), "alice"},
@@ -49,7 +48,7 @@ func TestTheConfirmerIsRemembered(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			rememberConfirmer(test.shoot, test.old, "alice")
-			if got := test.shoot.Annotations[corev1beta1.DeletionConfirmedBy]; got != test.want {
+			if got := test.shoot.Annotations[gardencorev1beta1.DeletionConfirmedBy]; got != test.want {
 				t.Errorf("confirmed by %q, want %q", got, test.want)
 			}
 		})
@@ -57,50 +56,62 @@ func TestTheConfirmerIsRemembered(t *testing.T) {
 }
 
 func TestSecondApproval(t *testing.T) {
-	dual := func(services bool) *corev1beta1.Project {
-		return aProject(func(p *corev1beta1.Project) {
-			p.Spec.DualApprovalForDeletion = []corev1beta1.DualApprovalForDeletion{{
-				Resource: "shoots", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"stage": "live"}}, IncludeServiceAccounts: ptr.To(services),
+	dual := func(services bool) *gardencorev1beta1.Project {
+		return aProject(func(p *gardencorev1beta1.Project) {
+			p.Spec.DualApprovalForDeletion = []gardencorev1beta1.DualApprovalForDeletion{{
+				Resource: "shoots", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"stage": "live"}},
+				IncludeServiceAccounts: new(services),
 			}}
 		})
 	}
-	live := func(shoot *corev1beta1.Shoot) { shoot.Labels = map[string]string{"stage": "live"} }
+	live := func(shoot *gardencorev1beta1.Shoot) { shoot.Labels = map[string]string{"stage": "live"} }
 	robot := "system:serviceaccount:garden-demo:robot"
 	tests := map[string]struct {
-		shoot   *corev1beta1.Shoot
-		project *corev1beta1.Project
+		shoot   *gardencorev1beta1.Shoot
+		project *gardencorev1beta1.Project
 		caller  string
 		want    string
 	}{
-		"one person, one asked for":     {aShoot(live, confirmed("alice")), aProject(), "alice", ""},
-		"one person, two asked for":     {aShoot(live, confirmed("alice")), dual(true), "alice", `"alice" confirmed the deletion, so somebody else has to delete`},
-		"two persons":                   {aShoot(live, confirmed("alice")), dual(true), "bob", ""},
-		"another kind of shoot":         {aShoot(confirmed("alice")), dual(true), "alice", ""},
-		"nobody knows who confirmed":    {aShoot(live, confirmed("")), dual(true), "alice", "nobody knows who confirmed"},
-		"a service account, included":   {aShoot(live, confirmed(robot)), dual(true), robot, "somebody else"},
-		"a service account, left out":   {aShoot(live, confirmed(robot)), dual(false), robot, ""},
-		"the garden, of a quota":        {aShoot(live, confirmed("")), dual(true), "gardener.cloud:system:garden-controller-manager", ""},
+		"one person, one asked for": {aShoot(live, confirmed("alice")), aProject(), "alice", ""},
+		"one person, two asked for": {
+			aShoot(live, confirmed("alice")), dual(true), "alice",
+			`"alice" confirmed the deletion, so somebody else has to delete`,
+		},
+		"two persons":           {aShoot(live, confirmed("alice")), dual(true), "bob", ""},
+		"another kind of shoot": {aShoot(confirmed("alice")), dual(true), "alice", ""},
+		"nobody knows who confirmed": {
+			aShoot(live, confirmed("")), dual(true), "alice", "nobody knows who confirmed",
+		},
+		"a service account, included": {aShoot(live, confirmed(robot)), dual(true), robot, "somebody else"},
+		"a service account, left out": {aShoot(live, confirmed(robot)), dual(false), robot, ""},
+		"the garden, of a quota": {
+			aShoot(live, confirmed("")), dual(true), "gardener.cloud:system:garden-controller-manager", "",
+		},
 		"a namespace without a project": {aShoot(live, confirmed("alice")), nil, "alice", ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			checkRefusal(t, checkSecondApproval(test.shoot, test.project, &user.DefaultInfo{Name: test.caller}), test.want)
+			checkRefusal(t, checkSecondApproval(test.shoot, test.project, &user.DefaultInfo{Name: test.caller}),
+				test.want)
 		})
 	}
 }
 
 func TestRemovedFinalizers(t *testing.T) {
-	with := func(finalizers ...string) *corev1beta1.Shoot {
-		return aShoot(func(s *corev1beta1.Shoot) { s.Finalizers = finalizers })
+	with := func(finalizers ...string) *gardencorev1beta1.Shoot {
+		return aShoot(func(s *gardencorev1beta1.Shoot) { s.Finalizers = finalizers })
 	}
 	tests := map[string]struct {
-		object, old *corev1beta1.Shoot
+		object, old *gardencorev1beta1.Shoot
 		want        []string
 	}{
-		"none":         {with(), with(), nil},
-		"kept":         {with("gardener"), with("gardener"), nil},
-		"added":        {with("gardener"), with(), nil},
-		"removed":      {with(), with("gardener", "gardener.cloud/reference-protection", "core.gardener.cloud/shootstate"), []string{"gardener", "gardener.cloud/reference-protection", "core.gardener.cloud/shootstate"}},
+		"none":  {with(), with(), nil},
+		"kept":  {with("gardener"), with("gardener"), nil},
+		"added": {with("gardener"), with(), nil},
+		"removed": {
+			with(), with("gardener", "gardener.cloud/reference-protection", "core.gardener.cloud/shootstate"),
+			[]string{"gardener", "gardener.cloud/reference-protection", "core.gardener.cloud/shootstate"},
+		},
 		"another's":    {with(), with("example.com/mine"), nil},
 		"a namesake's": {with(), with("gardener.example.com/mine"), nil},
 	}
@@ -114,16 +125,19 @@ func TestRemovedFinalizers(t *testing.T) {
 }
 
 func TestIsGone(t *testing.T) {
-	deleted := func(state corev1beta1.LastOperationState) *corev1beta1.Shoot {
-		return aShoot(func(s *corev1beta1.Shoot) {
-			s.DeletionTimestamp = ptr.To(metav1.Now())
-			s.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeDelete, State: state}
+	deleted := func(state gardencorev1beta1.LastOperationState) *gardencorev1beta1.Shoot {
+		return aShoot(func(s *gardencorev1beta1.Shoot) {
+			s.DeletionTimestamp = new(metav1.Now())
+			s.Status.LastOperation = &gardencorev1beta1.LastOperation{
+				Type: gardencorev1beta1.LastOperationTypeDelete, State: state,
+			}
 		})
 	}
-	if isGone(aShoot()) || isGone(deleted(corev1beta1.LastOperationStateProcessing)) || isGone(&corev1beta1.Seed{}) {
+	if isGone(aShoot()) || isGone(deleted(gardencorev1beta1.LastOperationStateProcessing)) ||
+		isGone(&gardencorev1beta1.Seed{}) {
 		t.Error("what is still there must not count as gone")
 	}
-	if !isGone(deleted(corev1beta1.LastOperationStateSucceeded)) {
+	if !isGone(deleted(gardencorev1beta1.LastOperationStateSucceeded)) {
 		t.Error("a deletion that succeeded leaves nothing")
 	}
 }
@@ -142,27 +156,27 @@ func TestActsForTheGarden(t *testing.T) {
 	}
 }
 
-func member(kind, name string, roles ...string) corev1beta1.ProjectMember {
+func member(kind, name string, roles ...string) gardencorev1beta1.ProjectMember {
 	subject := rbacv1.Subject{Kind: kind, Name: name}
 	if kind == rbacv1.ServiceAccountKind {
 		subject.Namespace = "garden-demo"
 	} else {
 		subject.APIGroup = rbacv1.GroupName
 	}
-	return corev1beta1.ProjectMember{Subject: subject, Role: roles[0], Roles: roles[1:]}
+	return gardencorev1beta1.ProjectMember{Subject: subject, Role: roles[0], Roles: roles[1:]}
 }
 
 func TestVerbsForProject(t *testing.T) {
-	project := func(owner string, members ...corev1beta1.ProjectMember) *corev1beta1.Project {
-		return aProject(func(p *corev1beta1.Project) {
+	project := func(owner string, members ...gardencorev1beta1.ProjectMember) *gardencorev1beta1.Project {
+		return aProject(func(p *gardencorev1beta1.Project) {
 			p.Spec.Owner = &rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: owner}
 			p.Spec.Members = members
 		})
 	}
-	whitelisted := func(p *corev1beta1.Project, keys ...string) *corev1beta1.Project {
-		p.Spec.Tolerations = &corev1beta1.ProjectTolerations{}
+	whitelisted := func(p *gardencorev1beta1.Project, keys ...string) *gardencorev1beta1.Project {
+		p.Spec.Tolerations = &gardencorev1beta1.ProjectTolerations{}
 		for _, key := range keys {
-			p.Spec.Tolerations.Whitelist = append(p.Spec.Tolerations.Whitelist, corev1beta1.Toleration{Key: key})
+			p.Spec.Tolerations.Whitelist = append(p.Spec.Tolerations.Whitelist, gardencorev1beta1.Toleration{Key: key})
 		}
 		return p
 	}
@@ -174,31 +188,65 @@ func TestVerbsForProject(t *testing.T) {
 	promoted := member(rbacv1.UserKind, "bob", "viewer", "admin")
 	reordered := member(rbacv1.UserKind, "alice", "owner", "admin")
 	tests := map[string]struct {
-		project, old *corev1beta1.Project
+		project, old *gardencorev1beta1.Project
 		caller       string
 		want         []string
 	}{
-		"founding a project":                  {project("alice", alice), nil, "alice", nil},
-		"founding with members":               {project("alice", alice, bob), nil, "alice", nil},
-		"founding for somebody else":          {project("bob", bob), nil, "alice", nil},
-		"founding for another, with members":  {project("bob", bob, alice), nil, "alice", []string{"manage-members"}},
-		"founding with tolerations":           {whitelisted(project("alice", alice), "special"), nil, "alice", []string{"modify-spec-tolerations-whitelist"}},
-		"owner adds a member":                 {project("alice", alice, bob), project("alice", alice), "alice", nil},
-		"admin adds a member":                 {project("alice", alice, bob), project("alice", alice), "carol", []string{"manage-members"}},
-		"admin adds a robot":                  {project("alice", alice, robot), project("alice", alice), "carol", nil},
-		"admin removes a robot":               {project("alice", alice), project("alice", alice, robot), "carol", nil},
-		"admin makes a robot a manager":       {project("alice", alice, promotedRobot), project("alice", alice, robot), "carol", []string{"manage-members"}},
-		"admin removes a manager":             {project("alice", alice), project("alice", alice, promotedRobot), "carol", []string{"manage-members"}},
-		"admin adds an extension's robot":     {project("alice", alice, extensionRobot), project("alice", alice), "carol", []string{"manage-members"}},
-		"admin adds another project's robot":  {project("alice", alice, foreignRobot), project("alice", alice), "carol", []string{"manage-members"}},
-		"admin gives a role":                  {project("alice", alice, promoted), project("alice", alice, bob), "carol", []string{"manage-members"}},
-		"admin writes the same another way":   {project("alice", reordered, bob), project("alice", alice, bob), "carol", nil},
-		"admin takes the project over":        {project("carol", alice, bob, member(rbacv1.UserKind, "carol", "owner")), project("alice", alice, bob), "carol", []string{"manage-members"}},
-		"whitelist unchanged":                 {whitelisted(project("alice", alice), "special"), whitelisted(project("alice", alice), "special"), "carol", nil},
-		"owner adds to the whitelist":         {whitelisted(project("alice", alice), "special"), project("alice", alice), "alice", []string{"modify-spec-tolerations-whitelist"}},
-		"owner takes all from the whitelist":  {project("alice", alice), whitelisted(project("alice", alice), "special"), "alice", []string{"modify-spec-tolerations-whitelist"}},
-		"an empty whitelist is no whitelist":  {whitelisted(project("alice", alice)), project("alice", alice), "alice", nil},
-		"a service account written as a user": {project("alice", alice, member(rbacv1.UserKind, "system:serviceaccount:garden-demo:robot", "admin")), project("alice", alice), "carol", nil},
+		"founding a project":                 {project("alice", alice), nil, "alice", nil},
+		"founding with members":              {project("alice", alice, bob), nil, "alice", nil},
+		"founding for somebody else":         {project("bob", bob), nil, "alice", nil},
+		"founding for another, with members": {project("bob", bob, alice), nil, "alice", []string{"manage-members"}},
+		"founding with tolerations": {
+			whitelisted(project("alice", alice), "special"), nil, "alice",
+			[]string{"modify-spec-tolerations-whitelist"},
+		},
+		"owner adds a member": {project("alice", alice, bob), project("alice", alice), "alice", nil},
+		"admin adds a member": {
+			project("alice", alice, bob), project("alice", alice), "carol", []string{"manage-members"},
+		},
+		"admin adds a robot":    {project("alice", alice, robot), project("alice", alice), "carol", nil},
+		"admin removes a robot": {project("alice", alice), project("alice", alice, robot), "carol", nil},
+		"admin makes a robot a manager": {
+			project("alice", alice, promotedRobot), project("alice", alice, robot), "carol", []string{"manage-members"},
+		},
+		"admin removes a manager": {
+			project("alice", alice), project("alice", alice, promotedRobot), "carol", []string{"manage-members"},
+		},
+		"admin adds an extension's robot": {
+			project("alice", alice, extensionRobot), project("alice", alice), "carol", []string{"manage-members"},
+		},
+		"admin adds another project's robot": {
+			project("alice", alice, foreignRobot), project("alice", alice), "carol", []string{"manage-members"},
+		},
+		"admin gives a role": {
+			project("alice", alice, promoted), project("alice", alice, bob), "carol", []string{"manage-members"},
+		},
+		"admin writes the same another way": {
+			project("alice", reordered, bob), project("alice", alice, bob), "carol", nil,
+		},
+		"admin takes the project over": {
+			project("carol", alice, bob, member(rbacv1.UserKind, "carol", "owner")), project("alice", alice, bob),
+			"carol", []string{"manage-members"},
+		},
+		"whitelist unchanged": {
+			whitelisted(project("alice", alice), "special"), whitelisted(project("alice", alice), "special"), "carol",
+			nil,
+		},
+		"owner adds to the whitelist": {
+			whitelisted(project("alice", alice), "special"), project("alice", alice), "alice",
+			[]string{"modify-spec-tolerations-whitelist"},
+		},
+		"owner takes all from the whitelist": {
+			project("alice", alice), whitelisted(project("alice", alice), "special"), "alice",
+			[]string{"modify-spec-tolerations-whitelist"},
+		},
+		"an empty whitelist is no whitelist": {
+			whitelisted(project("alice", alice)), project("alice", alice), "alice", nil,
+		},
+		"a service account written as a user": {
+			project("alice", alice, member(rbacv1.UserKind, "system:serviceaccount:garden-demo:robot", "admin")),
+			project("alice", alice), "carol", nil,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -214,26 +262,31 @@ func TestVerbsForProject(t *testing.T) {
 }
 
 func TestVerbsForProfile(t *testing.T) {
-	profile := func(change func(*corev1beta1.NamespacedCloudProfileSpec)) *corev1beta1.NamespacedCloudProfile {
-		p := &corev1beta1.NamespacedCloudProfile{}
-		change(&p.Spec)
-		return p
+	profile :=
+		func(change func(*gardencorev1beta1.NamespacedCloudProfileSpec)) *gardencorev1beta1.NamespacedCloudProfile {
+			p := &gardencorev1beta1.NamespacedCloudProfile{}
+			change(&p.Spec)
+			return p
+		}
+	nothing := func(*gardencorev1beta1.NamespacedCloudProfileSpec) {}
+	nodes := func(most int32) func(*gardencorev1beta1.NamespacedCloudProfileSpec) {
+		return func(s *gardencorev1beta1.NamespacedCloudProfileSpec) {
+			s.Limits = &gardencorev1beta1.Limits{MaxNodesTotal: &most}
+		}
 	}
-	nothing := func(*corev1beta1.NamespacedCloudProfileSpec) {}
-	nodes := func(most int32) func(*corev1beta1.NamespacedCloudProfileSpec) {
-		return func(s *corev1beta1.NamespacedCloudProfileSpec) { s.Limits = &corev1beta1.Limits{MaxNodesTotal: &most} }
+	versions := func(s *gardencorev1beta1.NamespacedCloudProfileSpec) {
+		s.Kubernetes = &gardencorev1beta1.KubernetesSettings{
+			Versions: []gardencorev1beta1.ExpirableVersion{{Version: "1.36.3"}},
+		}
 	}
-	versions := func(s *corev1beta1.NamespacedCloudProfileSpec) {
-		s.Kubernetes = &corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: "1.36.3"}}}
+	images := func(s *gardencorev1beta1.NamespacedCloudProfileSpec) {
+		s.MachineImages = []gardencorev1beta1.MachineImage{{Name: "debian"}}
 	}
-	images := func(s *corev1beta1.NamespacedCloudProfileSpec) {
-		s.MachineImages = []corev1beta1.MachineImage{{Name: "debian"}}
-	}
-	types := func(s *corev1beta1.NamespacedCloudProfileSpec) {
-		s.MachineTypes = []corev1beta1.MachineType{{Name: "small"}}
+	types := func(s *gardencorev1beta1.NamespacedCloudProfileSpec) {
+		s.MachineTypes = []gardencorev1beta1.MachineType{{Name: "small"}}
 	}
 	tests := map[string]struct {
-		profile, old *corev1beta1.NamespacedCloudProfile
+		profile, old *gardencorev1beta1.NamespacedCloudProfile
 		want         []string
 	}{
 		"empty":             {profile(nothing), nil, nil},

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
@@ -28,18 +28,19 @@ const (
 	labelPrefixDNSRecord        = "dnsrecord.extensions.gardener.cloud/"
 )
 
-// labelPrefixes are the labels by kind of extension. Infrastructure, control plane, workers and backups come from providers.
+// labelPrefixes are the labels by kind of extension. Infrastructure, control plane, workers and backups come from
+// providers.
 var labelPrefixes = map[string]string{
-	extensionsv1alpha1.BackupBucketResource:          corev1beta1.LabelExtensionProviderTypePrefix,
-	extensionsv1alpha1.BackupEntryResource:           corev1beta1.LabelExtensionProviderTypePrefix,
+	extensionsv1alpha1.BackupBucketResource:          gardencorev1beta1.LabelExtensionProviderTypePrefix,
+	extensionsv1alpha1.BackupEntryResource:           gardencorev1beta1.LabelExtensionProviderTypePrefix,
 	extensionsv1alpha1.ContainerRuntimeResource:      labelPrefixContainerRuntime,
-	extensionsv1alpha1.ControlPlaneResource:          corev1beta1.LabelExtensionProviderTypePrefix,
+	extensionsv1alpha1.ControlPlaneResource:          gardencorev1beta1.LabelExtensionProviderTypePrefix,
 	extensionsv1alpha1.DNSRecordResource:             labelPrefixDNSRecord,
-	extensionsv1alpha1.ExtensionResource:             corev1beta1.LabelExtensionExtensionTypePrefix,
-	extensionsv1alpha1.InfrastructureResource:        corev1beta1.LabelExtensionProviderTypePrefix,
-	extensionsv1alpha1.NetworkResource:               corev1beta1.LabelExtensionNetworkingTypePrefix,
+	extensionsv1alpha1.ExtensionResource:             gardencorev1beta1.LabelExtensionExtensionTypePrefix,
+	extensionsv1alpha1.InfrastructureResource:        gardencorev1beta1.LabelExtensionProviderTypePrefix,
+	extensionsv1alpha1.NetworkResource:               gardencorev1beta1.LabelExtensionNetworkingTypePrefix,
 	extensionsv1alpha1.OperatingSystemConfigResource: labelPrefixOperatingSystem,
-	extensionsv1alpha1.WorkerResource:                corev1beta1.LabelExtensionProviderTypePrefix,
+	extensionsv1alpha1.WorkerResource:                gardencorev1beta1.LabelExtensionProviderTypePrefix,
 }
 
 // extensionLabels lets extensions' webhooks select the objects that concern them, by labels such as
@@ -73,12 +74,13 @@ func (e *extensionLabels) Admit(ctx context.Context, a admission.Attributes, _ a
 
 // labels returns the labels that an object should have, and whether its kind is labelled at all.
 func (e *extensionLabels) labels(ctx context.Context, obj runtime.Object) (sets.Set[string], bool, error) {
-	profile, ok := obj.(*corev1beta1.NamespacedCloudProfile)
+	profile, ok := obj.(*gardencorev1beta1.NamespacedCloudProfile)
 	if !ok {
 		wanted, labelled := extensionLabelsOf(obj)
 		return wanted, labelled, nil
 	}
-	parent, err := get[*corev1beta1.CloudProfile](ctx, e.Reader, corev1beta1.Resource("cloudprofiles"), "", profile.Spec.Parent.Name)
+	parent, err := get[*gardencorev1beta1.CloudProfile](ctx, e.Reader, gardencorev1beta1.Resource("cloudprofiles"), "",
+		profile.Spec.Parent.Name)
 	if isMissing(err) {
 		return nil, false, nil // refused by ResourceReferenceManager
 	}
@@ -92,15 +94,15 @@ func (e *extensionLabels) labels(ctx context.Context, obj runtime.Object) (sets.
 // extensionLabelsOf returns the labels that follow from an object alone.
 func extensionLabelsOf(obj runtime.Object) (wanted sets.Set[string], labelled bool) {
 	switch object := obj.(type) {
-	case *corev1beta1.Shoot:
+	case *gardencorev1beta1.Shoot:
 		return labelsFor(extensionuse.OfShoot(object)).Insert(providerLabels(object.Spec.Provider.Type)...), true
-	case *corev1beta1.Seed:
+	case *gardencorev1beta1.Seed:
 		return labelsFor(extensionuse.OfSeed(object)), true
-	case *corev1beta1.CloudProfile:
+	case *gardencorev1beta1.CloudProfile:
 		return sets.New(providerLabels(object.Spec.Type)...), true
-	case *corev1beta1.BackupBucket:
+	case *gardencorev1beta1.BackupBucket:
 		return sets.New(providerLabels(object.Spec.Provider.Type)...), true
-	case *corev1beta1.SecretBinding:
+	case *gardencorev1beta1.SecretBinding:
 		return sets.New(providerLabels(secretBindingType(object))...), true
 	case *securityv1alpha1.CredentialsBinding:
 		return sets.New(providerLabels(object.Provider.Type)...), true
@@ -125,7 +127,7 @@ func providerLabels(providers string) []string {
 	var labels []string
 	for _, provider := range strings.Split(providers, ",") {
 		if provider = strings.TrimSpace(provider); provider != "" {
-			labels = append(labels, corev1beta1.LabelExtensionProviderTypePrefix+provider)
+			labels = append(labels, gardencorev1beta1.LabelExtensionProviderTypePrefix+provider)
 		}
 	}
 	return labels

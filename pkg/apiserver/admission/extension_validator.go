@@ -14,7 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/extensionuse"
 )
@@ -22,8 +22,8 @@ import (
 // ExtensionValidatorName is the name of the plugin that checks that extensions are registered.
 const ExtensionValidatorName = "ExtensionValidator"
 
-// extensionValidator refuses shoots that ask for extensions that nobody has registered: their reconciliation would wait for
-// ever. Seeds are only warned about, because seeds and extensions may be set up in any order.
+// extensionValidator refuses shoots that ask for extensions that nobody has registered: their reconciliation would wait
+// for ever. Seeds are only warned about, because seeds and extensions may be set up in any order.
 type extensionValidator struct {
 	*admission.Handler
 	dependent
@@ -44,7 +44,8 @@ func (e *extensionValidator) Validate(ctx context.Context, a admission.Attribute
 		}
 		return invalid(a, validateExtensions(shoot, old, offered))
 	}
-	if seed, old, ok := written[*corev1beta1.Seed](a); ok && (old == nil || !apiequality.Semantic.DeepEqual(seed.Spec, old.Spec)) {
+	if seed, old, ok := written[*gardencorev1beta1.Seed](a); ok &&
+		(old == nil || !apiequality.Semantic.DeepEqual(seed.Spec, old.Spec)) {
 		offered, err := e.offered(ctx)
 		if err != nil {
 			return apierrors.NewInternalError(err)
@@ -53,18 +54,21 @@ func (e *extensionValidator) Validate(ctx context.Context, a admission.Attribute
 		for _, err := range unregistered(uses, offered) {
 			warning.AddWarning(ctx, "", fmt.Sprintf("%s; the seed waits until it is registered", err))
 		}
-		return invalid(a, incompatible(uses, corev1beta1.ClusterTypeSeed, offered))
+		return invalid(a, incompatible(uses, gardencorev1beta1.ClusterTypeSeed, offered))
 	}
 	return nil
 }
 
-func (e *extensionValidator) offered(ctx context.Context) (map[extensionuse.KindType]corev1beta1.ControllerResource, error) {
-	registrations, err := list[*corev1beta1.ControllerRegistration](ctx, e.Reader, corev1beta1.Resource("controllerregistrations"), "", fields.Everything())
+func (e *extensionValidator) offered(
+	ctx context.Context) (offers, error) {
+	registrations, err := list[*gardencorev1beta1.ControllerRegistration](ctx, e.Reader,
+		gardencorev1beta1.Resource("controllerregistrations"), "", fields.Everything())
 	return registered(registrations), err
 }
 
 // validateExtensions checks what a shoot newly asks for. What the old shoot (nil on creation) asks for stays allowed.
-func validateExtensions(shoot, old *corev1beta1.Shoot, offered map[extensionuse.KindType]corev1beta1.ControllerResource) field.ErrorList {
+func validateExtensions(shoot, old *gardencorev1beta1.Shoot,
+	offered offers) field.ErrorList {
 	known := map[extensionuse.KindType]bool{}
 	if old != nil {
 		for _, use := range extensionuse.OfShoot(old) {
@@ -77,15 +81,16 @@ func validateExtensions(shoot, old *corev1beta1.Shoot, offered map[extensionuse.
 			added = append(added, use)
 		}
 	}
-	errs := append(unregistered(added, offered), incompatible(added, corev1beta1.ClusterTypeShoot, offered)...)
-	if corev1beta1.IsWorkerless(shoot) {
+	errs := append(unregistered(added, offered), incompatible(added, gardencorev1beta1.ClusterTypeShoot, offered)...)
+	if gardencorev1beta1.IsWorkerless(shoot) {
 		errs = append(errs, needWorkers(added, offered)...)
 	}
 	return errs
 }
 
 // unregistered reports what nobody offers, each field once.
-func unregistered(uses []extensionuse.Use, offered map[extensionuse.KindType]corev1beta1.ControllerResource) field.ErrorList {
+func unregistered(uses []extensionuse.Use,
+	offered offers) field.ErrorList {
 	var errs field.ErrorList
 	reported := map[string]bool{}
 	for _, use := range uses {
@@ -97,30 +102,38 @@ func unregistered(uses []extensionuse.Use, offered map[extensionuse.KindType]cor
 		if all := typesOf(offered, use.Kind); len(all) > 0 {
 			types = "registered are " + strings.Join(all, ", ")
 		}
-		errs = append(errs, field.Invalid(use.Path, use.Type, fmt.Sprintf("no ControllerRegistration offers %s of this type; %s", use.Kind, types)))
+		errs = append(errs, field.Invalid(use.Path, use.Type,
+			fmt.Sprintf("no ControllerRegistration offers %s of this type; %s", use.Kind, types)))
 	}
 	return errs
 }
 
 // incompatible reports extensions that are not for this type of cluster.
-func incompatible(uses []extensionuse.Use, cluster corev1beta1.ClusterType, offered map[extensionuse.KindType]corev1beta1.ControllerResource) field.ErrorList {
+func incompatible(uses []extensionuse.Use, cluster gardencorev1beta1.ClusterType,
+	offered offers) field.ErrorList {
 	var errs field.ErrorList
 	for _, use := range uses {
 		resource, ok := offered[use.KindType]
-		if ok && use.Kind == extensionsv1alpha1.ExtensionResource && !slices.Contains(resource.CompatibleClusters(), cluster) {
-			errs = append(errs, field.Forbidden(use.Path, fmt.Sprintf("extension %q is not for a %s: the clusterCompatibility of its ControllerRegistration is %v",
-				use.Type, cluster, resource.CompatibleClusters())))
+		if ok && use.Kind == extensionsv1alpha1.ExtensionResource &&
+			!slices.Contains(resource.CompatibleClusters(), cluster) {
+			errs = append(errs, field.Forbidden(use.Path,
+				fmt.Sprintf("extension %q is not for a %s: the clusterCompatibility of its ControllerRegistration "+
+					"is %v",
+					use.Type, cluster, resource.CompatibleClusters())))
 		}
 	}
 	return errs
 }
 
-func needWorkers(uses []extensionuse.Use, offered map[extensionuse.KindType]corev1beta1.ControllerResource) field.ErrorList {
+func needWorkers(uses []extensionuse.Use,
+	offered offers) field.ErrorList {
 	var errs field.ErrorList
 	for _, use := range uses {
 		resource, ok := offered[use.KindType]
 		if ok && use.Kind == extensionsv1alpha1.ExtensionResource && !ptr.Deref(resource.WorkerlessSupported, false) {
-			errs = append(errs, field.Forbidden(use.Path, fmt.Sprintf("extension %q needs workers: its ControllerRegistration does not say workerlessSupported", use.Type)))
+			errs = append(errs, field.Forbidden(use.Path,
+				fmt.Sprintf("extension %q needs workers: its ControllerRegistration does not say workerlessSupported",
+					use.Type)))
 		}
 	}
 	return errs

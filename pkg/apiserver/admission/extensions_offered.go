@@ -3,13 +3,16 @@ package admission
 import (
 	"slices"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/extensionuse"
 )
 
+// offers are what extensions can be used for, with the resource of the registration that says so.
+type offers map[extensionuse.KindType]gardencorev1beta1.ControllerResource
+
 // registered returns what registrations offer.
-func registered(registrations []*corev1beta1.ControllerRegistration) map[extensionuse.KindType]corev1beta1.ControllerResource {
-	offered := map[extensionuse.KindType]corev1beta1.ControllerResource{}
+func registered(registrations []*gardencorev1beta1.ControllerRegistration) offers {
+	offered := offers{}
 	for _, registration := range registrations {
 		if registration.DeletionTimestamp != nil {
 			continue
@@ -22,7 +25,7 @@ func registered(registrations []*corev1beta1.ControllerRegistration) map[extensi
 }
 
 // typesOf returns the types of a kind that are offered, sorted.
-func typesOf(offered map[extensionuse.KindType]corev1beta1.ControllerResource, kind string) []string {
+func typesOf(offered offers, kind string) []string {
 	var types []string
 	for extension := range offered {
 		if extension.Kind == kind {

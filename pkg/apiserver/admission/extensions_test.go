@@ -12,67 +12,91 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/extensionuse"
 )
 
-func registration(name string, resources ...corev1beta1.ControllerResource) *corev1beta1.ControllerRegistration {
-	return &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1beta1.ControllerRegistrationSpec{Resources: resources}}
+func registration(name string,
+	resources ...gardencorev1beta1.ControllerResource) *gardencorev1beta1.ControllerRegistration {
+	return &gardencorev1beta1.ControllerRegistration{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       gardencorev1beta1.ControllerRegistrationSpec{Resources: resources},
+	}
 }
 
-func offering(kind, extensionType string) corev1beta1.ControllerResource {
-	return corev1beta1.ControllerResource{Kind: kind, Type: extensionType}
+func offering(kind, extensionType string) gardencorev1beta1.ControllerResource {
+	return gardencorev1beta1.ControllerResource{Kind: kind, Type: extensionType}
 }
 
-func localRegistrations() []*corev1beta1.ControllerRegistration {
+func localRegistrations() []*gardencorev1beta1.ControllerRegistration {
 	fleet := offering("Extension", "federation")
-	fleet.WorkerlessSupported = ptr.To(true)
-	return []*corev1beta1.ControllerRegistration{
-		registration("provider-local", offering("Infrastructure", "local"), offering("ControlPlane", "local"), offering("Worker", "local"), offering("DNSRecord", "local")),
+	fleet.WorkerlessSupported = new(true)
+	return []*gardencorev1beta1.ControllerRegistration{
+		registration("provider-local", offering("Infrastructure", "local"), offering("ControlPlane", "local"),
+			offering("Worker", "local"), offering("DNSRecord", "local")),
 		registration("networking", offering("Network", "flannel"), offering("Network", "calico")),
 		registration("os-debian", offering("OperatingSystemConfig", "debian")),
 		registration("others", fleet, offering("Extension", "cache"), offering("ContainerRuntime", "gvisor")),
 	}
 }
 
-func extending(types ...string) func(*corev1beta1.Shoot) {
-	return func(s *corev1beta1.Shoot) {
+func extending(types ...string) func(*gardencorev1beta1.Shoot) {
+	return func(s *gardencorev1beta1.Shoot) {
 		for _, name := range types {
-			s.Spec.Extensions = append(s.Spec.Extensions, corev1beta1.Extension{Type: name})
+			s.Spec.Extensions = append(s.Spec.Extensions, gardencorev1beta1.Extension{Type: name})
 		}
 	}
 }
 
 func TestExtensionsAreRegistered(t *testing.T) {
-	network := func(name string) func(*corev1beta1.Shoot) {
-		return func(s *corev1beta1.Shoot) { s.Spec.Networking.Type = &name }
+	network := func(name string) func(*gardencorev1beta1.Shoot) {
+		return func(s *gardencorev1beta1.Shoot) { s.Spec.Networking.Type = &name }
 	}
-	disabled := func(s *corev1beta1.Shoot) {
-		s.Spec.Extensions = []corev1beta1.Extension{{Type: "unknown", Disabled: ptr.To(true)}}
+	disabled := func(s *gardencorev1beta1.Shoot) {
+		s.Spec.Extensions = []gardencorev1beta1.Extension{{Type: "unknown", Disabled: new(true)}}
 	}
 	tests := map[string]struct {
-		shoot, old *corev1beta1.Shoot
+		shoot, old *gardencorev1beta1.Shoot
 		want       []string
 	}{
-		"all there":      {aShoot(extending("cache")), nil, nil},
-		"network":        {aShoot(network("cilium")), nil, []string{"spec.networking.type no ControllerRegistration offers Network of this type; registered are calico, flannel"}},
-		"provider, once": {aShoot(func(s *corev1beta1.Shoot) { s.Spec.Provider.Type = "aws" }), nil, []string{"spec.provider.type registered are local"}},
-		"machine image":  {aShoot(func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Machine.Image.Name = "arch" }), nil, []string{"spec.provider.workers[0].machine.image.name arch"}},
-		"container runtime": {aShoot(func(s *corev1beta1.Shoot) {
-			s.Spec.Provider.Workers[0].CRI = &corev1beta1.CRI{ContainerRuntimes: []corev1beta1.ContainerRuntime{{Type: "gvisor"}, {Type: "kata"}}}
+		"all there": {aShoot(extending("cache")), nil, nil},
+		"network": {
+			aShoot(network("cilium")), nil,
+			[]string{
+				"spec.networking.type no ControllerRegistration offers Network of this type; registered are calico, " +
+					"flannel",
+			},
+		},
+		"provider, once": {
+			aShoot(func(s *gardencorev1beta1.Shoot) { s.Spec.Provider.Type = "aws" }), nil,
+			[]string{"spec.provider.type registered are local"},
+		},
+		"machine image": {
+			aShoot(func(s *gardencorev1beta1.Shoot) { s.Spec.Provider.Workers[0].Machine.Image.Name = "arch" }), nil,
+			[]string{"spec.provider.workers[0].machine.image.name arch"},
+		},
+		"container runtime": {aShoot(func(s *gardencorev1beta1.Shoot) {
+			s.Spec.Provider.Workers[0].CRI = &gardencorev1beta1.CRI{
+				ContainerRuntimes: []gardencorev1beta1.ContainerRuntime{{Type: "gvisor"}, {Type: "kata"}},
+			}
 		}), nil, []string{"spec.provider.workers[0].cri.containerRuntimes[1].type kata"}},
 		"extension":          {aShoot(extending("cache", "unknown")), nil, []string{"spec.extensions[1].type unknown"}},
 		"disabled extension": {aShoot(disabled), nil, nil},
 		"used before":        {aShoot(network("cilium")), aShoot(network("cilium")), nil},
-		"DNS provider": {aShoot(func(s *corev1beta1.Shoot) {
-			s.Spec.DNS = &corev1beta1.DNS{Providers: []corev1beta1.DNSProvider{{Type: ptr.To("unmanaged")}, {Type: ptr.To("route53")}}}
+		"DNS provider": {aShoot(func(s *gardencorev1beta1.Shoot) {
+			s.Spec.DNS = &gardencorev1beta1.DNS{
+				Providers: []gardencorev1beta1.DNSProvider{{Type: new("unmanaged")}, {Type: new("route53")}},
+			}
 		}), nil, []string{"spec.dns.providers[1].type route53"}},
-		"no workers":                 {aShoot(workerless, extending("federation")), nil, nil},
-		"needs workers":              {aShoot(workerless, extending("cache")), nil, []string{"spec.extensions[0].type needs workers"}},
-		"no workers, other provider": {aShoot(workerless, func(s *corev1beta1.Shoot) { s.Spec.Provider.Type = "aws" }), nil, nil},
+		"no workers": {aShoot(workerless, extending("federation")), nil, nil},
+		"needs workers": {
+			aShoot(workerless, extending("cache")), nil, []string{"spec.extensions[0].type needs workers"},
+		},
+		"no workers, other provider": {
+			aShoot(workerless, func(s *gardencorev1beta1.Shoot) { s.Spec.Provider.Type = "aws" }), nil, nil,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -96,10 +120,11 @@ func TestOfferedOnlyBy(t *testing.T) {
 
 func TestPrimaryRegistrations(t *testing.T) {
 	second := offering("Network", "flannel")
-	second.Primary = ptr.To(false)
+	second.Primary = new(false)
 	checkErrors(t, validatePrimaries(registration("more", offering("Network", "cilium"), second), localRegistrations()))
 	checkErrors(t, validatePrimaries(registration("networking", offering("Network", "flannel")), localRegistrations()))
-	checkErrors(t, validatePrimaries(registration("more", offering("Network", "cilium"), offering("Network", "flannel")), localRegistrations()),
+	checkErrors(t, validatePrimaries(registration("more", offering("Network", "cilium"),
+		offering("Network", "flannel")), localRegistrations()),
 		`spec.resources[1].primary controllerregistration "networking" is the primary one`)
 }
 
@@ -110,7 +135,8 @@ func (l lists) Get(_ context.Context, resource schema.GroupResource, _, name str
 	return nil, apierrors.NewNotFound(resource, name)
 }
 
-func (l lists) List(_ context.Context, resource schema.GroupResource, _ string, _ fields.Selector) (runtime.Object, error) {
+func (l lists) List(_ context.Context, resource schema.GroupResource, _ string,
+	_ fields.Selector) (runtime.Object, error) {
 	return l[resource], nil
 }
 
@@ -118,21 +144,22 @@ func (l lists) List(_ context.Context, resource schema.GroupResource, _ string, 
 func TestRegistrationsKeepWhatIsUsed(t *testing.T) {
 	plugin := newControllerRegistrations()
 	plugin.SetDependencies(&Dependencies{Reader: lists{
-		corev1beta1.Resource("shoots"): &corev1beta1.ShootList{Items: []corev1beta1.Shoot{*aShoot()}},
-		corev1beta1.Resource("seeds"):  &corev1beta1.SeedList{},
+		gardencorev1beta1.Resource("shoots"): &gardencorev1beta1.ShootList{Items: []gardencorev1beta1.Shoot{*aShoot()}},
+		gardencorev1beta1.Resource("seeds"):  &gardencorev1beta1.SeedList{},
 	}})
 	old := registration("networking", offering("Network", "flannel"), offering("Network", "calico"))
 	second := registration("more", offering("Network", "flannel"))
 	for name, test := range map[string]struct {
-		changed *corev1beta1.ControllerRegistration
-		all     []*corev1beta1.ControllerRegistration
+		changed *gardencorev1beta1.ControllerRegistration
+		all     []*gardencorev1beta1.ControllerRegistration
 		want    []string
 	}{
 		"unchanged":          {old, localRegistrations(), nil},
 		"drops what is free": {registration("networking", offering("Network", "flannel")), localRegistrations(), nil},
-		"drops what is used": {registration("networking", offering("Network", "calico")), localRegistrations(), []string{
-			"spec.resources Network of type flannel must stay: it is used by shoot garden-demo/member1",
-		}},
+		"drops what is used": {registration("networking", offering("Network", "calico")), localRegistrations(),
+			[]string{
+				"spec.resources Network of type flannel must stay: it is used by shoot garden-demo/member1",
+			}},
 		"drops what another offers": {registration("networking"), append(localRegistrations(), second), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,12 +181,26 @@ func TestExtensionLabels(t *testing.T) {
 			"extensions.extensions.gardener.cloud/cache", "networking.extensions.gardener.cloud/flannel",
 			"operatingsystemconfig.extensions.gardener.cloud/debian", "provider.extensions.gardener.cloud/local",
 		}},
-		"workerless shoot":   {aShoot(workerless, extending("federation")), []string{"extensions.extensions.gardener.cloud/federation", "provider.extensions.gardener.cloud/local"}},
-		"seed":               {aSeed(), []string{"dnsrecord.extensions.gardener.cloud/local", "provider.extensions.gardener.cloud/local"}},
-		"cloud profile":      {&corev1beta1.CloudProfile{Spec: corev1beta1.CloudProfileSpec{Type: "aws"}}, []string{"provider.extensions.gardener.cloud/aws"}},
-		"bindings":           {&corev1beta1.SecretBinding{Provider: &corev1beta1.SecretBindingProvider{Type: "aws, local"}}, []string{"provider.extensions.gardener.cloud/aws", "provider.extensions.gardener.cloud/local"}},
-		"credentials":        {&securityv1alpha1.CredentialsBinding{Provider: securityv1alpha1.CredentialsBindingProvider{Type: "aws"}}, []string{"provider.extensions.gardener.cloud/aws"}},
-		"kinds without them": {&corev1beta1.Quota{}, nil},
+		"workerless shoot": {
+			aShoot(workerless, extending("federation")),
+			[]string{"extensions.extensions.gardener.cloud/federation", "provider.extensions.gardener.cloud/local"},
+		},
+		"seed": {
+			aSeed(), []string{"dnsrecord.extensions.gardener.cloud/local", "provider.extensions.gardener.cloud/local"},
+		},
+		"cloud profile": {
+			&gardencorev1beta1.CloudProfile{Spec: gardencorev1beta1.CloudProfileSpec{Type: "aws"}},
+			[]string{"provider.extensions.gardener.cloud/aws"},
+		},
+		"bindings": {
+			&gardencorev1beta1.SecretBinding{Provider: &gardencorev1beta1.SecretBindingProvider{Type: "aws, local"}},
+			[]string{"provider.extensions.gardener.cloud/aws", "provider.extensions.gardener.cloud/local"},
+		},
+		"credentials": {
+			&securityv1alpha1.CredentialsBinding{Provider: securityv1alpha1.CredentialsBindingProvider{Type: "aws"}},
+			[]string{"provider.extensions.gardener.cloud/aws"},
+		},
+		"kinds without them": {&gardencorev1beta1.Quota{}, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -172,11 +213,16 @@ func TestExtensionLabels(t *testing.T) {
 }
 
 func TestSetExtensionLabels(t *testing.T) {
-	shoot := aShoot(func(s *corev1beta1.Shoot) {
-		s.Labels = map[string]string{"mine": "1", "networking.extensions.gardener.cloud/calico": "true", "provider.extensions.gardener.cloud/local": "false", "extensions.gardener.cloud/other": "true"}
+	shoot := aShoot(func(s *gardencorev1beta1.Shoot) {
+		s.Labels = map[string]string{
+			"mine": "1", "networking.extensions.gardener.cloud/calico": "true",
+			"provider.extensions.gardener.cloud/local": "false", "extensions.gardener.cloud/other": "true",
+		}
 	})
 	setExtensionLabels(shoot, sets.New("provider.extensions.gardener.cloud/local"))
-	want := map[string]string{"mine": "1", "provider.extensions.gardener.cloud/local": "true", "extensions.gardener.cloud/other": "true"}
+	want := map[string]string{
+		"mine": "1", "provider.extensions.gardener.cloud/local": "true", "extensions.gardener.cloud/other": "true",
+	}
 	if len(shoot.Labels) != len(want) {
 		t.Errorf("labels = %v, want %v", shoot.Labels, want)
 	}
@@ -193,18 +239,25 @@ func TestSetExtensionLabels(t *testing.T) {
 }
 
 func TestExtensionsAreForTheirClusters(t *testing.T) {
-	offered := map[extensionuse.KindType]corev1beta1.ControllerResource{
-		{Kind: "Extension", Type: "both"}:  {ClusterCompatibility: []corev1beta1.ClusterType{corev1beta1.ClusterTypeShoot, corev1beta1.ClusterTypeSeed}},
+	offered := offers{
+		{Kind: "Extension", Type: "both"}: {
+			ClusterCompatibility: []gardencorev1beta1.ClusterType{
+				gardencorev1beta1.ClusterTypeShoot, gardencorev1beta1.ClusterTypeSeed,
+			},
+		},
 		{Kind: "Extension", Type: "plain"}: {},
 	}
 	var uses []extensionuse.Use
 	for _, name := range []string{"both", "plain", "unknown"} {
-		uses = append(uses, extensionuse.Use{KindType: extensionuse.KindType{Kind: "Extension", Type: name}, Path: field.NewPath("spec", "extensions").Key(name)})
+		uses = append(uses, extensionuse.Use{
+			KindType: extensionuse.KindType{Kind: "Extension", Type: name},
+			Path:     field.NewPath("spec", "extensions").Key(name),
+		})
 	}
-	if errs := incompatible(uses, corev1beta1.ClusterTypeShoot, offered); len(errs) != 0 {
+	if errs := incompatible(uses, gardencorev1beta1.ClusterTypeShoot, offered); len(errs) != 0 {
 		t.Errorf("refused for a shoot: %v", errs)
 	}
-	errs := incompatible(uses, corev1beta1.ClusterTypeSeed, offered)
+	errs := incompatible(uses, gardencorev1beta1.ClusterTypeSeed, offered)
 	if len(errs) != 1 || errs[0].Field != "spec.extensions[plain]" {
 		t.Errorf("refused for a seed: %v", errs)
 	}

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // FinalizerRemovalName is the name of the plugin that keeps users from removing the garden's finalizers.
@@ -39,11 +39,14 @@ func (f *finalizerRemoval) Validate(ctx context.Context, a admission.Attributes,
 		return nil
 	}
 	removed := removedFinalizers(object, old)
-	if len(removed) == 0 || isGone(old) || actsForTheGarden(a.GetUserInfo()) || f.may(ctx, a.GetUserInfo(), permissionOn(a, verbRemoveFinalizers)) {
+	if len(removed) == 0 || isGone(old) || actsForTheGarden(a.GetUserInfo()) ||
+		f.may(ctx, a.GetUserInfo(), permissionOn(a, verbRemoveFinalizers)) {
 		return nil
 	}
-	return admission.NewForbidden(a, fmt.Errorf("metadata.finalizers: %s is removed by the garden when nothing is left to clean up; whoever has to clean up by hand needs the custom verb %s",
-		strings.Join(removed, ", "), verbRemoveFinalizers))
+	return admission.NewForbidden(a,
+		fmt.Errorf("metadata.finalizers: %s is removed by the garden when nothing is left to clean up; whoever has "+
+			"to clean up by hand needs the custom verb %s",
+			strings.Join(removed, ", "), verbRemoveFinalizers))
 }
 
 // removedFinalizers returns the garden's finalizers that an update removes.
@@ -60,15 +63,17 @@ func removedFinalizers(object, old metav1.Object) []string {
 // isGardenFinalizer recognises gardener, gardener.cloud/… and core.gardener.cloud/…
 func isGardenFinalizer(finalizer string) bool {
 	domain, _, _ := strings.Cut(finalizer, "/")
-	return domain == corev1beta1.GardenerName || domain == "gardener.cloud" || strings.HasSuffix(domain, ".gardener.cloud")
+	return domain == gardencorev1beta1.GardenerName || domain == "gardener.cloud" ||
+		strings.HasSuffix(domain, ".gardener.cloud")
 }
 
 // isGone tells whether a shoot's deletion has succeeded, so that only the object is left.
 func isGone(object metav1.Object) bool {
-	shoot, ok := object.(*corev1beta1.Shoot)
+	shoot, ok := object.(*gardencorev1beta1.Shoot)
 	if !ok || shoot.DeletionTimestamp == nil || shoot.Status.LastOperation == nil {
 		return false
 	}
 	last := shoot.Status.LastOperation
-	return last.Type == corev1beta1.LastOperationTypeDelete && last.State == corev1beta1.LastOperationStateSucceeded
+	return last.Type == gardencorev1beta1.LastOperationTypeDelete &&
+		last.State == gardencorev1beta1.LastOperationStateSucceeded
 }

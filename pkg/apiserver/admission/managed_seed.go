@@ -11,7 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
@@ -35,7 +35,7 @@ func (m *managedSeed) Validate(ctx context.Context, a admission.Attributes, _ ad
 	if a.GetOperation() == admission.Delete {
 		return m.validateDelete(ctx, a)
 	}
-	if shoot, old, ok := changedShoot(a); ok && old != nil && shoot.Namespace == corev1beta1.GardenNamespace {
+	if shoot, old, ok := changedShoot(a); ok && old != nil && shoot.Namespace == gardencorev1beta1.GardenNamespace {
 		managed, err := m.managedSeedOf(ctx, shoot.Name)
 		if err != nil || managed == nil {
 			return verdict(a, nil, err)
@@ -52,8 +52,9 @@ func (m *managedSeed) Validate(ctx context.Context, a admission.Attributes, _ ad
 
 // validateDelete keeps the shoot below a seed.
 func (m *managedSeed) validateDelete(ctx context.Context, a admission.Attributes) error {
-	shoot, ok := a.GetOldObject().(*corev1beta1.Shoot)
-	if !ok || a.GetSubresource() != "" || shoot.Namespace != corev1beta1.GardenNamespace || shoot.DeletionTimestamp != nil {
+	shoot, ok := a.GetOldObject().(*gardencorev1beta1.Shoot)
+	if !ok || a.GetSubresource() != "" || shoot.Namespace != gardencorev1beta1.GardenNamespace ||
+		shoot.DeletionTimestamp != nil {
 		return nil
 	}
 	managed, err := m.managedSeedOf(ctx, shoot.Name)
@@ -63,11 +64,13 @@ func (m *managedSeed) validateDelete(ctx context.Context, a admission.Attributes
 	if managed == nil {
 		return nil
 	}
-	return admission.NewForbidden(a, fmt.Errorf("it is the seed %q: delete managedseed %s first", managed.Name, nameOf(managed)))
+	return admission.NewForbidden(a,
+		fmt.Errorf("it is the seed %q: delete managedseed %s first", managed.Name, nameOf(managed)))
 }
 
 func (m *managedSeed) managedSeeds(ctx context.Context) ([]*seedmanagementv1alpha1.ManagedSeed, error) {
-	return list[*seedmanagementv1alpha1.ManagedSeed](ctx, m.Reader, seedmanagementv1alpha1.Resource("managedseeds"), corev1beta1.GardenNamespace, fields.Everything())
+	return list[*seedmanagementv1alpha1.ManagedSeed](ctx, m.Reader, seedmanagementv1alpha1.Resource("managedseeds"),
+		gardencorev1beta1.GardenNamespace, fields.Everything())
 }
 
 // managedSeedOf returns the managed seed that is made of a shoot of the garden; nil if there is none.
@@ -85,18 +88,27 @@ func (m *managedSeed) managedSeedOf(ctx context.Context, shoot string) (*seedman
 }
 
 // validateShootOfManagedSeed refuses changes under which the control planes in the shoot would stop.
-func validateShootOfManagedSeed(shoot *corev1beta1.Shoot, managed *seedmanagementv1alpha1.ManagedSeed) field.ErrorList {
+func validateShootOfManagedSeed(shoot *gardencorev1beta1.Shoot,
+	managed *seedmanagementv1alpha1.ManagedSeed) field.ErrorList {
 	if isHibernated(shoot) {
-		return field.ErrorList{field.Forbidden(field.NewPath("spec", "hibernation", "enabled"), fmt.Sprintf("the shoot is the seed %q, which cannot sleep", managed.Name))}
+		return field.ErrorList{
+			field.Forbidden(field.NewPath("spec", "hibernation", "enabled"),
+				fmt.Sprintf("the shoot is the seed %q, which cannot sleep", managed.Name)),
+		}
 	}
 	if shoot.Spec.Hibernation != nil && len(shoot.Spec.Hibernation.Schedules) > 0 {
-		return field.ErrorList{field.Forbidden(field.NewPath("spec", "hibernation", "schedules"), fmt.Sprintf("the shoot is the seed %q, which cannot sleep", managed.Name))}
+		return field.ErrorList{
+			field.Forbidden(field.NewPath("spec", "hibernation", "schedules"),
+				fmt.Sprintf("the shoot is the seed %q, which cannot sleep", managed.Name)),
+		}
 	}
 	return nil
 }
 
-func (m *managedSeed) validateNew(ctx context.Context, managed *seedmanagementv1alpha1.ManagedSeed) (field.ErrorList, error) {
-	shoot, err := get[*corev1beta1.Shoot](ctx, m.Reader, corev1beta1.Resource("shoots"), managed.Namespace, managed.Spec.Shoot.Name)
+func (m *managedSeed) validateNew(ctx context.Context,
+	managed *seedmanagementv1alpha1.ManagedSeed) (field.ErrorList, error) {
+	shoot, err := get[*gardencorev1beta1.Shoot](ctx, m.Reader, gardencorev1beta1.Resource("shoots"), managed.Namespace,
+		managed.Spec.Shoot.Name)
 	if err != nil && !isMissing(err) {
 		return nil, err
 	}
@@ -108,7 +120,8 @@ func (m *managedSeed) validateNew(ctx context.Context, managed *seedmanagementv1
 }
 
 // validateShootForSeed checks whether a seed can be made of a shoot (nil if there is none of the name).
-func validateShootForSeed(managed *seedmanagementv1alpha1.ManagedSeed, shoot *corev1beta1.Shoot, others []*seedmanagementv1alpha1.ManagedSeed) field.ErrorList {
+func validateShootForSeed(managed *seedmanagementv1alpha1.ManagedSeed, shoot *gardencorev1beta1.Shoot,
+	others []*seedmanagementv1alpha1.ManagedSeed) field.ErrorList {
 	path, name := field.NewPath("spec", "shoot", "name"), managed.Spec.Shoot.Name
 	if shoot == nil {
 		return field.ErrorList{field.NotFound(path, managed.Namespace+"/"+name)}
@@ -123,9 +136,18 @@ func validateShootForSeed(managed *seedmanagementv1alpha1.ManagedSeed, shoot *co
 		why string
 	}{
 		{shoot.DeletionTimestamp != nil, "the shoot is being deleted"},
-		{corev1beta1.IsWorkerless(shoot), "a seed needs machines for control planes, and the shoot has no workers"},
-		{isHibernated(shoot) || shoot.Spec.Hibernation != nil && len(shoot.Spec.Hibernation.Schedules) > 0, "a seed cannot sleep: remove the shoot's spec.hibernation first"},
-		{shoot.Spec.Addons != nil && shoot.Spec.Addons.NginxIngress != nil && shoot.Spec.Addons.NginxIngress.Enabled, "a seed brings its own ingress: disable the shoot's spec.addons.nginxIngress first"},
+		{
+			gardencorev1beta1.IsWorkerless(shoot),
+			"a seed needs machines for control planes, and the shoot has no workers",
+		},
+		{
+			isHibernated(shoot) || shoot.Spec.Hibernation != nil && len(shoot.Spec.Hibernation.Schedules) > 0,
+			"a seed cannot sleep: remove the shoot's spec.hibernation first",
+		},
+		{
+			shoot.Spec.Addons != nil && shoot.Spec.Addons.NginxIngress != nil && shoot.Spec.Addons.NginxIngress.Enabled,
+			"a seed brings its own ingress: disable the shoot's spec.addons.nginxIngress first",
+		},
 	} {
 		if unfit.is {
 			return field.ErrorList{field.Invalid(path, name, unfit.why)}
@@ -135,13 +157,13 @@ func validateShootForSeed(managed *seedmanagementv1alpha1.ManagedSeed, shoot *co
 }
 
 // validateSeedConfig holds what the configuration says about the cluster against the shoot, which knows better.
-func validateSeedConfig(managed *seedmanagementv1alpha1.ManagedSeed, shoot *corev1beta1.Shoot) field.ErrorList {
+func validateSeedConfig(managed *seedmanagementv1alpha1.ManagedSeed, shoot *gardencorev1beta1.Shoot) field.ErrorList {
 	template, err := seedmanagementv1alpha1.SeedTemplateOf(managed.Spec.Gardenlet.Config)
 	if err != nil || template == nil || shoot == nil {
 		return nil // static validation tells what is wrong with it
 	}
 	path := field.NewPath("spec", "gardenlet", "config", "seedConfig", "spec")
-	networking := ptr.Deref(shoot.Spec.Networking, corev1beta1.Networking{})
+	networking := ptr.Deref(shoot.Spec.Networking, gardencorev1beta1.Networking{})
 	seed := template.Spec
 	var errs field.ErrorList
 	for _, same := range []struct {
@@ -154,7 +176,8 @@ func validateSeedConfig(managed *seedmanagementv1alpha1.ManagedSeed, shoot *core
 		{path.Child("networks", "services"), seed.Networks.Services, ptr.Deref(networking.Services, "")},
 	} {
 		if same.seed != "" && same.want != "" && same.seed != same.want {
-			errs = append(errs, field.Invalid(same.path, same.seed, fmt.Sprintf("shoot %s has %s: leave the field out", nameOf(shoot), same.want)))
+			errs = append(errs, field.Invalid(same.path, same.seed,
+				fmt.Sprintf("shoot %s has %s: leave the field out", nameOf(shoot), same.want)))
 		}
 	}
 	return errs

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
-// offered is one thing that a cloud profile offers: a Kubernetes version, a version of a machine image, a machine type, a
-// volume type, a region or a zone.
+// offered is one thing that a cloud profile offers: a Kubernetes version, a version of a machine image, a machine type,
+// a volume type, a region or a zone.
 type offered struct{ list, name string }
 
 // Lists of a cloud profile, as the fields of its specification are called.
@@ -30,7 +30,7 @@ const (
 // offer is all that a cloud profile offers.
 type offer = sets.Set[offered]
 
-func offerOf(spec *corev1beta1.CloudProfileSpec) offer {
+func offerOf(spec *gardencorev1beta1.CloudProfileSpec) offer {
 	result := offer{}
 	addOffer(result, &spec.Kubernetes, spec.MachineImages, spec.MachineTypes, spec.VolumeTypes)
 	for _, region := range spec.Regions {
@@ -43,13 +43,14 @@ func offerOf(spec *corev1beta1.CloudProfileSpec) offer {
 }
 
 // offerOfNamespaced is what a namespaced cloud profile adds to its parent.
-func offerOfNamespaced(spec *corev1beta1.NamespacedCloudProfileSpec) offer {
+func offerOfNamespaced(spec *gardencorev1beta1.NamespacedCloudProfileSpec) offer {
 	result := offer{}
 	addOffer(result, spec.Kubernetes, spec.MachineImages, spec.MachineTypes, spec.VolumeTypes)
 	return result
 }
 
-func addOffer(to offer, kubernetes *corev1beta1.KubernetesSettings, images []corev1beta1.MachineImage, machines []corev1beta1.MachineType, volumes []corev1beta1.VolumeType) {
+func addOffer(to offer, kubernetes *gardencorev1beta1.KubernetesSettings, images []gardencorev1beta1.MachineImage,
+	machines []gardencorev1beta1.MachineType, volumes []gardencorev1beta1.VolumeType) {
 	if kubernetes != nil {
 		for _, version := range kubernetes.Versions {
 			to.Insert(offered{listVersions, version.Version})
@@ -72,7 +73,7 @@ func zoneName(region, zone string) string    { return region + ", zone " + zone 
 func imageName(image, version string) string { return image + " " + version }
 
 // usedOffer is what a shoot uses of its cloud profile.
-func usedOffer(shoot *corev1beta1.Shoot) offer {
+func usedOffer(shoot *gardencorev1beta1.Shoot) offer {
 	used := offer{}
 	used.Insert(offered{listVersions, shoot.Spec.Kubernetes.Version}, offered{listRegions, shoot.Spec.Region})
 	for i := range shoot.Spec.Provider.Workers {
@@ -94,7 +95,7 @@ func usedOffer(shoot *corev1beta1.Shoot) offer {
 	return used
 }
 
-func volumeTypes(worker *corev1beta1.Worker) []string {
+func volumeTypes(worker *gardencorev1beta1.Worker) []string {
 	var types []string
 	if worker.Volume != nil && worker.Volume.Type != nil {
 		types = append(types, *worker.Volume.Type)
@@ -110,17 +111,18 @@ func volumeTypes(worker *corev1beta1.Worker) []string {
 // profileUsers are shoots that use a cloud profile, and what is taken from them.
 type profileUsers struct {
 	removed offer
-	shoots  []*corev1beta1.Shoot
+	shoots  []*gardencorev1beta1.Shoot
 }
 
 // validateRemovals refuses to take from a cloud profile what shoots use.
 func (r *referenceManager) validateRemovals(ctx context.Context, a admission.Attributes) (field.ErrorList, error) {
 	var groups []profileUsers
 	var err error
-	if profile, old, ok := written[*corev1beta1.CloudProfile](a); ok && old != nil {
+	if profile, old, ok := written[*gardencorev1beta1.CloudProfile](a); ok && old != nil {
 		groups, err = r.losersOfProfile(ctx, profile.Name, offerOf(&old.Spec).Difference(offerOf(&profile.Spec)))
-	} else if profile, old, ok := written[*corev1beta1.NamespacedCloudProfile](a); ok && old != nil {
-		groups, err = r.losersOfNamespaced(ctx, profile, offerOfNamespaced(&old.Spec).Difference(offerOfNamespaced(&profile.Spec)))
+	} else if profile, old, ok := written[*gardencorev1beta1.NamespacedCloudProfile](a); ok && old != nil {
+		groups, err = r.losersOfNamespaced(ctx, profile,
+			offerOfNamespaced(&old.Spec).Difference(offerOfNamespaced(&profile.Spec)))
 	}
 	return removalErrors(groups), err
 }
@@ -130,7 +132,7 @@ func (r *referenceManager) losersOfProfile(ctx context.Context, name string, rem
 	if len(removed) == 0 {
 		return nil, nil
 	}
-	shoots, err := r.shootsOfProfile(ctx, "", corev1beta1.CloudProfileReferenceKindCloudProfile, name)
+	shoots, err := r.shootsOfProfile(ctx, "", gardencorev1beta1.CloudProfileReferenceKindCloudProfile, name)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +142,8 @@ func (r *referenceManager) losersOfProfile(ctx context.Context, name string, rem
 		return nil, err
 	}
 	for _, child := range children {
-		shoots, err := r.shootsOfProfile(ctx, child.Namespace, corev1beta1.CloudProfileReferenceKindNamespacedCloudProfile, child.Name)
+		shoots, err := r.shootsOfProfile(ctx, child.Namespace,
+			gardencorev1beta1.CloudProfileReferenceKindNamespacedCloudProfile, child.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -149,23 +152,28 @@ func (r *referenceManager) losersOfProfile(ctx context.Context, name string, rem
 	return groups, nil
 }
 
-func (r *referenceManager) losersOfNamespaced(ctx context.Context, profile *corev1beta1.NamespacedCloudProfile, removed offer) ([]profileUsers, error) {
+func (r *referenceManager) losersOfNamespaced(ctx context.Context, profile *gardencorev1beta1.NamespacedCloudProfile,
+	removed offer) ([]profileUsers, error) {
 	if len(removed) == 0 {
 		return nil, nil
 	}
-	parent, err := get[*corev1beta1.CloudProfile](ctx, r.Reader, corev1beta1.Resource("cloudprofiles"), "", profile.Spec.Parent.Name)
+	parent, err := get[*gardencorev1beta1.CloudProfile](ctx, r.Reader, gardencorev1beta1.Resource("cloudprofiles"), "",
+		profile.Spec.Parent.Name)
 	if err != nil && !isMissing(err) {
 		return nil, err
 	}
 	if err == nil {
 		removed = removed.Difference(offerOf(&parent.Spec))
 	}
-	shoots, err := r.shootsOfProfile(ctx, profile.Namespace, corev1beta1.CloudProfileReferenceKindNamespacedCloudProfile, profile.Name)
+	shoots, err := r.shootsOfProfile(ctx, profile.Namespace,
+		gardencorev1beta1.CloudProfileReferenceKindNamespacedCloudProfile, profile.Name)
 	return []profileUsers{{removed, shoots}}, err
 }
 
-func (r *referenceManager) shootsOfProfile(ctx context.Context, namespace, kind, name string) ([]*corev1beta1.Shoot, error) {
-	return list[*corev1beta1.Shoot](ctx, r.Reader, corev1beta1.Resource("shoots"), namespace, selectProfile(kind, name))
+func (r *referenceManager) shootsOfProfile(ctx context.Context,
+	namespace, kind, name string) ([]*gardencorev1beta1.Shoot, error) {
+	return list[*gardencorev1beta1.Shoot](ctx, r.Reader, gardencorev1beta1.Resource("shoots"), namespace,
+		selectProfile(kind, name))
 }
 
 // removalErrors reports each thing that is removed although shoots use it. Shoots that are being deleted do not count.
@@ -183,7 +191,8 @@ func removalErrors(groups []profileUsers) field.ErrorList {
 	}
 	var errs field.ErrorList
 	for thing, users := range users {
-		errs = append(errs, field.Forbidden(field.NewPath("spec").Child(thing.list), fmt.Sprintf("%s cannot be removed: it is still used by %s%s", thing.name, summary(users), instead(thing))))
+		errs = append(errs, field.Forbidden(field.NewPath("spec").Child(thing.list),
+			fmt.Sprintf("%s cannot be removed: it is still used by %s%s", thing.name, summary(users), instead(thing))))
 	}
 	slices.SortFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Error(), b.Error()) })
 	return errs

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // ProjectMutatorName is the name of the plugin that fills in who created and who owns a project.
@@ -27,7 +27,7 @@ func newProjectMutator() *projectMutator {
 
 // Admit implements admission.MutationInterface.
 func (p *projectMutator) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	project, ok := a.GetObject().(*corev1beta1.Project)
+	project, ok := a.GetObject().(*gardencorev1beta1.Project)
 	if !ok || a.GetSubresource() != "" {
 		return nil
 	}
@@ -52,9 +52,10 @@ func subjectOf(info user.Info) *rbacv1.Subject {
 	return &rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: info.GetName()}
 }
 
-func ownerAmong(members []corev1beta1.ProjectMember) *rbacv1.Subject {
+func ownerAmong(members []gardencorev1beta1.ProjectMember) *rbacv1.Subject {
 	for _, member := range members {
-		if member.Role == corev1beta1.ProjectMemberOwner || slices.Contains(member.Roles, corev1beta1.ProjectMemberOwner) {
+		if member.Role == gardencorev1beta1.ProjectMemberOwner ||
+			slices.Contains(member.Roles, gardencorev1beta1.ProjectMemberOwner) {
 			return member.Subject.DeepCopy()
 		}
 	}
@@ -62,7 +63,7 @@ func ownerAmong(members []corev1beta1.ProjectMember) *rbacv1.Subject {
 }
 
 // addOwnerAsMember gives the owner the roles admin and owner, and takes the role owner from everybody else.
-func addOwnerAsMember(project *corev1beta1.Project) {
+func addOwnerAsMember(project *gardencorev1beta1.Project) {
 	owner := project.Spec.Owner
 	if owner == nil {
 		return
@@ -72,22 +73,23 @@ func addOwnerAsMember(project *corev1beta1.Project) {
 		member := &project.Spec.Members[i]
 		if sameSubject(member.Subject, *owner) {
 			found = true
-			addRole(member, corev1beta1.ProjectMemberAdmin)
-			addRole(member, corev1beta1.ProjectMemberOwner)
+			addRole(member, gardencorev1beta1.ProjectMemberAdmin)
+			addRole(member, gardencorev1beta1.ProjectMemberOwner)
 			continue
 		}
-		member.Roles = slices.DeleteFunc(member.Roles, func(role string) bool { return role == corev1beta1.ProjectMemberOwner })
+		member.Roles = slices.DeleteFunc(member.Roles,
+			func(role string) bool { return role == gardencorev1beta1.ProjectMemberOwner })
 	}
 	if !found {
-		project.Spec.Members = append(project.Spec.Members, corev1beta1.ProjectMember{
+		project.Spec.Members = append(project.Spec.Members, gardencorev1beta1.ProjectMember{
 			Subject: *owner,
-			Role:    corev1beta1.ProjectMemberAdmin,
-			Roles:   []string{corev1beta1.ProjectMemberOwner},
+			Role:    gardencorev1beta1.ProjectMemberAdmin,
+			Roles:   []string{gardencorev1beta1.ProjectMemberOwner},
 		})
 	}
 }
 
-func addRole(member *corev1beta1.ProjectMember, role string) {
+func addRole(member *gardencorev1beta1.ProjectMember, role string) {
 	switch {
 	case member.Role == role || slices.Contains(member.Roles, role):
 	case member.Role == "":

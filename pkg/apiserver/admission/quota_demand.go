@@ -10,35 +10,37 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // storageMetrics are the metrics of classes of storage in cloud profiles.
 var storageMetrics = map[string]corev1.ResourceName{
-	"standard": corev1beta1.QuotaMetricStorageStandard,
-	"premium":  corev1beta1.QuotaMetricStoragePremium,
+	"standard": gardencorev1beta1.QuotaMetricStorageStandard,
+	"premium":  gardencorev1beta1.QuotaMetricStoragePremium,
 }
 
 // demandOf returns what a shoot takes of each metric when all its pools are at their maximum.
-func demandOf(shoot *corev1beta1.Shoot, profile *corev1beta1.CloudProfileSpec) corev1.ResourceList {
+func demandOf(shoot *gardencorev1beta1.Shoot, profile *gardencorev1beta1.CloudProfileSpec) corev1.ResourceList {
 	demand := corev1.ResourceList{}
 	for i := range shoot.Spec.Provider.Workers {
 		worker := &shoot.Spec.Provider.Workers[i]
 		add(demand, times(demandOfMachine(worker, profile), int64(worker.Maximum)))
 	}
 	if addons := shoot.Spec.Addons; addons != nil && addons.NginxIngress != nil && addons.NginxIngress.Enabled {
-		add(demand, corev1.ResourceList{corev1beta1.QuotaMetricLoadbalancer: resource.MustParse("1")})
+		add(demand, corev1.ResourceList{gardencorev1beta1.QuotaMetricLoadbalancer: resource.MustParse("1")})
 	}
 	return demand
 }
 
 // demandOfMachine returns what one machine of a pool takes. A type that has left the profile is not counted.
-func demandOfMachine(worker *corev1beta1.Worker, profile *corev1beta1.CloudProfileSpec) corev1.ResourceList {
+func demandOfMachine(worker *gardencorev1beta1.Worker,
+	profile *gardencorev1beta1.CloudProfileSpec) corev1.ResourceList {
 	demand := corev1.ResourceList{}
 	machine := machineType(profile, worker.Machine.Type)
 	if machine != nil {
 		add(demand, corev1.ResourceList{
-			corev1.ResourceCPU: machine.CPU, corev1.ResourceMemory: machine.Memory, corev1beta1.QuotaMetricGPU: machine.GPU,
+			corev1.ResourceCPU: machine.CPU, corev1.ResourceMemory: machine.Memory,
+			gardencorev1beta1.QuotaMetricGPU: machine.GPU,
 		})
 	}
 	switch {
@@ -53,7 +55,7 @@ func demandOfMachine(worker *corev1beta1.Worker, profile *corev1beta1.CloudProfi
 	return demand
 }
 
-func machineType(profile *corev1beta1.CloudProfileSpec, name string) *corev1beta1.MachineType {
+func machineType(profile *gardencorev1beta1.CloudProfileSpec, name string) *gardencorev1beta1.MachineType {
 	for i := range profile.MachineTypes {
 		if profile.MachineTypes[i].Name == name {
 			return &profile.MachineTypes[i]
@@ -62,7 +64,7 @@ func machineType(profile *corev1beta1.CloudProfileSpec, name string) *corev1beta
 	return nil
 }
 
-func volumeClass(profile *corev1beta1.CloudProfileSpec, name *string) string {
+func volumeClass(profile *gardencorev1beta1.CloudProfileSpec, name *string) string {
 	for _, volume := range profile.VolumeTypes {
 		if volume.Name == ptr.Deref(name, "") {
 			return volume.Class
@@ -127,25 +129,28 @@ func grows(name corev1.ResourceName, wanted, before corev1.ResourceList) bool {
 	return is.Cmp(was) > 0
 }
 
-// checkMetrics tells which limits of a quota a shoot exceeds, with what it wants and what others use. What does not grow is
-// let through: whoever is over a limit that was lowered can still shrink.
-func checkMetrics(quota *corev1beta1.Quota, used, wanted, before corev1.ResourceList) error {
+// checkMetrics tells which limits of a quota a shoot exceeds, with what it wants and what others use. What does not
+// grow is let through: whoever is over a limit that was lowered can still shrink.
+func checkMetrics(quota *gardencorev1beta1.Quota, used, wanted, before corev1.ResourceList) error {
 	var exceeded []string
 	for _, name := range slices.Sorted(maps.Keys(quota.Spec.Metrics)) {
 		limit, taken, requested := quota.Spec.Metrics[name], used[name], wanted[name]
 		total := taken.DeepCopy()
 		total.Add(requested)
 		if grows(name, wanted, before) && total.Cmp(limit) > 0 {
-			exceeded = append(exceeded, fmt.Sprintf("%s: used %s, requested %s, limit %s", name, &taken, &requested, &limit))
+			exceeded = append(exceeded, fmt.Sprintf("%s: used %s, requested %s, limit %s", name, &taken, &requested,
+				&limit))
 		}
 	}
 	if len(exceeded) == 0 {
 		return nil
 	}
-	return fmt.Errorf("spec.provider.workers: quota %s is exceeded (%s): ask for fewer or smaller machines, or have the quota raised", nameOf(quota), strings.Join(exceeded, "; "))
+	return fmt.Errorf("spec.provider.workers: quota %s is exceeded (%s): ask for fewer or smaller machines, or have "+
+		"the quota raised", nameOf(quota), strings.Join(exceeded, "; "))
 }
 
 // sameBinding tells whether two shoots use the same binding.
-func sameBinding(a, b *corev1beta1.Shoot) bool {
-	return ptr.Equal(a.Spec.SecretBindingName, b.Spec.SecretBindingName) && ptr.Equal(a.Spec.CredentialsBindingName, b.Spec.CredentialsBindingName)
+func sameBinding(a, b *gardencorev1beta1.Shoot) bool {
+	return ptr.Equal(a.Spec.SecretBindingName, b.Spec.SecretBindingName) &&
+		ptr.Equal(a.Spec.CredentialsBindingName, b.Spec.CredentialsBindingName)
 }

@@ -2,8 +2,8 @@
 // a shoot refers to, at who still uses an object that is to be deleted.
 //
 // Each plugin is small and registered by name (see Register). Plugins read other objects through a Reader straight from
-// the server's own storage, so there are no informers to wait for: single objects come from its watch cache, which may be
-// milliseconds old, lists are as etcd has them.
+// the server's own storage, so there are no informers to wait for: single objects come from its watch cache, which may
+// be milliseconds old, lists are as etcd has them.
 package admission
 
 import (
@@ -28,7 +28,8 @@ type Reader interface {
 	// Get returns the object, or an API error with reason NotFound. Namespace is empty for objects of the garden.
 	Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (runtime.Object, error)
 	// List returns a list of the selected objects. An empty namespace selects all namespaces.
-	List(ctx context.Context, resource schema.GroupResource, namespace string, selector fields.Selector) (runtime.Object, error)
+	List(ctx context.Context, resource schema.GroupResource, namespace string,
+		selector fields.Selector) (runtime.Object, error)
 }
 
 // Dependencies is what plugins may ask for.
@@ -37,7 +38,8 @@ type Dependencies struct {
 	Authorizer authorizer.Authorizer
 	// Reservations lets checks of limits know of requests that run at the same time.
 	Reservations Reservations
-	// Secret and ConfigMap read from the garden's kube-apiserver. An object that is not there is an API error with reason NotFound.
+	// Secret and ConfigMap read from the garden's kube-apiserver. An object that is not there is an API error with
+	// reason NotFound.
 	Secret    func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 	ConfigMap func(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
 	// InsecureKubeconfigs says that kubeconfigs of webhooks may name a proxy and turn off verification.
@@ -59,8 +61,8 @@ type wantsDependencies interface{ SetDependencies(*Dependencies) }
 // initializer hands the dependencies to plugins when the chain is built.
 type initializer struct{ dependencies *Dependencies }
 
-// NewInitializer returns what completes the plugins of this package. The dependencies may be filled in afterwards, until
-// the server starts to serve.
+// NewInitializer returns what completes the plugins of this package. The dependencies may be filled in afterwards,
+// until the server starts to serve.
 func NewInitializer(dependencies *Dependencies) admission.PluginInitializer {
 	return initializer{dependencies}
 }
@@ -87,7 +89,8 @@ func (d *dependent) ValidateInitialization() error {
 }
 
 // get reads an object of a known type. What can be no name names nothing: so those who ask say in which field it is.
-func get[T runtime.Object](ctx context.Context, reader Reader, resource schema.GroupResource, namespace, name string) (T, error) {
+func get[T runtime.Object](ctx context.Context, reader Reader, resource schema.GroupResource,
+	namespace, name string) (T, error) {
 	var none T
 	if len(path.IsValidPathSegmentName(name)) > 0 {
 		return none, apierrors.NewNotFound(resource, name)
@@ -104,7 +107,8 @@ func get[T runtime.Object](ctx context.Context, reader Reader, resource schema.G
 }
 
 // list reads objects of a known type.
-func list[T runtime.Object](ctx context.Context, reader Reader, resource schema.GroupResource, namespace string, selector fields.Selector) ([]T, error) {
+func list[T runtime.Object](ctx context.Context, reader Reader, resource schema.GroupResource, namespace string,
+	selector fields.Selector) ([]T, error) {
 	objects, err := reader.List(ctx, resource, namespace, selector)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // pathReader fails as storage does for names that are paths.
@@ -21,7 +21,8 @@ func (pathReader) Get(context.Context, schema.GroupResource, string, string) (ru
 
 func TestNamesThatAreNone(t *testing.T) {
 	for _, name := range []string{"../../garden/x", "a/b", "..", "50%"} {
-		if _, err := get[*corev1beta1.Shoot](t.Context(), pathReader{}, corev1beta1.Resource("shoots"), "garden-demo", name); !apierrors.IsNotFound(err) {
+		if _, err := get[*gardencorev1beta1.Shoot](t.Context(), pathReader{}, gardencorev1beta1.Resource("shoots"),
+			"garden-demo", name); !apierrors.IsNotFound(err) {
 			t.Errorf("%q: %v, want it not to be found", name, err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
@@ -23,8 +23,8 @@ const ReferenceManagerName = "ResourceReferenceManager"
 // usersShown bounds how many users of an object a message lists.
 const usersShown = 5
 
-// referenceManager refuses to delete what is in use or to take from cloud profiles what shoots use, and to refer to what does
-// not exist or what the user may not read.
+// referenceManager refuses to delete what is in use or to take from cloud profiles what shoots use, and to refer to
+// what does not exist or what the user may not read.
 type referenceManager struct {
 	*admission.Handler
 	dependent
@@ -100,15 +100,25 @@ func (r reference) key() string {
 // referencesOf returns what an object other than a shoot refers to.
 func referencesOf(object any) []reference {
 	switch object := object.(type) {
-	case *corev1beta1.SecretBinding:
-		secret := reference{field.NewPath("secretRef"), secretKind, object.SecretRef.Namespace, object.SecretRef.Name, true}
+	case *gardencorev1beta1.SecretBinding:
+		secret := reference{
+			field.NewPath("secretRef"), secretKind, object.SecretRef.Namespace, object.SecretRef.Name, true,
+		}
 		return append([]reference{secret}, referencesToQuotas(object.Quotas)...)
 	case *securityv1alpha1.CredentialsBinding:
 		to := object.CredentialsRef
-		credentials := reference{field.NewPath("credentialsRef"), schema.FromAPIVersionAndKind(to.APIVersion, to.Kind), to.Namespace, to.Name, true}
+		credentials := reference{
+			field.NewPath("credentialsRef"), schema.FromAPIVersionAndKind(to.APIVersion, to.Kind), to.Namespace,
+			to.Name, true,
+		}
 		return append([]reference{credentials}, referencesToQuotas(object.Quotas)...)
-	case *corev1beta1.NamespacedCloudProfile:
-		return []reference{{field.NewPath("spec", "parent", "name"), corev1beta1.SchemeGroupVersion.WithKind("CloudProfile"), "", object.Spec.Parent.Name, false}}
+	case *gardencorev1beta1.NamespacedCloudProfile:
+		return []reference{
+			{
+				field.NewPath("spec", "parent", "name"), gardencorev1beta1.SchemeGroupVersion.WithKind("CloudProfile"),
+				"", object.Spec.Parent.Name, false,
+			},
+		}
 	}
 	return nil
 }
@@ -116,28 +126,39 @@ func referencesOf(object any) []reference {
 func referencesToQuotas(quotas []corev1.ObjectReference) []reference {
 	var references []reference
 	for i, quota := range quotas {
-		references = append(references, reference{field.NewPath("quotas").Index(i), corev1beta1.SchemeGroupVersion.WithKind("Quota"), quota.Namespace, quota.Name, true})
+		references = append(references,
+			reference{
+				field.NewPath("quotas").Index(i), gardencorev1beta1.SchemeGroupVersion.WithKind("Quota"),
+				quota.Namespace, quota.Name, true,
+			})
 	}
 	return references
 }
 
-// validateReferences makes sure that what an object refers to exists, and that a reference does not give its author more than
-// the author may read.
-func (r *referenceManager) validateReferences(ctx context.Context, a admission.Attributes, references []reference) error {
+// validateReferences makes sure that what an object refers to exists, and that a reference does not give its author
+// more than the author may read.
+func (r *referenceManager) validateReferences(ctx context.Context, a admission.Attributes,
+	references []reference) error {
 	var errs field.ErrorList
 	for _, to := range references {
 		resource, known := referableKinds[to.kind.GroupKind()]
 		if !known {
-			errs = append(errs, field.Invalid(to.path, to.kind.String(), "cannot be referred to; what can be is "+strings.Join(referableKindNames(), ", ")))
+			errs = append(errs, field.Invalid(to.path, to.kind.String(),
+				"cannot be referred to; what can be is "+strings.Join(referableKindNames(), ", ")))
 			continue
 		}
 		if problem := to.malformed(); problem != "" {
 			errs = append(errs, field.Invalid(to.path, to.fullName(), problem))
 			continue
 		}
-		read := permission{verb: "get", group: to.kind.Group, version: to.kind.Version, resource: resource, namespace: to.namespace, name: to.name}
+		read := permission{
+			verb: "get", group: to.kind.Group, version: to.kind.Version, resource: resource, namespace: to.namespace,
+			name: to.name,
+		}
 		if to.readable && !r.may(ctx, a.GetUserInfo(), read) {
-			return admission.NewForbidden(a, fmt.Errorf("%s: user %q may not get %s %s", to.path, a.GetUserInfo().GetName(), strings.ToLower(to.kind.Kind), to.fullName()))
+			return admission.NewForbidden(a,
+				fmt.Errorf("%s: user %q may not get %s %s", to.path, a.GetUserInfo().GetName(),
+					strings.ToLower(to.kind.Kind), to.fullName()))
 		}
 		exists, err := r.exists(ctx, to, resource)
 		if err != nil {
@@ -150,7 +171,8 @@ func (r *referenceManager) validateReferences(ctx context.Context, a admission.A
 	return invalid(a, errs)
 }
 
-// malformed tells why no object can be called so: a name that is a path might lead elsewhere than to what the user is asked about.
+// malformed tells why no object can be called so: a name that is a path might lead elsewhere than to what the user is
+// asked about.
 func (r reference) malformed() string {
 	for _, part := range []string{r.namespace, r.name} {
 		if problems := path.IsValidPathSegmentName(part); len(problems) > 0 {
@@ -182,7 +204,8 @@ func (r *referenceManager) read(ctx context.Context, to reference, resource stri
 	case configMapKind.GroupKind():
 		_, err = r.ConfigMap(ctx, to.namespace, to.name)
 	default:
-		_, err = r.Reader.Get(ctx, schema.GroupResource{Group: to.kind.Group, Resource: resource}, to.namespace, to.name)
+		_, err = r.Reader.Get(ctx, schema.GroupResource{Group: to.kind.Group, Resource: resource}, to.namespace,
+			to.name)
 	}
 	return err
 }

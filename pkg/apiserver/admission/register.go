@@ -52,9 +52,11 @@ var Order = []string{
 	resourcequota.PluginName,
 }
 
-// DefaultOff names plugins that run only when asked for with --enable-admission-plugins: admission policies, since each costs
-// watches on the garden's kube-apiserver, and what changes shoots in a way that not every garden wants.
-var DefaultOff = []string{mutatingadmissionpolicy.PluginName, validatingadmissionpolicy.PluginName, ShootResourceReservationName}
+// DefaultOff names plugins that run only when asked for with --enable-admission-plugins: admission policies, since each
+// costs watches on the garden's kube-apiserver, and what changes shoots in a way that not every garden wants.
+var DefaultOff = []string{
+	mutatingadmissionpolicy.PluginName, validatingadmissionpolicy.PluginName, ShootResourceReservationName,
+}
 
 // Register adds the plugins of this package, and ResourceQuota.
 func Register(plugins *admission.Plugins) {

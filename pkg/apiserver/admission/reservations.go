@@ -16,8 +16,10 @@ type Reservations interface {
 	Reserve(ctx context.Context, scope string, claim reservation.Claim, decide reservation.Decision) error
 }
 
-// reserve decides whether a write may take its share of what a scope limits, knowing the shares of all writes in flight.
-func (d *Dependencies) reserve(ctx context.Context, a admission.Attributes, scope string, claim reservation.Claim, decide reservation.Decision) error {
+// reserve decides whether a write may take its share of what a scope limits, knowing the shares of all writes in
+// flight.
+func (d *Dependencies) reserve(ctx context.Context, a admission.Attributes, scope string, claim reservation.Claim,
+	decide reservation.Decision) error {
 	if a.IsDryRun() {
 		return d.Reservations.Look(ctx, scope, decide)
 	}

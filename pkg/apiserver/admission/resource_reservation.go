@@ -11,7 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"sigs.k8s.io/yaml"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // ShootResourceReservationName is the name of the plugin that keeps resources of nodes for the kubelet and containerd.
@@ -20,8 +20,8 @@ const ShootResourceReservationName = "ShootResourceReservation"
 // reservationConfig is the plugin's part of --admission-control-config-file.
 type reservationConfig struct {
 	metav1.TypeMeta `json:",inline"`
-	// UseGKEFormula reserves more on larger machines, by the published formula of Google's Kubernetes service. Without it
-	// every machine reserves the same.
+	// UseGKEFormula reserves more on larger machines, by the published formula of Google's Kubernetes service. Without
+	// it every machine reserves the same.
 	UseGKEFormula bool `json:"useGKEFormula,omitempty"`
 	// Selector selects, by labels, the shoots for which the formula is used. Default: all.
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
@@ -59,9 +59,10 @@ func newShootResourceReservation(config io.Reader) (*shootResourceReservation, e
 }
 
 // Admit implements admission.MutationInterface.
-func (s *shootResourceReservation) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	shoot, _, ok := written[*corev1beta1.Shoot](a)
-	if !ok || corev1beta1.IsWorkerless(shoot) || hasReservation(shoot.Spec.Kubernetes.Kubelet) {
+func (s *shootResourceReservation) Admit(ctx context.Context, a admission.Attributes,
+	_ admission.ObjectInterfaces) error {
+	shoot, _, ok := written[*gardencorev1beta1.Shoot](a)
+	if !ok || gardencorev1beta1.IsWorkerless(shoot) || hasReservation(shoot.Spec.Kubernetes.Kubelet) {
 		return nil
 	}
 	if !s.config.UseGKEFormula || (s.config.Selector != nil && !selects(s.config.Selector, shoot.Labels)) {
@@ -79,18 +80,20 @@ func (s *shootResourceReservation) Admit(ctx context.Context, a admission.Attrib
 	return nil
 }
 
-func hasReservation(kubelet *corev1beta1.KubeletConfig) bool {
+func hasReservation(kubelet *gardencorev1beta1.KubeletConfig) bool {
 	return kubelet != nil && kubelet.KubeReserved != nil
 }
 
-func reserveStatically(shoot *corev1beta1.Shoot) {
+func reserveStatically(shoot *gardencorev1beta1.Shoot) {
 	if shoot.Spec.Kubernetes.Kubelet == nil {
-		shoot.Spec.Kubernetes.Kubelet = &corev1beta1.KubeletConfig{}
+		shoot.Spec.Kubernetes.Kubelet = &gardencorev1beta1.KubeletConfig{}
 	}
-	shoot.Spec.Kubernetes.Kubelet.KubeReserved = &corev1beta1.KubeletConfigReserved{CPU: &staticCPU, Memory: &staticMemory, PID: &staticPIDs}
+	shoot.Spec.Kubernetes.Kubelet.KubeReserved = &gardencorev1beta1.KubeletConfigReserved{
+		CPU: &staticCPU, Memory: &staticMemory, PID: &staticPIDs,
+	}
 }
 
-func reserveByFormula(shoot *corev1beta1.Shoot, profile *corev1beta1.CloudProfileSpec) {
+func reserveByFormula(shoot *gardencorev1beta1.Shoot, profile *gardencorev1beta1.CloudProfileSpec) {
 	for i := range shoot.Spec.Provider.Workers {
 		worker := &shoot.Spec.Provider.Workers[i]
 		machine := machineType(profile, worker.Machine.Type)
@@ -98,28 +101,32 @@ func reserveByFormula(shoot *corev1beta1.Shoot, profile *corev1beta1.CloudProfil
 			continue
 		}
 		if worker.Kubernetes == nil {
-			worker.Kubernetes = &corev1beta1.WorkerKubernetes{}
+			worker.Kubernetes = &gardencorev1beta1.WorkerKubernetes{}
 		}
 		if worker.Kubernetes.Kubelet == nil {
 			worker.Kubernetes.Kubelet = shoot.Spec.Kubernetes.Kubelet.DeepCopy()
 		}
 		if worker.Kubernetes.Kubelet == nil {
-			worker.Kubernetes.Kubelet = &corev1beta1.KubeletConfig{}
+			worker.Kubernetes.Kubelet = &gardencorev1beta1.KubeletConfig{}
 		}
 		worker.Kubernetes.Kubelet.KubeReserved = reservationOf(machine)
 	}
 }
 
 // reservationOf reserves a falling share of what a machine has.
-func reservationOf(machine *corev1beta1.MachineType) *corev1beta1.KubeletConfigReserved {
+func reservationOf(machine *gardencorev1beta1.MachineType) *gardencorev1beta1.KubeletConfigReserved {
 	const gibibyte = int64(1) << 30
-	cpu := resource.NewMilliQuantity(shares(machine.CPU.MilliValue(), []share{{1000, 60}, {1000, 10}, {2000, 5}, {0, 2.5}}), resource.DecimalSI)
+	cpu := resource.NewMilliQuantity(shares(machine.CPU.MilliValue(),
+		[]share{{1000, 60}, {1000, 10}, {2000, 5}, {0, 2.5}}), resource.DecimalSI)
 	memory := int64(255) << 20
 	if machine.Memory.Value() >= gibibyte {
-		memory = shares(machine.Memory.Value(), []share{{4 * gibibyte, 250}, {4 * gibibyte, 200}, {8 * gibibyte, 100}, {112 * gibibyte, 60}, {0, 20}})
+		memory = shares(machine.Memory.Value(),
+			[]share{{4 * gibibyte, 250}, {4 * gibibyte, 200}, {8 * gibibyte, 100}, {112 * gibibyte, 60}, {0, 20}})
 	}
 	pids := staticPIDs
-	return &corev1beta1.KubeletConfigReserved{CPU: cpu, Memory: resource.NewQuantity(memory>>20<<20, resource.BinarySI), PID: &pids}
+	return &gardencorev1beta1.KubeletConfigReserved{
+		CPU: cpu, Memory: resource.NewQuantity(memory>>20<<20, resource.BinarySI), PID: &pids,
+	}
 }
 
 // share is how many thousandths of the next part of a resource are reserved. The last part has no size.

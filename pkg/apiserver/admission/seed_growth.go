@@ -10,20 +10,20 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/seedauthorizer"
 )
 
-// refuseGrowth returns why an extension of a seed may not write a shoot; empty when it may. For a fleet that the seed runs and whose
-// Shoot allows it, it may change the limits of worker pools if it writes down what they were before, and create and delete shoots
-// that carry the fleet's name.
+// refuseGrowth returns why an extension of a seed may not write a shoot; empty when it may. For a fleet that the seed
+// runs and whose Shoot allows it, it may change the limits of worker pools if it writes down what they were before, and
+// create and delete shoots that carry the fleet's name.
 func (s *seedRestriction) refuseGrowth(ctx context.Context, seed string, a admission.Attributes) (string, error) {
 	if a.GetSubresource() != "" {
 		return "extensions write no subresources of shoots", nil
 	}
-	object, _ := a.GetObject().(*corev1beta1.Shoot)
-	old, _ := a.GetOldObject().(*corev1beta1.Shoot)
+	object, _ := a.GetObject().(*gardencorev1beta1.Shoot)
+	old, _ := a.GetOldObject().(*gardencorev1beta1.Shoot)
 	switch {
 	case a.GetOperation() == admission.Create && object != nil:
 		if reason := beyondTemplate(object); reason != "" {
@@ -42,7 +42,7 @@ func (s *seedRestriction) refuseGrowth(ctx context.Context, seed string, a admis
 }
 
 // beyondTemplate returns what a shoot has that a fleet must not give it; empty when there is nothing.
-func beyondTemplate(shoot *corev1beta1.Shoot) string {
+func beyondTemplate(shoot *gardencorev1beta1.Shoot) string {
 	switch {
 	case shoot.Spec.SeedName != nil:
 		return "spec.seedName: the garden chooses the seeds of shoots that fleets create"
@@ -51,25 +51,29 @@ func beyondTemplate(shoot *corev1beta1.Shoot) string {
 	}
 	for _, key := range []string{fleetv1alpha1.AllowGrowthAnnotation, fleetv1alpha1.GrowthCredentialsAnnotation} {
 		if shoot.Annotations[key] != "" {
-			return fmt.Sprintf("metadata.annotations[%s]: how a fleet may grow is for people of the project to say", key)
+			return fmt.Sprintf("metadata.annotations[%s]: how a fleet may grow is for people of the project to say",
+				key)
 		}
 	}
 	return ""
 }
 
 // notGrown returns why a shoot is not one that a fleet of the seed may create and delete.
-func (s *seedRestriction) notGrown(ctx context.Context, seed string, shoot *corev1beta1.Shoot) (string, error) {
+func (s *seedRestriction) notGrown(ctx context.Context, seed string, shoot *gardencorev1beta1.Shoot) (string, error) {
 	name := shoot.Labels[fleetv1alpha1.GrownByLabel]
 	if name == "" {
-		return fmt.Sprintf("shoots without the label %s are not created or deleted by extensions", fleetv1alpha1.GrownByLabel), nil
+		return fmt.Sprintf("shoots without the label %s are not created or deleted by extensions",
+			fleetv1alpha1.GrownByLabel), nil
 	}
 	return s.notGrowing(ctx, seed, shoot.Namespace, name, fleetv1alpha1.GrowShoots)
 }
 
-// foreignCredentials returns which credentials a shoot uses that its fleet was not given: templates of shoots are written by users of a fleet.
-func (s *seedRestriction) foreignCredentials(ctx context.Context, shoot *corev1beta1.Shoot) (string, error) {
+// foreignCredentials returns which credentials a shoot uses that its fleet was not given: templates of shoots are
+// written by users of a fleet.
+func (s *seedRestriction) foreignCredentials(ctx context.Context, shoot *gardencorev1beta1.Shoot) (string, error) {
 	name := shoot.Labels[fleetv1alpha1.GrownByLabel]
-	fleet, err := get[*corev1beta1.Shoot](ctx, s.Reader, corev1beta1.Resource("shoots"), shoot.Namespace, name)
+	fleet, err := get[*gardencorev1beta1.Shoot](ctx, s.Reader, gardencorev1beta1.Resource("shoots"), shoot.Namespace,
+		name)
 	if err != nil {
 		return "", err
 	}
@@ -77,9 +81,13 @@ func (s *seedRestriction) foreignCredentials(ctx context.Context, shoot *corev1b
 	for _, used := range []struct {
 		field string
 		name  *string
-	}{{"spec.credentialsBindingName", shoot.Spec.CredentialsBindingName}, {"spec.secretBindingName", shoot.Spec.SecretBindingName}} {
+	}{
+		{"spec.credentialsBindingName", shoot.Spec.CredentialsBindingName},
+		{"spec.secretBindingName", shoot.Spec.SecretBindingName},
+	} {
 		if used.name != nil && !fleetv1alpha1.AllowsGrowth(given, *used.name) {
-			return fmt.Sprintf("%s: annotation %s of shoot %s/%s does not have %q", used.field, fleetv1alpha1.GrowthCredentialsAnnotation, fleet.Namespace, fleet.Name, *used.name), nil
+			return fmt.Sprintf("%s: annotation %s of shoot %s/%s does not have %q", used.field,
+				fleetv1alpha1.GrowthCredentialsAnnotation, fleet.Namespace, fleet.Name, *used.name), nil
 		}
 	}
 	return "", nil
@@ -87,7 +95,7 @@ func (s *seedRestriction) foreignCredentials(ctx context.Context, shoot *corev1b
 
 // notGrowing returns why a shoot is not a fleet on the seed that may grow in a way.
 func (s *seedRestriction) notGrowing(ctx context.Context, seed, namespace, name, way string) (string, error) {
-	fleet, err := get[*corev1beta1.Shoot](ctx, s.Reader, corev1beta1.Resource("shoots"), namespace, name)
+	fleet, err := get[*gardencorev1beta1.Shoot](ctx, s.Reader, gardencorev1beta1.Resource("shoots"), namespace, name)
 	if isMissing(err) {
 		return fmt.Sprintf("there is no fleet %s/%s", namespace, name), nil
 	}
@@ -95,20 +103,25 @@ func (s *seedRestriction) notGrowing(ctx context.Context, seed, namespace, name,
 		return "", err
 	}
 	allowed := fleet.Annotations[fleetv1alpha1.AllowGrowthAnnotation]
-	if !seedauthorizer.IsFleet(fleet) || !fleetv1alpha1.AllowsGrowth(allowed, fleetv1alpha1.GrowPools) || !fleetv1alpha1.AllowsGrowth(allowed, way) {
-		return fmt.Sprintf("shoot %s/%s is no fleet whose annotation %s has %q", namespace, name, fleetv1alpha1.AllowGrowthAnnotation, way), nil
+	if !seedauthorizer.IsFleet(fleet) || !fleetv1alpha1.AllowsGrowth(allowed, fleetv1alpha1.GrowPools) ||
+		!fleetv1alpha1.AllowsGrowth(allowed, way) {
+		return fmt.Sprintf("shoot %s/%s is no fleet whose annotation %s has %q", namespace, name,
+			fleetv1alpha1.AllowGrowthAnnotation, way), nil
 	}
-	return unlessOneOf(fmt.Sprintf("spec.seedName of shoot %s/%s", namespace, name), seed, ptr.Deref(fleet.Spec.SeedName, ""), ptr.Deref(fleet.Status.SeedName, "")), nil
+	return unlessOneOf(fmt.Sprintf("spec.seedName of shoot %s/%s", namespace, name), seed,
+		ptr.Deref(fleet.Spec.SeedName, ""), ptr.Deref(fleet.Status.SeedName, "")), nil
 }
 
 // refusePools returns what an update changes beside the limits of pools that fleets have records about.
-func (s *seedRestriction) refusePools(ctx context.Context, seed string, object, old *corev1beta1.Shoot) (string, error) {
+func (s *seedRestriction) refusePools(ctx context.Context, seed string,
+	object, old *gardencorev1beta1.Shoot) (string, error) {
 	fleets, reason := changedPools(object, old)
 	if reason != "" {
 		return reason, nil
 	}
 	for fleet := range fleets {
-		if reason, err := s.notGrowing(ctx, seed, old.Namespace, fleet, fleetv1alpha1.GrowPools); reason != "" || err != nil {
+		if reason, err := s.notGrowing(ctx, seed, old.Namespace, fleet, fleetv1alpha1.GrowPools); reason != "" ||
+			err != nil {
 			return reason, err
 		}
 	}
@@ -118,7 +131,7 @@ func (s *seedRestriction) refusePools(ctx context.Context, seed string, object, 
 		if reason, err := s.notGrown(ctx, seed, old); reason != "" || err != nil {
 			return reason, err
 		}
-		own = append(own, corev1beta1.ConfirmationDeletion, corev1beta1.DeletionConfirmedBy)
+		own = append(own, gardencorev1beta1.ConfirmationDeletion, gardencorev1beta1.DeletionConfirmedBy)
 	}
 	for _, key := range own {
 		delete(annotations, key)
@@ -127,16 +140,18 @@ func (s *seedRestriction) refusePools(ctx context.Context, seed string, object, 
 	return otherChanges(object, old, annotations, before), nil
 }
 
-func confirms(object, old *corev1beta1.Shoot) bool {
-	return object.Annotations[corev1beta1.ConfirmationDeletion] != old.Annotations[corev1beta1.ConfirmationDeletion]
+func confirms(object, old *gardencorev1beta1.Shoot) bool {
+	return object.Annotations[gardencorev1beta1.ConfirmationDeletion] !=
+		old.Annotations[gardencorev1beta1.ConfirmationDeletion]
 }
 
 // otherChanges returns what differs besides limits of pools and the annotations that are a fleet's.
-func otherChanges(object, old *corev1beta1.Shoot, annotations, before map[string]string) string {
+func otherChanges(object, old *gardencorev1beta1.Shoot, annotations, before map[string]string) string {
 	same := apiequality.Semantic.DeepEqual
 	switch {
 	case !same(withoutPoolLimits(object), withoutPoolLimits(old)):
-		return "spec of shoots is not changed by extensions, except minimum and maximum of worker pools for the sake of a fleet"
+		return "spec of shoots is not changed by extensions, except minimum and maximum of worker pools for the " +
+			"sake of a fleet"
 	case !same(object.Labels, old.Labels):
 		return "labels of shoots are not changed by extensions"
 	case !same(annotations, before):
@@ -147,7 +162,7 @@ func otherChanges(object, old *corev1beta1.Shoot, annotations, before map[string
 	return ""
 }
 
-func withoutPoolLimits(shoot *corev1beta1.Shoot) corev1beta1.ShootSpec {
+func withoutPoolLimits(shoot *gardencorev1beta1.Shoot) gardencorev1beta1.ShootSpec {
 	spec := *shoot.Spec.DeepCopy()
 	for i := range spec.Provider.Workers {
 		spec.Provider.Workers[i].Minimum, spec.Provider.Workers[i].Maximum = 0, 0
@@ -155,8 +170,9 @@ func withoutPoolLimits(shoot *corev1beta1.Shoot) corev1beta1.ShootSpec {
 	return spec
 }
 
-// changedPools returns the fleets whose pools an update changes, by the records about them. A pool that changes must have one.
-func changedPools(object, old *corev1beta1.Shoot) (fleets map[string]bool, reason string) {
+// changedPools returns the fleets whose pools an update changes, by the records about them. A pool that changes must
+// have one.
+func changedPools(object, old *gardencorev1beta1.Shoot) (fleets map[string]bool, reason string) {
 	now, err := records(object)
 	if err != nil {
 		return nil, err.Error()
@@ -177,7 +193,8 @@ func changedPools(object, old *corev1beta1.Shoot) (fleets map[string]bool, reaso
 	for i, w := range object.Spec.Provider.Workers {
 		if b := old.Spec.Provider.Workers[i]; w.Minimum != b.Minimum || w.Maximum != b.Maximum {
 			if now[w.Name] == nil && before[w.Name] == nil {
-				return nil, fmt.Sprintf("spec.provider.workers[%d]: minimum and maximum are changed without a record in the annotation %s", i, fleetv1alpha1.GrownPoolsAnnotation)
+				return nil, fmt.Sprintf("spec.provider.workers[%d]: minimum and maximum are changed without a "+
+					"record in the annotation %s", i, fleetv1alpha1.GrownPoolsAnnotation)
 			}
 			addFleet(fleets, now[w.Name], before[w.Name])
 		}
@@ -204,7 +221,7 @@ func mergedKeys[V any](a, b map[string]V) map[string]bool {
 	return keys
 }
 
-func records(shoot *corev1beta1.Shoot) (map[string]*fleetv1alpha1.PoolRecord, error) {
+func records(shoot *gardencorev1beta1.Shoot) (map[string]*fleetv1alpha1.PoolRecord, error) {
 	result := map[string]*fleetv1alpha1.PoolRecord{}
 	text := shoot.Annotations[fleetv1alpha1.GrownPoolsAnnotation]
 	if text == "" {

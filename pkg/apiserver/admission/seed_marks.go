@@ -9,25 +9,28 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
-// Labels and annotations ask for operations, let fleets grow and select what else happens to an object. Who owns the object writes them;
-// a gardenlet takes the requests away that it has carried out.
+// Labels and annotations ask for operations, let fleets grow and select what else happens to an object. Who owns the
+// object writes them; a gardenlet takes the requests away that it has carried out.
 
 // operationAnnotations ask for operations, separated by semicolons.
-var operationAnnotations = []string{corev1beta1.GardenerOperation, corev1beta1.GardenerMaintenanceOperation}
+var operationAnnotations = []string{gardencorev1beta1.GardenerOperation, gardencorev1beta1.GardenerMaintenanceOperation}
 
-// changedMarks returns the paths of the labels and annotations that an update by a gardenlet changes and that are not its to change.
-// Finalizers and owners see changesMetadata.
+// changedMarks returns the paths of the labels and annotations that an update by a gardenlet changes and that are not
+// its to change. Finalizers and owners see changesMetadata.
 func changedMarks(object, old metav1.Object, subresource string) []string {
-	_, isShoot := object.(*corev1beta1.Shoot)
+	_, isShoot := object.(*gardencorev1beta1.Shoot)
 	derived := func(label string) bool {
-		return subresource == "" && isExtensionLabel(label) || isShoot && (strings.HasPrefix(label, corev1beta1.LabelPrefixSeedName) || label == corev1beta1.LabelShootSelfHosted)
+		return subresource == "" && isExtensionLabel(label) ||
+			isShoot && (strings.HasPrefix(label, gardencorev1beta1.LabelPrefixSeedName) ||
+				label == gardencorev1beta1.LabelShootSelfHosted)
 	}
 	changed := changedEntries("metadata.labels", object.GetLabels(), old.GetLabels(), derived)
 	isOperation := func(key string) bool { return slices.Contains(operationAnnotations, key) }
-	changed = append(changed, changedEntries("metadata.annotations", object.GetAnnotations(), old.GetAnnotations(), isOperation)...)
+	changed = append(changed, changedEntries("metadata.annotations", object.GetAnnotations(), old.GetAnnotations(),
+		isOperation)...)
 	return append(changed, newOperations(object.GetAnnotations(), old.GetAnnotations())...)
 }
 
@@ -49,19 +52,20 @@ func changedEntries(path string, now, before map[string]string, ignored func(key
 func newOperations(now, before map[string]string) []string {
 	var paths []string
 	for _, key := range operationAnnotations {
-		asked := corev1beta1.SplitOperations(before[key])
-		if slices.ContainsFunc(corev1beta1.SplitOperations(now[key]), func(operation string) bool { return !slices.Contains(asked, operation) }) {
+		asked := gardencorev1beta1.SplitOperations(before[key])
+		if slices.ContainsFunc(gardencorev1beta1.SplitOperations(now[key]),
+			func(operation string) bool { return !slices.Contains(asked, operation) }) {
 			paths = append(paths, fmt.Sprintf("metadata.annotations[%s]", key))
 		}
 	}
 	return paths
 }
 
-// refuseForgery returns what a gardenlet writes into a status that rights follow from, its own or those of other seeds; empty when there
-// is nothing. The status of shoots is looked at whoever writes it, see shoot_status.go.
+// refuseForgery returns what a gardenlet writes into a status that rights follow from, its own or those of other seeds;
+// empty when there is nothing. The status of shoots is looked at whoever writes it, see shoot_status.go.
 func refuseForgery(seed string, object, old runtime.Object) string {
-	if entry, ok := object.(*corev1beta1.BackupEntry); ok {
-		return givesAway(seed, entry.Status.SeedName, old.(*corev1beta1.BackupEntry).Status.SeedName)
+	if entry, ok := object.(*gardencorev1beta1.BackupEntry); ok {
+		return givesAway(seed, entry.Status.SeedName, old.(*gardencorev1beta1.BackupEntry).Status.SeedName)
 	}
 	return ""
 }

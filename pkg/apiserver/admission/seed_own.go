@@ -12,14 +12,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/gardenletconfig"
 )
 
-// What a Seed says decides which Secrets its gardenlet may read, which shoots come to it, and which extensions. A gardenlet registers
-// its Seed as its operator configured it, where it runs if nowhere else. From then on the operator's word is in the garden: in the Seed itself, or in the Gardenlet or
-// ManagedSeed of its name, and gardenlet changes its Seed to that only.
+// What a Seed says decides which Secrets its gardenlet may read, which shoots come to it, and which extensions. A
+// gardenlet registers its Seed as its operator configured it, where it runs if nowhere else. From then on the
+// operator's word is in the garden: in the Seed itself, or in the Gardenlet or ManagedSeed of its name, and gardenlet
+// changes its Seed to that only.
 
 // ownBusiness are the parts of a Seed's specification that concern the seed alone: gardenlet may change them.
 func ownBusiness(spec map[string]any) {
@@ -29,8 +30,10 @@ func ownBusiness(spec map[string]any) {
 	}
 }
 
-// changesOwnSeed returns what an update of a Seed changes that its operator has not written down; empty when there is nothing.
-func (s *seedRestriction) changesOwnSeed(ctx context.Context, object, old *corev1beta1.Seed, subresource string) (string, error) {
+// changesOwnSeed returns what an update of a Seed changes that its operator has not written down; empty when there is
+// nothing.
+func (s *seedRestriction) changesOwnSeed(ctx context.Context, object, old *gardencorev1beta1.Seed,
+	subresource string) (string, error) {
 	changed, err := changesOfSeed(object, old, subresource)
 	if err != nil || len(changed) == 0 {
 		return "", err
@@ -49,19 +52,21 @@ func (s *seedRestriction) changesOwnSeed(ctx context.Context, object, old *corev
 	if len(changed) == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("%s: operators decide about that: change it with kubectl edit seed %s, or in %s", strings.Join(changed, ", "), object.Name, where), nil
+	return fmt.Sprintf("%s: operators decide about that: change it with kubectl edit seed %s, or in %s",
+		strings.Join(changed, ", "), object.Name, where), nil
 }
 
-// registersOtherwise returns how a new Seed differs from what the Gardenlet or ManagedSeed of its name says about it; empty when it does not,
-// or when neither says anything.
-func (s *seedRestriction) registersOtherwise(ctx context.Context, object *corev1beta1.Seed) (string, error) {
+// registersOtherwise returns how a new Seed differs from what the Gardenlet or ManagedSeed of its name says about it;
+// empty when it does not, or when neither says anything.
+func (s *seedRestriction) registersOtherwise(ctx context.Context, object *gardencorev1beta1.Seed) (string, error) {
 	where, templates, err := s.templatesOf(ctx, object.Name)
 	if err != nil || len(templates) == 0 {
 		return "", err
 	}
 	var changed []string
 	for i, template := range templates {
-		differs, err := changesOfSeed(object, asWritten(template, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: object.Name}}), "")
+		differs, err := changesOfSeed(object,
+			asWritten(template, &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: object.Name}}), "")
 		if err != nil {
 			return "", err
 		}
@@ -73,15 +78,17 @@ func (s *seedRestriction) registersOtherwise(ctx context.Context, object *corev1
 	if len(changed) == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("%s: the Seed is registered as its operator says: change that in %s", strings.Join(changed, ", "), where), nil
+	return fmt.Sprintf("%s: the Seed is registered as its operator says: change that in %s",
+		strings.Join(changed, ", "), where), nil
 }
 
 // asWritten returns a Seed as a template wants it; labels and annotations of others stay.
-func asWritten(template *seedmanagementv1alpha1.SeedTemplate, seed *corev1beta1.Seed) *corev1beta1.Seed {
+func asWritten(template *seedmanagementv1alpha1.SeedTemplate, seed *gardencorev1beta1.Seed) *gardencorev1beta1.Seed {
 	wanted := seed.DeepCopy()
 	wanted.Spec = *template.Spec.DeepCopy()
-	corev1beta1.SetDefaultsSeed(wanted)
-	wanted.Labels, wanted.Annotations = overlaid(seed.Labels, template.Labels), overlaid(seed.Annotations, template.Annotations)
+	gardencorev1beta1.SetDefaultsSeed(wanted)
+	wanted.Labels, wanted.Annotations = overlaid(seed.Labels, template.Labels),
+		overlaid(seed.Annotations, template.Annotations)
 	return wanted
 }
 
@@ -95,7 +102,7 @@ func overlaid(base, over map[string]string) map[string]string {
 }
 
 // changesOfSeed returns the paths of what differs between two Seeds, besides what concerns the seed alone.
-func changesOfSeed(object, old *corev1beta1.Seed, subresource string) ([]string, error) {
+func changesOfSeed(object, old *gardencorev1beta1.Seed, subresource string) ([]string, error) {
 	now, err := decisive(&object.Spec)
 	if err != nil {
 		return nil, err
@@ -114,8 +121,9 @@ func changesOfSeed(object, old *corev1beta1.Seed, subresource string) ([]string,
 	return append(changed, changedMarks(object, old, subresource)...), nil
 }
 
-// decisive returns a specification's fields as JSON has them, so that fields that are added to it decide until somebody says otherwise.
-func decisive(spec *corev1beta1.SeedSpec) (map[string]any, error) {
+// decisive returns a specification's fields as JSON has them, so that fields that are added to it decide until somebody
+// says otherwise.
+func decisive(spec *gardencorev1beta1.SeedSpec) (map[string]any, error) {
 	raw, err := json.Marshal(spec)
 	if err != nil {
 		return nil, err
@@ -129,9 +137,11 @@ func decisive(spec *corev1beta1.SeedSpec) (map[string]any, error) {
 }
 
 // templatesOf returns what the Gardenlet and the ManagedSeed of a seed say about it, and in which of them to change it.
-func (s *seedRestriction) templatesOf(ctx context.Context, name string) (where string, templates []*seedmanagementv1alpha1.SeedTemplate, err error) {
-	where = fmt.Sprintf("spec.config.seedConfig of Gardenlet %s/%s", corev1beta1.GardenNamespace, name)
-	managed, err := get[*seedmanagementv1alpha1.ManagedSeed](ctx, s.Reader, seedmanagementv1alpha1.Resource("managedseeds"), corev1beta1.GardenNamespace, name)
+func (s *seedRestriction) templatesOf(ctx context.Context,
+	name string) (where string, templates []*seedmanagementv1alpha1.SeedTemplate, err error) {
+	where = fmt.Sprintf("spec.config.seedConfig of Gardenlet %s/%s", gardencorev1beta1.GardenNamespace, name)
+	managed, err := get[*seedmanagementv1alpha1.ManagedSeed](ctx, s.Reader,
+		seedmanagementv1alpha1.Resource("managedseeds"), gardencorev1beta1.GardenNamespace, name)
 	switch {
 	case err == nil:
 		where = fmt.Sprintf("spec.gardenlet.config.seedConfig of ManagedSeed %s", nameOf(managed))
@@ -143,7 +153,8 @@ func (s *seedRestriction) templatesOf(ctx context.Context, name string) (where s
 	case !isMissing(err):
 		return "", nil, err
 	}
-	gardenlet, err := get[*seedmanagementv1alpha1.Gardenlet](ctx, s.Reader, seedmanagementv1alpha1.Resource("gardenlets"), corev1beta1.GardenNamespace, name)
+	gardenlet, err := get[*seedmanagementv1alpha1.Gardenlet](ctx, s.Reader,
+		seedmanagementv1alpha1.Resource("gardenlets"), gardencorev1beta1.GardenNamespace, name)
 	if isMissing(err) {
 		return where, templates, nil
 	}
@@ -157,17 +168,20 @@ func (s *seedRestriction) templatesOf(ctx context.Context, name string) (where s
 	return where, templates, err
 }
 
-// templateOfManagedSeed returns what a managed seed is to be like by its ManagedSeed, its shoot and the Seed that hosts the shoot; none
-// while one of them is missing.
-func (s *seedRestriction) templateOfManagedSeed(ctx context.Context, managed *seedmanagementv1alpha1.ManagedSeed) ([]*seedmanagementv1alpha1.SeedTemplate, error) {
-	shoot, err := get[*corev1beta1.Shoot](ctx, s.Reader, corev1beta1.Resource("shoots"), managed.Namespace, ptr.Deref(managed.Spec.Shoot, seedmanagementv1alpha1.Shoot{}).Name)
+// templateOfManagedSeed returns what a managed seed is to be like by its ManagedSeed, its shoot and the Seed that hosts
+// the shoot; none while one of them is missing.
+func (s *seedRestriction) templateOfManagedSeed(ctx context.Context,
+	managed *seedmanagementv1alpha1.ManagedSeed) ([]*seedmanagementv1alpha1.SeedTemplate, error) {
+	shoot, err := get[*gardencorev1beta1.Shoot](ctx, s.Reader, gardencorev1beta1.Resource("shoots"), managed.Namespace,
+		ptr.Deref(managed.Spec.Shoot, seedmanagementv1alpha1.Shoot{}).Name)
 	if isMissing(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	parent, err := get[*corev1beta1.Seed](ctx, s.Reader, corev1beta1.Resource("seeds"), "", ptr.Deref(shoot.Spec.SeedName, ""))
+	parent, err := get[*gardencorev1beta1.Seed](ctx, s.Reader, gardencorev1beta1.Resource("seeds"), "",
+		ptr.Deref(shoot.Spec.SeedName, ""))
 	if isMissing(err) {
 		return nil, nil
 	}

@@ -12,28 +12,28 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/seedauthorizer"
 )
 
-// Finalizers, owners, labels and annotations make others act: a finalizer holds up a deletion, an owner has the garbage collector
-// delete, and controllers select by labels.
+// Finalizers, owners, labels and annotations make others act: a finalizer holds up a deletion, an owner has the garbage
+// collector delete, and controllers select by labels.
 
 // finalizersOfGardenlets are those that gardenlets add and take away, by resource. Extensions have none.
 var finalizersOfGardenlets = map[schema.GroupResource]string{
-	corev1beta1.Resource("seeds"):                   corev1beta1.GardenerName,
-	corev1beta1.Resource("shoots"):                  corev1beta1.GardenerName,
-	corev1beta1.Resource("backupbuckets"):           corev1beta1.GardenerName,
-	corev1beta1.Resource("backupentries"):           corev1beta1.GardenerName,
-	corev1beta1.Resource("controllerinstallations"): corev1beta1.FinalizerControllerInstallation,
-	operationsv1alpha1.Resource("bastions"):         corev1beta1.GardenerName,
-	seedmanagementv1alpha1.Resource("managedseeds"): corev1beta1.GardenerName,
+	gardencorev1beta1.Resource("seeds"):                   gardencorev1beta1.GardenerName,
+	gardencorev1beta1.Resource("shoots"):                  gardencorev1beta1.GardenerName,
+	gardencorev1beta1.Resource("backupbuckets"):           gardencorev1beta1.GardenerName,
+	gardencorev1beta1.Resource("backupentries"):           gardencorev1beta1.GardenerName,
+	gardencorev1beta1.Resource("controllerinstallations"): gardencorev1beta1.FinalizerControllerInstallation,
+	operationsv1alpha1.Resource("bastions"):               gardencorev1beta1.GardenerName,
+	seedmanagementv1alpha1.Resource("managedseeds"):       gardencorev1beta1.GardenerName,
 }
 
-// changesMetadata returns what a seed changes of an object's metadata that is not its business; empty when there is nothing. Labels and
-// annotations of what others make are checked with the rest of it.
+// changesMetadata returns what a seed changes of an object's metadata that is not its business; empty when there is
+// nothing. Labels and annotations of what others make are checked with the rest of it.
 func changesMetadata(identity seedauthorizer.Identity, a admission.Attributes) string {
 	if a.GetObject() == nil {
 		return "" // a deletion
@@ -50,8 +50,10 @@ func changesMetadata(identity seedauthorizer.Identity, a admission.Attributes) s
 	if !identity.Extension {
 		own = finalizersOfGardenlets[a.GetResource().GroupResource()]
 	}
-	if changed := sets.New(object.GetFinalizers()...).SymmetricDifference(sets.New(old.GetFinalizers()...)).Delete(own); len(changed) > 0 {
-		return fmt.Sprintf("metadata.finalizers: %s: neither added nor removed by seeds", strings.Join(sets.List(changed), ", "))
+	if changed := sets.New(object.GetFinalizers()...).
+		SymmetricDifference(sets.New(old.GetFinalizers()...)).Delete(own); len(changed) > 0 {
+		return fmt.Sprintf("metadata.finalizers: %s: neither added nor removed by seeds",
+			strings.Join(sets.List(changed), ", "))
 	}
 	if !apiequality.Semantic.DeepEqual(object.GetOwnerReferences(), old.GetOwnerReferences()) {
 		return "metadata.ownerReferences: not changed by seeds"
@@ -59,14 +61,15 @@ func changesMetadata(identity seedauthorizer.Identity, a admission.Attributes) s
 	return foreignMarks(object, old)
 }
 
-// foreignMarks returns a label or annotation that a seed gives to what it makes, and that is not known; empty when there is none.
+// foreignMarks returns a label or annotation that a seed gives to what it makes, and that is not known; empty when
+// there is none.
 func foreignMarks(object, old metav1.Object) string {
 	var known map[string]string
 	switch object.(type) {
-	case *corev1beta1.ShootState:
-	case *corev1beta1.InternalSecret:
+	case *gardencorev1beta1.ShootState:
+	case *gardencorev1beta1.InternalSecret:
 		shoot, role, _ := strings.Cut(object.GetName(), ".")
-		known = map[string]string{corev1beta1.LabelShootName: shoot, corev1beta1.GardenRole: role}
+		known = map[string]string{gardencorev1beta1.LabelShootName: shoot, gardencorev1beta1.GardenRole: role}
 	default:
 		return ""
 	}
@@ -95,14 +98,16 @@ func firstForeign(now, before, known map[string]string) (key string, found bool)
 	return sets.List(foreign)[0], true
 }
 
-// notShootSecret returns why an InternalSecret is none that a seed keeps for a shoot, whichever shoot that is; empty when it is one.
-func notShootSecret(object *corev1beta1.InternalSecret) string {
+// notShootSecret returns why an InternalSecret is none that a seed keeps for a shoot, whichever shoot that is; empty
+// when it is one.
+func notShootSecret(object *gardencorev1beta1.InternalSecret) string {
 	_, suffix, _ := strings.Cut(object.Name, ".")
 	if !seedauthorizer.IsShootSecret(suffix) {
 		return fmt.Sprintf("metadata.name: %q is none of the suffixes of a shoot's secrets", suffix)
 	}
 	if object.Type != "" && object.Type != corev1.SecretTypeOpaque {
-		return fmt.Sprintf("type: InternalSecrets made by seeds are of type %s, not %s", corev1.SecretTypeOpaque, object.Type)
+		return fmt.Sprintf("type: InternalSecrets made by seeds are of type %s, not %s", corev1.SecretTypeOpaque,
+			object.Type)
 	}
 	return ""
 }

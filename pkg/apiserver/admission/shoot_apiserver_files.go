@@ -8,15 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apiserverconfig"
 )
 
-// validateAPIServerFiles checks what the ConfigMaps and Secrets say that the settings of kube-apiserver refer to, so that a mistake is
-// told to who makes it. Later changes of these objects are for gardenlet to judge: they are not written through this server.
-func (s *shootValidator) validateAPIServerFiles(ctx context.Context, shoot, old *corev1beta1.Shoot) (field.ErrorList, error) {
+// validateAPIServerFiles checks what the ConfigMaps and Secrets say that the settings of kube-apiserver refer to, so
+// that a mistake is told to who makes it. Later changes of these objects are for gardenlet to judge: they are not
+// written through this server.
+func (s *shootValidator) validateAPIServerFiles(ctx context.Context,
+	shoot, old *gardencorev1beta1.Shoot) (field.ErrorList, error) {
 	config := shoot.Spec.Kubernetes.KubeAPIServer
-	if !apiserverconfig.Referred(config) || old != nil && apiequality.Semantic.DeepEqual(config, old.Spec.Kubernetes.KubeAPIServer) {
+	if !apiserverconfig.Referred(config) ||
+		old != nil && apiequality.Semantic.DeepEqual(config, old.Spec.Kubernetes.KubeAPIServer) {
 		return nil, nil
 	}
 	source := apiserverconfig.Source{
@@ -37,6 +40,7 @@ func (s *shootValidator) validateAPIServerFiles(ctx context.Context, shoot, old 
 	rules := apiserverconfig.Rules{
 		Issuers: issuers, InsecureKubeconfigs: s.InsecureKubeconfigs, KubernetesVersion: shoot.Spec.Kubernetes.Version,
 	}
-	_, errs, err := apiserverconfig.Load(ctx, source, config, rules, field.NewPath("spec", "kubernetes", "kubeAPIServer"))
+	_, errs, err := apiserverconfig.Load(ctx, source, config, rules,
+		field.NewPath("spec", "kubernetes", "kubeAPIServer"))
 	return errs, err
 }

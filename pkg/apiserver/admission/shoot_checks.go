@@ -16,7 +16,9 @@ func validateBinding(path *field.Path, name string, exists bool, provider, bound
 		return field.ErrorList{field.NotFound(path, name)}
 	}
 	if bound != "" && !slices.Contains(strings.Split(bound, ","), provider) {
-		return field.ErrorList{field.Invalid(path, name, fmt.Sprintf("is for provider %q, the shoot is for %q", bound, provider))}
+		return field.ErrorList{
+			field.Invalid(path, name, fmt.Sprintf("is for provider %q, the shoot is for %q", bound, provider)),
+		}
 	}
 	return nil
 }

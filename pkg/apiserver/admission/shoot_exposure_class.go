@@ -13,7 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // ShootExposureClassName is the name of the plugin that takes an exposure class' seeds over into a shoot.
@@ -33,7 +33,7 @@ func newShootExposureClass() *shootExposureClass {
 
 // Admit implements admission.MutationInterface.
 func (s *shootExposureClass) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	shoot, old, ok := written[*corev1beta1.Shoot](a)
+	shoot, old, ok := written[*gardencorev1beta1.Shoot](a)
 	if !ok || shoot.DeletionTimestamp != nil || (old != nil && apiequality.Semantic.DeepEqual(shoot.Spec, old.Spec)) {
 		return nil
 	}
@@ -48,17 +48,18 @@ func (s *shootExposureClass) Admit(ctx context.Context, a admission.Attributes, 
 }
 
 // exposureClassOf reads the exposure class that a shoot names; nil when it names none.
-func exposureClassOf(ctx context.Context, reader Reader, shoot *corev1beta1.Shoot) (*corev1beta1.ExposureClass, error) {
+func exposureClassOf(ctx context.Context, reader Reader,
+	shoot *gardencorev1beta1.Shoot) (*gardencorev1beta1.ExposureClass, error) {
 	name := ptr.Deref(shoot.Spec.ExposureClassName, "")
 	if name == "" {
 		return nil, nil
 	}
-	return get[*corev1beta1.ExposureClass](ctx, reader, corev1beta1.Resource("exposureclasses"), "", name)
+	return get[*gardencorev1beta1.ExposureClass](ctx, reader, gardencorev1beta1.Resource("exposureclasses"), "", name)
 }
 
-// mergeExposureClass adds what the class says about seeds. A shoot that wants another value of a label than its class can
-// run nowhere.
-func mergeExposureClass(shoot *corev1beta1.Shoot, class *corev1beta1.ExposureClass) field.ErrorList {
+// mergeExposureClass adds what the class says about seeds. A shoot that wants another value of a label than its class
+// can run nowhere.
+func mergeExposureClass(shoot *gardencorev1beta1.Shoot, class *gardencorev1beta1.ExposureClass) field.ErrorList {
 	if class == nil || class.Scheduling == nil {
 		return nil
 	}
@@ -74,12 +75,13 @@ func mergeExposureClass(shoot *corev1beta1.Shoot, class *corev1beta1.ExposureCla
 	return mergeSeedSelector(shoot.Spec.SeedSelector, selector, class.Name, field.NewPath("spec", "seedSelector"))
 }
 
-func mergeSeedSelector(to, from *corev1beta1.SeedSelector, class string, path *field.Path) field.ErrorList {
+func mergeSeedSelector(to, from *gardencorev1beta1.SeedSelector, class string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, key := range slices.Sorted(maps.Keys(from.MatchLabels)) {
 		wanted := from.MatchLabels[key]
 		if present, ok := to.MatchLabels[key]; ok && present != wanted {
-			errs = append(errs, field.Invalid(path.Child("matchLabels").Key(key), present, fmt.Sprintf("exposure class %q selects seeds with the value %q", class, wanted)))
+			errs = append(errs, field.Invalid(path.Child("matchLabels").Key(key), present,
+				fmt.Sprintf("exposure class %q selects seeds with the value %q", class, wanted)))
 			continue
 		}
 		if to.MatchLabels == nil {
@@ -88,7 +90,8 @@ func mergeSeedSelector(to, from *corev1beta1.SeedSelector, class string, path *f
 		to.MatchLabels[key] = wanted
 	}
 	for _, expression := range from.MatchExpressions {
-		if !slices.ContainsFunc(to.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool { return apiequality.Semantic.DeepEqual(e, expression) }) {
+		if !slices.ContainsFunc(to.MatchExpressions,
+			func(e metav1.LabelSelectorRequirement) bool { return apiequality.Semantic.DeepEqual(e, expression) }) {
 			to.MatchExpressions = append(to.MatchExpressions, expression)
 		}
 	}

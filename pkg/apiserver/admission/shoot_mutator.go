@@ -13,7 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // ShootMutatorName is the name of the plugin that completes a shoot from its cloud profile and seed.
@@ -27,7 +27,8 @@ const (
 	taskDNSIngress     = "deployDNSRecordIngress"
 )
 
-// secondsUntilMerged is when clients try again after a namespaced cloud profile was not complete yet. They do so by themselves.
+// secondsUntilMerged is when clients try again after a namespaced cloud profile was not complete yet. They do so by
+// themselves.
 const secondsUntilMerged = 1
 
 // shootMutator fills in what a user may leave out: versions, machine images, networks, who created the shoot.
@@ -45,7 +46,7 @@ func newShootMutator() *shootMutator {
 
 // Admit implements admission.MutationInterface.
 func (s *shootMutator) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if shoot, old, ok := written[*corev1beta1.Shoot](a); ok && old != nil {
+	if shoot, old, ok := written[*gardencorev1beta1.Shoot](a); ok && old != nil {
 		keepCreator(shoot, old)
 	}
 	shoot, old, ok := changedShoot(a)
@@ -65,7 +66,7 @@ func (s *shootMutator) Admit(ctx context.Context, a admission.Attributes, _ admi
 	case err != nil && !isMissing(err): // a missing profile is refused by ShootValidator, with the field
 		return apierrors.NewInternalError(err)
 	case err == nil && profile != nil:
-		if errs := corev1beta1.DefaultShootFromCloudProfile(shoot, old, profile, s.now()); len(errs) > 0 {
+		if errs := gardencorev1beta1.DefaultShootFromCloudProfile(shoot, old, profile, s.now()); len(errs) > 0 {
 			return invalid(a, errs)
 		}
 	}
@@ -75,52 +76,58 @@ func (s *shootMutator) Admit(ctx context.Context, a admission.Attributes, _ admi
 }
 
 // keepCreator keeps users from writing who created a shoot.
-func keepCreator(shoot, old *corev1beta1.Shoot) {
-	if creator, ok := old.Annotations[corev1beta1.GardenerCreatedBy]; ok {
-		setAnnotation(shoot, corev1beta1.GardenerCreatedBy, creator)
+func keepCreator(shoot, old *gardencorev1beta1.Shoot) {
+	if creator, ok := old.Annotations[gardencorev1beta1.GardenerCreatedBy]; ok {
+		setAnnotation(shoot, gardencorev1beta1.GardenerCreatedBy, creator)
 	}
 }
 
 // askForRetry has a failed shoot tried again at the next maintenance when that is the only time at which it is changed.
-func askForRetry(shoot, old *corev1beta1.Shoot) {
-	if old == nil || old.Status.LastOperation == nil || old.Status.LastOperation.State != corev1beta1.LastOperationStateFailed {
+func askForRetry(shoot, old *gardencorev1beta1.Shoot) {
+	if old == nil || old.Status.LastOperation == nil ||
+		old.Status.LastOperation.State != gardencorev1beta1.LastOperationStateFailed {
 		return
 	}
 	if shoot.Spec.Maintenance != nil && ptr.Deref(shoot.Spec.Maintenance.ConfineSpecUpdateRollout, false) {
-		setAnnotation(shoot, corev1beta1.ShootNeedsRetryOperation, "true")
+		setAnnotation(shoot, gardencorev1beta1.ShootNeedsRetryOperation, "true")
 	}
 }
 
-func prepareNewShoot(shoot *corev1beta1.Shoot, creator string) error {
-	if name := shoot.Spec.CloudProfileName; name != nil && shoot.Spec.CloudProfile != nil && *name != shoot.Spec.CloudProfile.Name {
-		return apierrors.NewInvalid(corev1beta1.Kind("Shoot"), shoot.Name, field.ErrorList{
-			field.Forbidden(field.NewPath("spec", "cloudProfileName"), "names another profile than spec.cloudProfile: give only the latter"),
+func prepareNewShoot(shoot *gardencorev1beta1.Shoot, creator string) error {
+	if name := shoot.Spec.CloudProfileName; name != nil && shoot.Spec.CloudProfile != nil &&
+		*name != shoot.Spec.CloudProfile.Name {
+		return apierrors.NewInvalid(gardencorev1beta1.Kind("Shoot"), shoot.Name, field.ErrorList{
+			field.Forbidden(field.NewPath("spec", "cloudProfileName"),
+				"names another profile than spec.cloudProfile: give only the latter"),
 		})
 	}
-	setAnnotation(shoot, corev1beta1.GardenerCreatedBy, creator)
+	setAnnotation(shoot, gardencorev1beta1.GardenerCreatedBy, creator)
 	return nil
 }
 
 // syncCloudProfile keeps the reference and its deprecated form the same, as long as the latter is in use.
-func syncCloudProfile(shoot *corev1beta1.Shoot) {
+func syncCloudProfile(shoot *gardencorev1beta1.Shoot) {
 	if shoot.Spec.CloudProfile == nil && shoot.Spec.CloudProfileName != nil {
-		shoot.Spec.CloudProfile = &corev1beta1.CloudProfileReference{Kind: corev1beta1.CloudProfileReferenceKindCloudProfile, Name: *shoot.Spec.CloudProfileName}
+		shoot.Spec.CloudProfile = &gardencorev1beta1.CloudProfileReference{
+			Kind: gardencorev1beta1.CloudProfileReferenceKindCloudProfile, Name: *shoot.Spec.CloudProfileName,
+		}
 	}
 	if shoot.Spec.CloudProfile != nil && shoot.Spec.CloudProfile.Kind == "" {
-		shoot.Spec.CloudProfile.Kind = corev1beta1.CloudProfileReferenceKindCloudProfile
+		shoot.Spec.CloudProfile.Kind = gardencorev1beta1.CloudProfileReferenceKindCloudProfile
 	}
 }
 
 // addTasks asks for what a change needs once.
-func addTasks(shoot, old *corev1beta1.Shoot) {
+func addTasks(shoot, old *gardencorev1beta1.Shoot) {
 	tasks := neededTasks(shoot, old)
 	if len(tasks) == 0 {
 		return
 	}
-	setAnnotation(shoot, corev1beta1.ShootTasks, joinTasks(shoot.Annotations[corev1beta1.ShootTasks], tasks))
+	setAnnotation(shoot, gardencorev1beta1.ShootTasks,
+		joinTasks(shoot.Annotations[gardencorev1beta1.ShootTasks], tasks))
 }
 
-func neededTasks(shoot, old *corev1beta1.Shoot) []string {
+func neededTasks(shoot, old *gardencorev1beta1.Shoot) []string {
 	dns := []string{taskDNSInternal, taskDNSExternal, taskDNSIngress}
 	switch {
 	case old == nil:
@@ -129,13 +136,15 @@ func neededTasks(shoot, old *corev1beta1.Shoot) []string {
 		return append([]string{taskInfrastructure}, dns...)
 	case !apiequality.Semantic.DeepEqual(old.Spec.DNS, shoot.Spec.DNS):
 		return dns
-	case !apiequality.Semantic.DeepEqual(old.Spec.Provider.InfrastructureConfig, shoot.Spec.Provider.InfrastructureConfig), corev1beta1.SSHAccessEnabled(&old.Spec) != corev1beta1.SSHAccessEnabled(&shoot.Spec):
+	case !apiequality.Semantic.DeepEqual(old.Spec.Provider.InfrastructureConfig,
+		shoot.Spec.Provider.InfrastructureConfig),
+		gardencorev1beta1.SSHAccessEnabled(&old.Spec) != gardencorev1beta1.SSHAccessEnabled(&shoot.Spec):
 		return []string{taskInfrastructure}
 	}
 	return nil
 }
 
-func isHibernated(shoot *corev1beta1.Shoot) bool {
+func isHibernated(shoot *gardencorev1beta1.Shoot) bool {
 	return shoot.Spec.Hibernation != nil && ptr.Deref(shoot.Spec.Hibernation.Enabled, false)
 }
 
@@ -150,11 +159,12 @@ func joinTasks(present string, added []string) string {
 }
 
 // completeFromSeed takes what the seed decides once there is one: the networks.
-func (s *shootMutator) completeFromSeed(ctx context.Context, shoot *corev1beta1.Shoot) error {
+func (s *shootMutator) completeFromSeed(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	if shoot.Spec.SeedName == nil {
 		return nil
 	}
-	seed, err := get[*corev1beta1.Seed](ctx, s.Reader, corev1beta1.Resource("seeds"), "", *shoot.Spec.SeedName)
+	seed, err := get[*gardencorev1beta1.Seed](ctx, s.Reader, gardencorev1beta1.Resource("seeds"), "",
+		*shoot.Spec.SeedName)
 	if isMissing(err) {
 		return nil // refused by ShootValidator
 	}
@@ -167,9 +177,9 @@ func (s *shootMutator) completeFromSeed(ctx context.Context, shoot *corev1beta1.
 	return nil
 }
 
-func completeNetworks(shoot *corev1beta1.Shoot, defaults *corev1beta1.ShootNetworks) {
+func completeNetworks(shoot *gardencorev1beta1.Shoot, defaults *gardencorev1beta1.ShootNetworks) {
 	if shoot.Spec.Networking == nil {
-		shoot.Spec.Networking = &corev1beta1.Networking{}
+		shoot.Spec.Networking = &gardencorev1beta1.Networking{}
 	}
 	networking := shoot.Spec.Networking
 	if networking.Pods == nil && len(shoot.Spec.Provider.Workers) > 0 {

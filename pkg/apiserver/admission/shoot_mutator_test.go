@@ -4,18 +4,20 @@ import (
 	"slices"
 	"testing"
 
-	"k8s.io/utils/ptr"
-
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 func TestNeededTasks(t *testing.T) {
-	hibernated := &corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{Hibernation: &corev1beta1.Hibernation{Enabled: ptr.To(true)}}}
-	awake := &corev1beta1.Shoot{}
-	renamed := &corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{DNS: &corev1beta1.DNS{Domain: ptr.To("a.example")}}}
+	hibernated := &gardencorev1beta1.Shoot{
+		Spec: gardencorev1beta1.ShootSpec{Hibernation: &gardencorev1beta1.Hibernation{Enabled: new(true)}},
+	}
+	awake := &gardencorev1beta1.Shoot{}
+	renamed := &gardencorev1beta1.Shoot{
+		Spec: gardencorev1beta1.ShootSpec{DNS: &gardencorev1beta1.DNS{Domain: new("a.example")}},
+	}
 	dns := []string{taskDNSInternal, taskDNSExternal, taskDNSIngress}
 	tests := map[string]struct {
-		shoot, old *corev1beta1.Shoot
+		shoot, old *gardencorev1beta1.Shoot
 		want       []string
 	}{
 		"new":          {awake, nil, nil},

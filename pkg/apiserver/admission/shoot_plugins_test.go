@@ -11,62 +11,88 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
-func tolerating(tolerations ...corev1beta1.Toleration) func(*corev1beta1.Shoot) {
-	return func(shoot *corev1beta1.Shoot) { shoot.Spec.Tolerations = tolerations }
+func tolerating(tolerations ...gardencorev1beta1.Toleration) func(*gardencorev1beta1.Shoot) {
+	return func(shoot *gardencorev1beta1.Shoot) { shoot.Spec.Tolerations = tolerations }
 }
 
-func toleration(described string) corev1beta1.Toleration {
+func toleration(described string) gardencorev1beta1.Toleration {
 	key, value, hasValue := strings.Cut(described, "=")
 	if !hasValue {
-		return corev1beta1.Toleration{Key: key}
+		return gardencorev1beta1.Toleration{Key: key}
 	}
-	return corev1beta1.Toleration{Key: key, Value: &value}
+	return gardencorev1beta1.Toleration{Key: key, Value: &value}
 }
 
 func TestTolerationsOfAProject(t *testing.T) {
-	project := aProject(func(p *corev1beta1.Project) {
-		p.Spec.Tolerations = &corev1beta1.ProjectTolerations{
-			Defaults:  []corev1beta1.Toleration{toleration("team=demo")},
-			Whitelist: []corev1beta1.Toleration{toleration("arm"), toleration("size=small")},
+	project := aProject(func(p *gardencorev1beta1.Project) {
+		p.Spec.Tolerations = &gardencorev1beta1.ProjectTolerations{
+			Defaults:  []gardencorev1beta1.Toleration{toleration("team=demo")},
+			Whitelist: []gardencorev1beta1.Toleration{toleration("arm"), toleration("size=small")},
 		}
 	})
-	class := &corev1beta1.ExposureClass{Scheduling: &corev1beta1.ExposureClassScheduling{Tolerations: []corev1beta1.Toleration{toleration("internet")}}}
-	inGarden := func(shoot *corev1beta1.Shoot) { shoot.Namespace = "garden" }
+	class := &gardencorev1beta1.ExposureClass{
+		Scheduling: &gardencorev1beta1.ExposureClassScheduling{
+			Tolerations: []gardencorev1beta1.Toleration{toleration("internet")},
+		},
+	}
+	inGarden := func(shoot *gardencorev1beta1.Shoot) { shoot.Namespace = "garden" }
 	tests := map[string]struct {
-		shoot, old *corev1beta1.Shoot
+		shoot, old *gardencorev1beta1.Shoot
 		want       []string
 	}{
-		"none":                         {aShoot(), nil, nil},
-		"whitelisted, any value":       {aShoot(tolerating(toleration("arm"), toleration("arm=v9"))), nil, nil},
-		"whitelisted value":            {aShoot(tolerating(toleration("size=small"))), nil, nil},
-		"another value":                {aShoot(tolerating(toleration("size=large"))), nil, []string{`spec.tolerations[0] size=large is not among what project "demo" may tolerate (arm, size=small, team=demo, internet)`}},
-		"all values":                   {aShoot(tolerating(toleration("size"))), nil, []string{"spec.tolerations[0] size is not"}},
-		"the default":                  {aShoot(tolerating(toleration("team=demo"))), nil, nil},
-		"of the exposure class":        {aShoot(tolerating(toleration("internet"))), nil, nil},
-		"of the garden":                {aShoot(inGarden, tolerating(toleration("seed.gardener.cloud/protected"))), nil, nil},
-		"of the garden, in a project":  {aShoot(tolerating(toleration("seed.gardener.cloud/protected"))), nil, []string{"spec.tolerations[0] protected"}},
-		"had before":                   {aShoot(tolerating(toleration("old"))), aShoot(tolerating(toleration("old"))), nil},
-		"had before, and another more": {aShoot(tolerating(toleration("old"), toleration("new"))), aShoot(tolerating(toleration("old"))), []string{"spec.tolerations[1] new"}},
+		"none":                   {aShoot(), nil, nil},
+		"whitelisted, any value": {aShoot(tolerating(toleration("arm"), toleration("arm=v9"))), nil, nil},
+		"whitelisted value":      {aShoot(tolerating(toleration("size=small"))), nil, nil},
+		"another value": {
+			aShoot(tolerating(toleration("size=large"))), nil,
+			[]string{
+				`spec.tolerations[0] size=large is not among what project "demo" may tolerate (arm, size=small, team=demo, internet)`,
+			},
+		},
+		"all values": {
+			aShoot(tolerating(toleration("size"))), nil, []string{"spec.tolerations[0] size is not"},
+		},
+		"the default":           {aShoot(tolerating(toleration("team=demo"))), nil, nil},
+		"of the exposure class": {aShoot(tolerating(toleration("internet"))), nil, nil},
+		"of the garden": {
+			aShoot(inGarden, tolerating(toleration("seed.gardener.cloud/protected"))), nil, nil,
+		},
+		"of the garden, in a project": {
+			aShoot(tolerating(toleration("seed.gardener.cloud/protected"))), nil,
+			[]string{"spec.tolerations[0] protected"},
+		},
+		"had before": {
+			aShoot(tolerating(toleration("old"))), aShoot(tolerating(toleration("old"))), nil,
+		},
+		"had before, and another more": {
+			aShoot(tolerating(toleration("old"), toleration("new"))), aShoot(tolerating(toleration("old"))),
+			[]string{"spec.tolerations[1] new"},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			checkErrors(t, validateTolerations(test.shoot, test.old, project, class), test.want...)
 		})
 	}
-	got := withTolerations([]corev1beta1.Toleration{toleration("team=other")}, []corev1beta1.Toleration{toleration("team=demo"), toleration("arm")})
+	got := withTolerations([]gardencorev1beta1.Toleration{toleration("team=other")},
+		[]gardencorev1beta1.Toleration{toleration("team=demo"), toleration("arm")})
 	if want := "team=other, arm"; describeTolerations(got) != want {
 		t.Errorf("with defaults: %s, want %s", describeTolerations(got), want)
 	}
 }
 
 func TestMergeExposureClass(t *testing.T) {
-	class := &corev1beta1.ExposureClass{ObjectMeta: metav1.ObjectMeta{Name: "internet"}, Scheduling: &corev1beta1.ExposureClassScheduling{
-		SeedSelector: &corev1beta1.SeedSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"net": "public"}}, ProviderTypes: []string{"local"}},
-		Tolerations:  []corev1beta1.Toleration{toleration("internet")},
-	}}
+	class := &gardencorev1beta1.ExposureClass{ObjectMeta: metav1.ObjectMeta{Name: "internet"},
+		Scheduling: &gardencorev1beta1.ExposureClassScheduling{
+			SeedSelector: &gardencorev1beta1.SeedSelector{
+				LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"net": "public"}},
+				ProviderTypes: []string{"local"},
+			},
+			Tolerations: []gardencorev1beta1.Toleration{toleration("internet")},
+		}}
 	plain := aShoot()
 	checkErrors(t, mergeExposureClass(plain, class))
 	if plain.Spec.SeedSelector.MatchLabels["net"] != "public" || len(plain.Spec.Tolerations) != 1 {
@@ -76,22 +102,28 @@ func TestMergeExposureClass(t *testing.T) {
 	if len(plain.Spec.Tolerations) != 1 || len(class.Scheduling.SeedSelector.MatchLabels) != 1 {
 		t.Errorf("after merging twice: tolerations %v, class %v", plain.Spec.Tolerations, class.Scheduling)
 	}
-	own := aShoot(func(s *corev1beta1.Shoot) {
-		s.Spec.SeedSelector = &corev1beta1.SeedSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"size": "big"}}}
+	own := aShoot(func(s *gardencorev1beta1.Shoot) {
+		s.Spec.SeedSelector = &gardencorev1beta1.SeedSelector{
+			LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"size": "big"}},
+		}
 	})
 	checkErrors(t, mergeExposureClass(own, class))
-	if len(own.Spec.SeedSelector.MatchLabels) != 2 || !slices.Equal(own.Spec.SeedSelector.ProviderTypes, []string{"local"}) {
+	if len(own.Spec.SeedSelector.MatchLabels) != 2 ||
+		!slices.Equal(own.Spec.SeedSelector.ProviderTypes, []string{"local"}) {
 		t.Errorf("selector = %+v, want both labels and the class' providers", own.Spec.SeedSelector)
 	}
-	contrary := aShoot(func(s *corev1beta1.Shoot) {
-		s.Spec.SeedSelector = &corev1beta1.SeedSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"net": "private"}}}
+	contrary := aShoot(func(s *gardencorev1beta1.Shoot) {
+		s.Spec.SeedSelector = &gardencorev1beta1.SeedSelector{
+			LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"net": "private"}},
+		}
 	})
-	checkErrors(t, mergeExposureClass(contrary, class), `spec.seedSelector.matchLabels[net] exposure class "internet" selects seeds with the value "public"`)
+	checkErrors(t, mergeExposureClass(contrary, class),
+		`spec.seedSelector.matchLabels[net] exposure class "internet" selects seeds with the value "public"`)
 	checkErrors(t, mergeExposureClass(aShoot(), nil))
 }
 
-func named(domain string) func(*corev1beta1.Shoot) {
-	return func(shoot *corev1beta1.Shoot) { shoot.Spec.DNS = &corev1beta1.DNS{Domain: &domain} }
+func named(domain string) func(*gardencorev1beta1.Shoot) {
+	return func(shoot *gardencorev1beta1.Shoot) { shoot.Spec.DNS = &gardencorev1beta1.DNS{Domain: &domain} }
 }
 
 func TestDomains(t *testing.T) {
@@ -100,23 +132,27 @@ func TestDomains(t *testing.T) {
 	if got := domainOf(shoot); got != "member1.demo.shoots.example" {
 		t.Errorf("domain = %q", got)
 	}
-	completeDomain(shoot, "other", aSeed(func(s *corev1beta1.Seed) { s.Spec.DNS.Defaults[0].Domain = "new.example" }))
+	completeDomain(shoot, "other",
+		aSeed(func(s *gardencorev1beta1.Seed) { s.Spec.DNS.Defaults[0].Domain = "new.example" }))
 	if got := domainOf(shoot); got != "member1.demo.shoots.example" {
 		t.Errorf("domain = %q, want it to stay", got)
 	}
-	seeds := []*corev1beta1.Seed{aSeed()}
-	for domain, want := range map[string]string{"a.b.shoots.example": "shoots.example", "shoots.example": "", "myshoots.example": "", "own.example": ""} {
+	seeds := []*gardencorev1beta1.Seed{aSeed()}
+	for domain, want := range map[string]string{
+		"a.b.shoots.example": "shoots.example", "shoots.example": "", "myshoots.example": "", "own.example": "",
+	} {
 		if got := defaultDomainAbove(domain, seeds); got != want {
 			t.Errorf("default domain above %s = %q, want %q", domain, got, want)
 		}
 	}
 	checkErrors(t, validateDefaultDomain(aShoot(named("member1.demo.shoots.example")), "demo", "shoots.example"))
-	checkErrors(t, validateDefaultDomain(aShoot(named("www.shoots.example")), "demo", "shoots.example"), "spec.dns.domain can only have member1.demo.shoots.example")
+	checkErrors(t, validateDefaultDomain(aShoot(named("www.shoots.example")), "demo", "shoots.example"),
+		"spec.dns.domain can only have member1.demo.shoots.example")
 }
 
 func TestDomainsAreUsedOnce(t *testing.T) {
-	other := aShoot(named("team.own.example"), func(s *corev1beta1.Shoot) { s.Name = "other" })
-	nameless := aShoot(func(s *corev1beta1.Shoot) { s.Name = "nameless" })
+	other := aShoot(named("team.own.example"), func(s *gardencorev1beta1.Shoot) { s.Name = "other" })
+	nameless := aShoot(func(s *gardencorev1beta1.Shoot) { s.Name = "nameless" })
 	for domain, want := range map[string][]string{
 		"free.example":           nil,
 		"xteam.own.example":      nil,
@@ -131,21 +167,22 @@ func TestDomainsAreUsedOnce(t *testing.T) {
 	} {
 		t.Run(domain, func(t *testing.T) {
 			shoot := aShoot(named(domain))
-			taken := domainsOfOthers(shoot, []*corev1beta1.Shoot{shoot, other, nameless})
-			checkErrors(t, validateDomainIsFree(domain, taken, []*corev1beta1.Seed{aSeed()}), want...)
+			taken := domainsOfOthers(shoot, []*gardencorev1beta1.Shoot{shoot, other, nameless})
+			checkErrors(t, validateDomainIsFree(domain, taken, []*gardencorev1beta1.Seed{aSeed()}), want...)
 		})
 	}
 }
 
 func TestPrimaryProvider(t *testing.T) {
-	with := func(domain string, primary ...*bool) *corev1beta1.Shoot {
-		return aShoot(named(domain), func(s *corev1beta1.Shoot) {
+	with := func(domain string, primary ...*bool) *gardencorev1beta1.Shoot {
+		return aShoot(named(domain), func(s *gardencorev1beta1.Shoot) {
 			for _, p := range primary {
-				s.Spec.DNS.Providers = append(s.Spec.DNS.Providers, corev1beta1.DNSProvider{Type: ptr.To("local"), Primary: p})
+				s.Spec.DNS.Providers = append(s.Spec.DNS.Providers,
+					gardencorev1beta1.DNSProvider{Type: new("local"), Primary: p})
 			}
 		})
 	}
-	primaries := func(shoot *corev1beta1.Shoot) (set []int) {
+	primaries := func(shoot *gardencorev1beta1.Shoot) (set []int) {
 		for i, provider := range shoot.Spec.DNS.Providers {
 			if ptr.Deref(provider.Primary, false) {
 				set = append(set, i)
@@ -154,11 +191,11 @@ func TestPrimaryProvider(t *testing.T) {
 		return set
 	}
 	for name, test := range map[string]struct {
-		shoot *corev1beta1.Shoot
+		shoot *gardencorev1beta1.Shoot
 		want  []int
 	}{
 		"own domain":             {with("own.example", nil, nil), []int{0}},
-		"own domain, one chosen": {with("own.example", nil, ptr.To(true)), []int{1}},
+		"own domain, one chosen": {with("own.example", nil, new(true)), []int{1}},
 		"default domain":         {with("member1.demo.shoots.example", nil), nil},
 		"no provider":            {with("own.example"), nil},
 	} {
@@ -172,64 +209,124 @@ func TestPrimaryProvider(t *testing.T) {
 }
 
 func TestSeedForShoot(t *testing.T) {
-	highlyAvailable := func(tolerance corev1beta1.FailureToleranceType) func(*corev1beta1.Shoot) {
-		return func(s *corev1beta1.Shoot) {
-			s.Spec.ControlPlane = &corev1beta1.ControlPlane{HighAvailability: &corev1beta1.HighAvailability{FailureTolerance: corev1beta1.FailureTolerance{Type: tolerance}}}
+	highlyAvailable := func(tolerance gardencorev1beta1.FailureToleranceType) func(*gardencorev1beta1.Shoot) {
+		return func(s *gardencorev1beta1.Shoot) {
+			s.Spec.ControlPlane = &gardencorev1beta1.ControlPlane{
+				HighAvailability: &gardencorev1beta1.HighAvailability{
+					FailureTolerance: gardencorev1beta1.FailureTolerance{Type: tolerance},
+				},
+			}
 		}
 	}
-	networks := func(pods string) func(*corev1beta1.Shoot) {
-		return func(s *corev1beta1.Shoot) { s.Spec.Networking.Pods = &pods }
+	networks := func(pods string) func(*gardencorev1beta1.Shoot) {
+		return func(s *gardencorev1beta1.Shoot) { s.Spec.Networking.Pods = &pods }
 	}
-	tainted := aSeed(func(s *corev1beta1.Seed) {
-		s.Spec.Taints = []corev1beta1.SeedTaint{{Key: "team", Value: ptr.To("demo")}}
+	pinned := func(zones ...string) func(*gardencorev1beta1.Shoot) {
+		return func(s *gardencorev1beta1.Shoot) { s.Spec.ControlPlane = &gardencorev1beta1.ControlPlane{Zones: zones} }
+	}
+	inZones := func(zones ...string) func(*gardencorev1beta1.Seed) {
+		return func(s *gardencorev1beta1.Seed) { s.Spec.Provider.Zones = zones }
+	}
+	tainted := aSeed(func(s *gardencorev1beta1.Seed) {
+		s.Spec.Taints = []gardencorev1beta1.SeedTaint{{Key: "team", Value: new("demo")}}
 	})
-	selecting := func(size string, types ...string) *corev1beta1.SeedSelector {
-		return &corev1beta1.SeedSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"size": size}}, ProviderTypes: types}
+	selecting := func(size string, types ...string) *gardencorev1beta1.SeedSelector {
+		return &gardencorev1beta1.SeedSelector{
+			LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"size": size}}, ProviderTypes: types,
+		}
 	}
 	tests := map[string]struct {
-		shoot   *corev1beta1.Shoot
-		seed    *corev1beta1.Seed
-		profile *corev1beta1.CloudProfileSpec
+		shoot   *gardencorev1beta1.Shoot
+		seed    *gardencorev1beta1.Seed
+		profile *gardencorev1beta1.CloudProfileSpec
 		want    []string
 	}{
-		"fits":                   {aShoot(), aSeed(), nil, nil},
-		"is being deleted":       {aShoot(), aSeed(func(s *corev1beta1.Seed) { s.DeletionTimestamp = ptr.To(metav1.Now()) }), nil, []string{"spec.seedName being deleted"}},
-		"is tainted":             {aShoot(), tainted, nil, []string{"spec.seedName taint team=demo"}},
-		"is tainted otherwise":   {aShoot(tolerating(toleration("team=other"))), tainted, nil, []string{"spec.seedName taint team=demo"}},
-		"taint is tolerated":     {aShoot(tolerating(toleration("team=demo"))), tainted, nil, nil},
-		"taint's key tolerated":  {aShoot(tolerating(toleration("team"))), tainted, nil, nil},
-		"shoot selects it":       {aShoot(func(s *corev1beta1.Shoot) { s.Spec.SeedSelector = selecting("small", "local") }), aSeed(), nil, nil},
-		"shoot selects others":   {aShoot(func(s *corev1beta1.Shoot) { s.Spec.SeedSelector = selecting("big") }), aSeed(), nil, []string{"spec.seedName spec.seedSelector"}},
-		"shoot wants a provider": {aShoot(func(s *corev1beta1.Shoot) { s.Spec.SeedSelector = selecting("small", "aws") }), aSeed(), nil, []string{"spec.seedName spec.seedSelector"}},
-		"profile selects others": {aShoot(), aSeed(), &corev1beta1.CloudProfileSpec{SeedSelector: selecting("big")}, []string{"spec.seedName seedSelector of the cloud profile"}},
-		"too few zones":          {aShoot(highlyAvailable("zone")), aSeed(), nil, []string{"spec.controlPlane.highAvailability.failureTolerance.type 3 zones"}},
-		"zones do for nodes":     {aShoot(highlyAvailable("node")), aSeed(), nil, nil},
-		"enough zones":           {aShoot(highlyAvailable("zone")), aSeed(func(s *corev1beta1.Seed) { s.Spec.Provider.Zones = []string{"a", "b", "c"} }), nil, nil},
-		"restriction not offered": {aShoot(func(s *corev1beta1.Shoot) {
-			s.Spec.AccessRestrictions = []corev1beta1.AccessRestrictionWithOptions{{AccessRestriction: corev1beta1.AccessRestriction{Name: "eu"}}}
+		"fits": {aShoot(), aSeed(), nil, nil},
+		"is being deleted": {
+			aShoot(), aSeed(func(s *gardencorev1beta1.Seed) { s.DeletionTimestamp = new(metav1.Now()) }), nil,
+			[]string{"spec.seedName being deleted"},
+		},
+		"is tainted": {aShoot(), tainted, nil, []string{"spec.seedName taint team=demo"}},
+		"is tainted otherwise": {
+			aShoot(tolerating(toleration("team=other"))), tainted, nil, []string{"spec.seedName taint team=demo"},
+		},
+		"taint is tolerated":    {aShoot(tolerating(toleration("team=demo"))), tainted, nil, nil},
+		"taint's key tolerated": {aShoot(tolerating(toleration("team"))), tainted, nil, nil},
+		"shoot selects it": {
+			aShoot(func(s *gardencorev1beta1.Shoot) { s.Spec.SeedSelector = selecting("small", "local") }), aSeed(),
+			nil, nil,
+		},
+		"shoot selects others": {
+			aShoot(func(s *gardencorev1beta1.Shoot) { s.Spec.SeedSelector = selecting("big") }), aSeed(), nil,
+			[]string{"spec.seedName spec.seedSelector"},
+		},
+		"shoot wants a provider": {
+			aShoot(func(s *gardencorev1beta1.Shoot) { s.Spec.SeedSelector = selecting("small", "aws") }), aSeed(), nil,
+			[]string{"spec.seedName spec.seedSelector"},
+		},
+		"profile selects others": {
+			aShoot(), aSeed(), &gardencorev1beta1.CloudProfileSpec{SeedSelector: selecting("big")},
+			[]string{"spec.seedName seedSelector of the cloud profile"},
+		},
+		"too few zones": {
+			aShoot(highlyAvailable("zone")), aSeed(), nil,
+			[]string{"spec.controlPlane.highAvailability.failureTolerance.type 3 zones"},
+		},
+		"zones do for nodes": {aShoot(highlyAvailable("node")), aSeed(), nil, nil},
+		"enough zones": {
+			aShoot(highlyAvailable("zone")),
+			aSeed(func(s *gardencorev1beta1.Seed) { s.Spec.Provider.Zones = []string{"a", "b", "c"} }), nil, nil,
+		},
+		"zones of the seed": {aShoot(pinned("a")), aSeed(inZones("a")), nil, nil},
+		"some zones of the seed": {
+			aShoot(pinned("a")), aSeed(inZones("a", "b")), nil, []string{"spec.controlPlane.zones zone b as well"},
+		},
+		"other zones": {
+			aShoot(pinned("c")), aSeed(inZones("a", "b")), nil, []string{"spec.controlPlane.zones no zone c"},
+		},
+		"restriction not offered": {aShoot(func(s *gardencorev1beta1.Shoot) {
+			s.Spec.AccessRestrictions = []gardencorev1beta1.AccessRestrictionWithOptions{
+				{AccessRestriction: gardencorev1beta1.AccessRestriction{Name: "eu"}},
+			}
 		}), aSeed(), nil, []string{"spec.accessRestrictions[0].name eu"}},
-		"same network":           {aShoot(networks("10.1.128.0/17")), aSeed(), nil, nil},
-		"same network, replicas": {aShoot(highlyAvailable("node"), networks("10.1.128.0/17")), aSeed(), nil, []string{"spec.networking.pods overlaps with the network of seed \"local\" for pods, 10.1.0.0/16"}},
+		"same network": {aShoot(networks("10.1.128.0/17")), aSeed(), nil, nil},
+		"same network, replicas": {
+			aShoot(highlyAvailable("node"), networks("10.1.128.0/17")), aSeed(), nil,
+			[]string{"spec.networking.pods overlaps with the network of seed \"local\" for pods, 10.1.0.0/16"},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			checkErrors(t, validateSeedFor(test.shoot, test.seed, test.profile, field.NewPath("spec", "seedName")), test.want...)
+			checkErrors(t, validateSeedFor(test.shoot, test.seed, test.profile, field.NewPath("spec", "seedName")),
+				test.want...)
 		})
 	}
 }
 
 func TestReferencesOfShoot(t *testing.T) {
-	shoot := aShoot(func(s *corev1beta1.Shoot) {
-		s.Spec.ExposureClassName = ptr.To("internet")
-		s.Spec.Resources = []corev1beta1.NamedResourceReference{{Name: "a"}, {Name: "b"}}
-		s.Spec.Resources[0].ResourceRef.APIVersion, s.Spec.Resources[0].ResourceRef.Kind, s.Spec.Resources[0].ResourceRef.Name = "v1", "Secret", "one"
-		s.Spec.Resources[1].ResourceRef.APIVersion, s.Spec.Resources[1].ResourceRef.Kind, s.Spec.Resources[1].ResourceRef.Name = "v1", "ConfigMap", "one"
-		s.Spec.DNS = &corev1beta1.DNS{Providers: []corev1beta1.DNSProvider{{SecretName: ptr.To("one")}, {SecretName: ptr.To("dns")}}}
-		s.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{
-			AuditConfig:              &corev1beta1.AuditConfig{AuditPolicy: &corev1beta1.AuditPolicy{ConfigMapRef: &corev1.ObjectReference{Name: "audit"}}},
-			StructuredAuthentication: &corev1beta1.StructuredAuthentication{ConfigMapName: "authn"},
-			StructuredAuthorization:  &corev1beta1.StructuredAuthorization{ConfigMapName: "authz", Kubeconfigs: []corev1beta1.AuthorizerKubeconfigReference{{SecretName: "webhook"}}},
-			AdmissionPlugins:         []corev1beta1.AdmissionPlugin{{Name: "ImagePolicyWebhook", KubeconfigSecretName: ptr.To("policy")}, {Name: "PodSecurity"}},
+	shoot := aShoot(func(s *gardencorev1beta1.Shoot) {
+		s.Spec.ExposureClassName = new("internet")
+		s.Spec.Resources = []gardencorev1beta1.NamedResourceReference{{Name: "a"}, {Name: "b"}}
+		s.Spec.Resources[0].ResourceRef.APIVersion, s.Spec.Resources[0].ResourceRef.Kind,
+			s.Spec.Resources[0].ResourceRef.Name = "v1", "Secret", "one"
+		s.Spec.Resources[1].ResourceRef.APIVersion, s.Spec.Resources[1].ResourceRef.Kind,
+			s.Spec.Resources[1].ResourceRef.Name = "v1", "ConfigMap", "one"
+		s.Spec.DNS = &gardencorev1beta1.DNS{
+			Providers: []gardencorev1beta1.DNSProvider{{SecretName: new("one")}, {SecretName: new("dns")}},
+		}
+		s.Spec.Kubernetes.KubeAPIServer = &gardencorev1beta1.KubeAPIServerConfig{
+			AuditConfig: &gardencorev1beta1.AuditConfig{
+				AuditPolicy: &gardencorev1beta1.AuditPolicy{ConfigMapRef: &corev1.ObjectReference{Name: "audit"}},
+			},
+			StructuredAuthentication: &gardencorev1beta1.StructuredAuthentication{ConfigMapName: "authn"},
+			StructuredAuthorization: &gardencorev1beta1.StructuredAuthorization{
+				ConfigMapName: "authz", Kubeconfigs: []gardencorev1beta1.AuthorizerKubeconfigReference{
+					{SecretName: "webhook"},
+				},
+			},
+			AdmissionPlugins: []gardencorev1beta1.AdmissionPlugin{
+				{Name: "ImagePolicyWebhook", KubeconfigSecretName: new("policy")}, {Name: "PodSecurity"},
+			},
 		}
 	})
 	describe := func(references []reference) (all []string) {
@@ -256,13 +353,14 @@ func TestReferencesOfShoot(t *testing.T) {
 	before := shoot.DeepCopy()
 	before.Spec.Resources = nil
 	before.Spec.Kubernetes.KubeAPIServer.StructuredAuthentication = nil
-	if got, want := describe(addedReferences(referencesOfShoot(shoot), before)), []string{want[2], want[5]}; !slices.Equal(got, want) {
+	if got, want := describe(addedReferences(referencesOfShoot(shoot), before)),
+		[]string{want[2], want[5]}; !slices.Equal(got, want) {
 		t.Errorf("added = %v, want %v", got, want)
 	}
 }
 
 func TestResourceReservation(t *testing.T) {
-	profile := &corev1beta1.CloudProfileSpec{MachineTypes: []corev1beta1.MachineType{
+	profile := &gardencorev1beta1.CloudProfileSpec{MachineTypes: []gardencorev1beta1.MachineType{
 		{Name: "tiny", CPU: resource.MustParse("500m"), Memory: resource.MustParse("512Mi")},
 		{Name: "small", CPU: resource.MustParse("2"), Memory: resource.MustParse("8Gi")},
 		{Name: "huge", CPU: resource.MustParse("64"), Memory: resource.MustParse("256Gi")},
@@ -276,7 +374,8 @@ func TestResourceReservation(t *testing.T) {
 		if got := [2]string{reserved.CPU.String(), reserved.Memory.String()}; got != want {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
-		if machine := machineType(profile, name); reserved.Memory.Cmp(machine.Memory) >= 0 || reserved.CPU.Cmp(machine.CPU) >= 0 {
+		if machine := machineType(profile, name); reserved.Memory.Cmp(machine.Memory) >= 0 ||
+			reserved.CPU.Cmp(machine.CPU) >= 0 {
 			t.Errorf("%s: all of the machine is reserved: %s, %s", name, reserved.CPU, reserved.Memory)
 		}
 	}
@@ -287,10 +386,12 @@ func TestResourceReservation(t *testing.T) {
 	}
 	static := aShoot()
 	reserveStatically(static)
-	if reserved := static.Spec.Kubernetes.Kubelet.KubeReserved; reserved.Memory.String() != "1Gi" || reserved.CPU.String() != "80m" || reserved.PID.String() != "20k" {
+	if reserved := static.Spec.Kubernetes.Kubelet.KubeReserved; reserved.Memory.String() != "1Gi" ||
+		reserved.CPU.String() != "80m" || reserved.PID.String() != "20k" {
 		t.Errorf("reserved = %+v", reserved)
 	}
-	plugin, err := newShootResourceReservation(strings.NewReader("useGKEFormula: true\nselector: {matchLabels: {formula: gke}}"))
+	plugin, err :=
+		newShootResourceReservation(strings.NewReader("useGKEFormula: true\nselector: {matchLabels: {formula: gke}}"))
 	if err != nil || !plugin.config.UseGKEFormula || plugin.config.Selector.MatchLabels["formula"] != "gke" {
 		t.Errorf("plugin = %+v, %v", plugin, err)
 	}
@@ -300,7 +401,9 @@ func TestResourceReservation(t *testing.T) {
 }
 
 func TestMalformedReferences(t *testing.T) {
-	for name, want := range map[string]bool{"one": false, "a.b-c": false, "../other": true, "..": true, "other/secrets/one": true, "a%2fb": true} {
+	for name, want := range map[string]bool{
+		"one": false, "a.b-c": false, "../other": true, "..": true, "other/secrets/one": true, "a%2fb": true,
+	} {
 		for _, to := range []reference{{namespace: "garden-demo", name: name}, {namespace: name, name: "one"}} {
 			if got := to.malformed() != ""; got != want {
 				t.Errorf("%s: malformed = %v, want %v", to.fullName(), got, want)

@@ -13,15 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/reservation"
 )
 
 // ShootQuotaValidatorName is the name of the plugin that keeps shoots within quotas.
 const ShootQuotaValidatorName = "ShootQuotaValidator"
 
-// shootQuotaValidator keeps the shoots of a project, or of credentials, within the quotas that their bindings name: in size
-// and in lifetime.
+// shootQuotaValidator keeps the shoots of a project, or of credentials, within the quotas that their bindings name: in
+// size and in lifetime.
 type shootQuotaValidator struct {
 	*admission.Handler
 	dependent
@@ -39,7 +39,7 @@ func newShootQuotaValidator() *shootQuotaValidator {
 
 // Admit implements admission.MutationInterface: it sets when the shoot expires.
 func (s *shootQuotaValidator) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	shoot, old, ok := written[*corev1beta1.Shoot](a)
+	shoot, old, ok := written[*gardencorev1beta1.Shoot](a)
 	if !ok || shoot.DeletionTimestamp != nil || !concernsLifetime(shoot, old) {
 		return nil
 	}
@@ -53,53 +53,60 @@ func (s *shootQuotaValidator) Admit(ctx context.Context, a admission.Attributes,
 	return nil
 }
 
-func concernsLifetime(shoot, old *corev1beta1.Shoot) bool {
-	return old == nil || old.Annotations[corev1beta1.ShootExpirationTimestamp] != shoot.Annotations[corev1beta1.ShootExpirationTimestamp] || !sameBinding(shoot, old)
+func concernsLifetime(shoot, old *gardencorev1beta1.Shoot) bool {
+	return old == nil || old.Annotations[gardencorev1beta1.ShootExpirationTimestamp] !=
+		shoot.Annotations[gardencorev1beta1.ShootExpirationTimestamp] || !sameBinding(shoot, old)
 }
 
 // lifetimeOf returns the shortest lifetime that one of the quotas allows; 0 if none limits it.
-func lifetimeOf(quotas []*corev1beta1.Quota) time.Duration {
+func lifetimeOf(quotas []*gardencorev1beta1.Quota) time.Duration {
 	shortest := time.Duration(0)
 	for _, quota := range quotas {
 		if quota.Spec.ClusterLifetimeDays == nil {
 			continue
 		}
-		if lifetime := time.Duration(*quota.Spec.ClusterLifetimeDays) * 24 * time.Hour; shortest == 0 || lifetime < shortest {
+		if lifetime := time.Duration(*quota.Spec.ClusterLifetimeDays) * 24 * time.Hour; shortest == 0 ||
+			lifetime < shortest {
 			shortest = lifetime
 		}
 	}
 	return shortest
 }
 
-// limitLifetime sets when the shoot expires where that is not set, and refuses what is later than one more lifetime from now.
-func limitLifetime(shoot *corev1beta1.Shoot, lifetime time.Duration, now time.Time) error {
+// limitLifetime sets when the shoot expires where that is not set, and refuses what is later than one more lifetime
+// from now.
+func limitLifetime(shoot *gardencorev1beta1.Shoot, lifetime time.Duration, now time.Time) error {
 	if lifetime == 0 {
 		return nil
 	}
-	value := shoot.Annotations[corev1beta1.ShootExpirationTimestamp]
+	value := shoot.Annotations[gardencorev1beta1.ShootExpirationTimestamp]
 	if value == "" {
 		born := now
 		if !shoot.CreationTimestamp.IsZero() {
 			born = shoot.CreationTimestamp.Time
 		}
-		setAnnotation(shoot, corev1beta1.ShootExpirationTimestamp, born.Add(lifetime).UTC().Format(time.RFC3339))
+		setAnnotation(shoot, gardencorev1beta1.ShootExpirationTimestamp, born.Add(lifetime).UTC().Format(time.RFC3339))
 		return nil
 	}
 	expiration, err := time.Parse(time.RFC3339, value)
 	if err != nil {
-		return fmt.Errorf("metadata.annotations[%s]: %q is no time such as %s", corev1beta1.ShootExpirationTimestamp, value, now.Add(lifetime).UTC().Format(time.RFC3339))
+		return fmt.Errorf("metadata.annotations[%s]: %q is no time such as %s",
+			gardencorev1beta1.ShootExpirationTimestamp, value, now.Add(lifetime).UTC().Format(time.RFC3339))
 	}
 	if latest := now.Add(lifetime); expiration.After(latest) {
-		return fmt.Errorf("metadata.annotations[%s]: %s is too late: the quota lets the shoot live until %s at most, %d days from now",
-			corev1beta1.ShootExpirationTimestamp, value, latest.UTC().Format(time.RFC3339), int(lifetime.Hours()/24))
+		return fmt.Errorf("metadata.annotations[%s]: %s is too late: the quota lets the shoot live until %s at "+
+			"most, %d days from now",
+			gardencorev1beta1.ShootExpirationTimestamp, value, latest.UTC().Format(time.RFC3339),
+			int(lifetime.Hours()/24))
 	}
 	return nil
 }
 
 // Validate implements admission.ValidationInterface: it holds the size of the shoot against the quotas' metrics.
-func (s *shootQuotaValidator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+func (s *shootQuotaValidator) Validate(ctx context.Context, a admission.Attributes,
+	_ admission.ObjectInterfaces) error {
 	shoot, old, ok := changedShoot(a)
-	if !ok || a.GetSubresource() != "" || corev1beta1.IsWorkerless(shoot) {
+	if !ok || a.GetSubresource() != "" || gardencorev1beta1.IsWorkerless(shoot) {
 		return nil
 	}
 	quotas, err := quotasOf(ctx, s.Reader, shoot)
@@ -115,7 +122,8 @@ func (s *shootQuotaValidator) Validate(ctx context.Context, a admission.Attribut
 }
 
 // keepWithin refuses what exceeds one quota, together with what others take and are about to take.
-func (s *shootQuotaValidator) keepWithin(ctx context.Context, a admission.Attributes, quota *corev1beta1.Quota, shoot, old *corev1beta1.Shoot) error {
+func (s *shootQuotaValidator) keepWithin(ctx context.Context, a admission.Attributes, quota *gardencorev1beta1.Quota,
+	shoot, old *gardencorev1beta1.Shoot) error {
 	profiles := &profileCache{reader: s.Reader}
 	wanted, before, err := profiles.demandOfChange(ctx, shoot, old)
 	if err != nil {
@@ -129,20 +137,21 @@ func (s *shootQuotaValidator) keepWithin(ctx context.Context, a admission.Attrib
 		return apierrors.NewInternalError(err)
 	}
 	claim := reservation.Claim{Owner: nameOf(shoot), Value: string(value)}
-	return s.reserve(ctx, a, quotaScope(quota, shoot), claim, func(ctx context.Context, claims []reservation.Claim) error {
-		used, err := s.usedBy(ctx, shoot, quota, profiles, claims)
-		if err != nil {
-			return apierrors.NewInternalError(err)
-		}
-		if err := checkMetrics(quota, used, wanted, before); err != nil {
-			return admission.NewForbidden(a, err)
-		}
-		return nil
-	})
+	return s.reserve(ctx, a, quotaScope(quota, shoot), claim,
+		func(ctx context.Context, claims []reservation.Claim) error {
+			used, err := s.usedBy(ctx, shoot, quota, profiles, claims)
+			if err != nil {
+				return apierrors.NewInternalError(err)
+			}
+			if err := checkMetrics(quota, used, wanted, before); err != nil {
+				return admission.NewForbidden(a, err)
+			}
+			return nil
+		})
 }
 
 // quotaScope is where shares of a quota are claimed. A quota of projects is a limit for each of them.
-func quotaScope(quota *corev1beta1.Quota, shoot *corev1beta1.Shoot) string {
+func quotaScope(quota *gardencorev1beta1.Quota, shoot *gardencorev1beta1.Shoot) string {
 	scope := "quotas/" + nameOf(quota)
 	if quota.Spec.Scope.Kind == quotaScopeProject {
 		scope += "/" + shoot.Namespace
@@ -151,7 +160,8 @@ func quotaScope(quota *corev1beta1.Quota, shoot *corev1beta1.Shoot) string {
 }
 
 // usedBy returns what other shoots take of a quota: those that are stored, and those that are about to be.
-func (s *shootQuotaValidator) usedBy(ctx context.Context, shoot *corev1beta1.Shoot, quota *corev1beta1.Quota, profiles *profileCache, claims []reservation.Claim) (corev1.ResourceList, error) {
+func (s *shootQuotaValidator) usedBy(ctx context.Context, shoot *gardencorev1beta1.Shoot,
+	quota *gardencorev1beta1.Quota, profiles *profileCache, claims []reservation.Claim) (corev1.ResourceList, error) {
 	others, err := othersInScope(ctx, s.Reader, shoot, quota)
 	if err != nil {
 		return nil, err
@@ -177,14 +187,15 @@ func (s *shootQuotaValidator) usedBy(ctx context.Context, shoot *corev1beta1.Sho
 }
 
 // quotasOf reads the quotas of the binding that a shoot uses. Quotas that are not there any more limit nothing.
-func quotasOf(ctx context.Context, reader Reader, shoot *corev1beta1.Shoot) ([]*corev1beta1.Quota, error) {
+func quotasOf(ctx context.Context, reader Reader, shoot *gardencorev1beta1.Shoot) ([]*gardencorev1beta1.Quota, error) {
 	binding, err := bindingOf(ctx, reader, shoot)
 	if err != nil || binding == nil {
 		return nil, err
 	}
-	var quotas []*corev1beta1.Quota
+	var quotas []*gardencorev1beta1.Quota
 	for _, to := range binding.quotas {
-		quota, err := get[*corev1beta1.Quota](ctx, reader, corev1beta1.Resource("quotas"), to.Namespace, to.Name)
+		quota, err := get[*gardencorev1beta1.Quota](ctx, reader, gardencorev1beta1.Resource("quotas"), to.Namespace,
+			to.Name)
 		if err != nil && !isMissing(err) {
 			return nil, err
 		}
@@ -195,9 +206,10 @@ func quotasOf(ctx context.Context, reader Reader, shoot *corev1beta1.Shoot) ([]*
 	return quotas, nil
 }
 
-// othersInScope returns the other shoots that count against a quota: those whose bindings name it, in the project's namespace
-// if the quota is one of projects, everywhere if it is one of credentials.
-func othersInScope(ctx context.Context, reader Reader, shoot *corev1beta1.Shoot, quota *corev1beta1.Quota) ([]*corev1beta1.Shoot, error) {
+// othersInScope returns the other shoots that count against a quota: those whose bindings name it, in the project's
+// namespace if the quota is one of projects, everywhere if it is one of credentials.
+func othersInScope(ctx context.Context, reader Reader, shoot *gardencorev1beta1.Shoot,
+	quota *gardencorev1beta1.Quota) ([]*gardencorev1beta1.Shoot, error) {
 	namespace := ""
 	if quota.Spec.Scope.Kind == quotaScopeProject {
 		namespace = shoot.Namespace
@@ -214,9 +226,10 @@ func othersInScope(ctx context.Context, reader Reader, shoot *corev1beta1.Shoot,
 			namespaces.Insert(candidate.object.GetNamespace())
 		}
 	}
-	var others []*corev1beta1.Shoot
+	var others []*gardencorev1beta1.Shoot
 	for _, namespace := range sets.List(namespaces) {
-		shoots, err := list[*corev1beta1.Shoot](ctx, reader, corev1beta1.Resource("shoots"), namespace, fields.Everything())
+		shoots, err := list[*gardencorev1beta1.Shoot](ctx, reader, gardencorev1beta1.Resource("shoots"), namespace,
+			fields.Everything())
 		if err != nil {
 			return nil, err
 		}
@@ -226,8 +239,9 @@ func othersInScope(ctx context.Context, reader Reader, shoot *corev1beta1.Shoot,
 }
 
 // boundBy returns the shoots that use one of the bindings, without one of them.
-func boundBy(shoots []*corev1beta1.Shoot, bindings []binding, except *corev1beta1.Shoot) []*corev1beta1.Shoot {
-	var bound []*corev1beta1.Shoot
+func boundBy(shoots []*gardencorev1beta1.Shoot, bindings []binding,
+	except *gardencorev1beta1.Shoot) []*gardencorev1beta1.Shoot {
+	var bound []*gardencorev1beta1.Shoot
 	for _, shoot := range shoots {
 		if shoot.Namespace == except.Namespace && shoot.Name == except.Name {
 			continue
@@ -248,11 +262,12 @@ const quotaScopeProject = "Project"
 // profileCache reads each cloud profile once.
 type profileCache struct {
 	reader Reader
-	read   map[string]*corev1beta1.CloudProfileSpec
+	read   map[string]*gardencorev1beta1.CloudProfileSpec
 }
 
 // demandOfChange returns what a shoot takes, and what it took of the same quotas before a change.
-func (c *profileCache) demandOfChange(ctx context.Context, shoot, old *corev1beta1.Shoot) (wanted, before corev1.ResourceList, err error) {
+func (c *profileCache) demandOfChange(ctx context.Context,
+	shoot, old *gardencorev1beta1.Shoot) (wanted, before corev1.ResourceList, err error) {
 	if wanted, err = c.demand(ctx, shoot); err != nil {
 		return nil, nil, err
 	}
@@ -263,12 +278,12 @@ func (c *profileCache) demandOfChange(ctx context.Context, shoot, old *corev1bet
 }
 
 // demand returns what a shoot takes. One whose profile is gone takes nothing that could be known.
-func (c *profileCache) demand(ctx context.Context, shoot *corev1beta1.Shoot) (corev1.ResourceList, error) {
+func (c *profileCache) demand(ctx context.Context, shoot *gardencorev1beta1.Shoot) (corev1.ResourceList, error) {
 	if shoot.Spec.CloudProfile == nil {
 		return nil, nil
 	}
 	key := shoot.Spec.CloudProfile.Kind + "/" + shoot.Spec.CloudProfile.Name
-	if shoot.Spec.CloudProfile.Kind == corev1beta1.CloudProfileReferenceKindNamespacedCloudProfile {
+	if shoot.Spec.CloudProfile.Kind == gardencorev1beta1.CloudProfileReferenceKindNamespacedCloudProfile {
 		key += "/" + shoot.Namespace
 	}
 	profile, ok := c.read[key]
@@ -279,7 +294,7 @@ func (c *profileCache) demand(ctx context.Context, shoot *corev1beta1.Shoot) (co
 			return nil, err
 		}
 		if c.read == nil {
-			c.read = map[string]*corev1beta1.CloudProfileSpec{}
+			c.read = map[string]*gardencorev1beta1.CloudProfileSpec{}
 		}
 		c.read[key] = profile
 	}

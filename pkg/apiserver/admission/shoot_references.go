@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
@@ -22,10 +22,10 @@ var (
 var referableKinds = map[schema.GroupKind]string{
 	secretKind.GroupKind():                    "secrets",
 	configMapKind.GroupKind():                 "configmaps",
-	corev1beta1.Kind("CloudProfile"):          "cloudprofiles",
-	corev1beta1.Kind("ExposureClass"):         "exposureclasses",
-	corev1beta1.Kind("InternalSecret"):        "internalsecrets",
-	corev1beta1.Kind("Quota"):                 "quotas",
+	gardencorev1beta1.Kind("CloudProfile"):    "cloudprofiles",
+	gardencorev1beta1.Kind("ExposureClass"):   "exposureclasses",
+	gardencorev1beta1.Kind("InternalSecret"):  "internalsecrets",
+	gardencorev1beta1.Kind("Quota"):           "quotas",
 	securityv1alpha1.Kind("WorkloadIdentity"): "workloadidentities",
 }
 
@@ -37,13 +37,16 @@ func referableKindNames() []string {
 	return slices.Sorted(slices.Values(names))
 }
 
-// referencesOfShoot returns what a shoot refers to, besides its cloud profile, credentials and seed, which ShootValidator
-// knows more about. All of it lies in the shoot's namespace.
-func referencesOfShoot(shoot *corev1beta1.Shoot) []reference {
+// referencesOfShoot returns what a shoot refers to, besides its cloud profile, credentials and seed, which
+// ShootValidator knows more about. All of it lies in the shoot's namespace.
+func referencesOfShoot(shoot *gardencorev1beta1.Shoot) []reference {
 	c := &shootReferences{namespace: shoot.Namespace}
 	spec := field.NewPath("spec")
 	if name := ptr.Deref(shoot.Spec.ExposureClassName, ""); name != "" {
-		c.found = append(c.found, reference{spec.Child("exposureClassName"), corev1beta1.SchemeGroupVersion.WithKind("ExposureClass"), "", name, false})
+		c.found = append(c.found, reference{
+			spec.Child("exposureClassName"), gardencorev1beta1.SchemeGroupVersion.WithKind("ExposureClass"), "", name,
+			false,
+		})
 	}
 	for i, resource := range shoot.Spec.Resources {
 		c.addReference(spec.Child("resources").Index(i).Child("resourceRef"), resource.ResourceRef)
@@ -80,9 +83,10 @@ func (c *shootReferences) addReference(path *field.Path, to autoscalingv1.CrossV
 	c.add(path, schema.FromAPIVersionAndKind(to.APIVersion, to.Kind), to.Name)
 }
 
-func (c *shootReferences) addAPIServer(server *corev1beta1.KubeAPIServerConfig, path *field.Path) {
+func (c *shootReferences) addAPIServer(server *gardencorev1beta1.KubeAPIServerConfig, path *field.Path) {
 	if audit := server.AuditConfig; audit != nil && audit.AuditPolicy != nil && audit.AuditPolicy.ConfigMapRef != nil {
-		c.add(path.Child("auditConfig", "auditPolicy", "configMapRef", "name"), configMapKind, audit.AuditPolicy.ConfigMapRef.Name)
+		c.add(path.Child("auditConfig", "auditPolicy", "configMapRef", "name"), configMapKind,
+			audit.AuditPolicy.ConfigMapRef.Name)
 	}
 	if authentication := server.StructuredAuthentication; authentication != nil {
 		c.add(path.Child("structuredAuthentication", "configMapName"), configMapKind, authentication.ConfigMapName)
@@ -95,12 +99,13 @@ func (c *shootReferences) addAPIServer(server *corev1beta1.KubeAPIServerConfig, 
 		}
 	}
 	for i, plugin := range server.AdmissionPlugins {
-		c.add(path.Child("admissionPlugins").Index(i).Child("kubeconfigSecretName"), secretKind, ptr.Deref(plugin.KubeconfigSecretName, ""))
+		c.add(path.Child("admissionPlugins").Index(i).Child("kubeconfigSecretName"), secretKind,
+			ptr.Deref(plugin.KubeconfigSecretName, ""))
 	}
 }
 
 // addedReferences returns the references that the old shoot (nil on creation) does not have, each once.
-func addedReferences(references []reference, old *corev1beta1.Shoot) []reference {
+func addedReferences(references []reference, old *gardencorev1beta1.Shoot) []reference {
 	known := map[string]bool{}
 	if old != nil {
 		for _, to := range referencesOfShoot(old) {

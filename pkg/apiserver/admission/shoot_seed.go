@@ -12,14 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // zonesForZoneTolerance is how many zones of a seed a control plane needs that survives the loss of one.
 const zonesForZoneTolerance = 3
 
 // validateSeed checks an assignment to a seed, and that a shoot stays fit for the seed that it has.
-func (s *shootValidator) validateSeed(ctx context.Context, shoot, old *corev1beta1.Shoot) (field.ErrorList, error) {
+func (s *shootValidator) validateSeed(ctx context.Context,
+	shoot, old *gardencorev1beta1.Shoot) (field.ErrorList, error) {
 	if shoot.Spec.SeedName == nil {
 		return nil, nil
 	}
@@ -28,7 +29,8 @@ func (s *shootValidator) validateSeed(ctx context.Context, shoot, old *corev1bet
 		return nil, nil
 	}
 	path := field.NewPath("spec", "seedName")
-	seed, err := get[*corev1beta1.Seed](ctx, s.Reader, corev1beta1.Resource("seeds"), "", *shoot.Spec.SeedName)
+	seed, err := get[*gardencorev1beta1.Seed](ctx, s.Reader, gardencorev1beta1.Resource("seeds"), "",
+		*shoot.Spec.SeedName)
 	if isMissing(err) {
 		return field.ErrorList{field.NotFound(path, *shoot.Spec.SeedName)}, nil
 	}
@@ -42,63 +44,74 @@ func (s *shootValidator) validateSeed(ctx context.Context, shoot, old *corev1bet
 }
 
 // needsMoreOfSeed tells whether a change may make a shoot unfit for its seed.
-func needsMoreOfSeed(shoot, old *corev1beta1.Shoot) bool {
-	return !apiequality.Semantic.DeepEqual(shoot.Spec.SeedSelector, old.Spec.SeedSelector) || toleratesZones(shoot) != toleratesZones(old)
+func needsMoreOfSeed(shoot, old *gardencorev1beta1.Shoot) bool {
+	return !apiequality.Semantic.DeepEqual(shoot.Spec.SeedSelector, old.Spec.SeedSelector) ||
+		toleratesZones(shoot) != toleratesZones(old)
 }
 
-func (s *shootValidator) validateAssignment(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed, path *field.Path) (field.ErrorList, error) {
+func (s *shootValidator) validateAssignment(ctx context.Context, shoot *gardencorev1beta1.Shoot,
+	seed *gardencorev1beta1.Seed, path *field.Path) (field.ErrorList, error) {
 	profile, err := profileOf(ctx, s.Reader, shoot)
 	if err != nil && !isMissing(err) {
 		return nil, err
 	}
 	errs := validateSeedFor(shoot, seed, profile, path)
-	if limit, limited := seed.Status.Allocatable[corev1.ResourceName(corev1beta1.ResourceShoots)]; limited {
-		shoots, err := list[*corev1beta1.Shoot](ctx, s.Reader, corev1beta1.Resource("shoots"), "", fields.OneTermEqualSelector("spec.seedName", seed.Name))
+	if limit, limited := seed.Status.Allocatable[corev1.ResourceName(gardencorev1beta1.ResourceShoots)]; limited {
+		shoots, err := list[*gardencorev1beta1.Shoot](ctx, s.Reader, gardencorev1beta1.Resource("shoots"), "",
+			fields.OneTermEqualSelector("spec.seedName", seed.Name))
 		if err != nil {
 			return nil, err
 		}
 		if int64(len(shoots)) >= limit.Value() {
-			errs = append(errs, field.Invalid(path, seed.Name, fmt.Sprintf("the seed is full: it hosts %d shoots, and its limit (status.allocatable.shoots) is %d", len(shoots), limit.Value())))
+			errs = append(errs, field.Invalid(path, seed.Name,
+				fmt.Sprintf("the seed is full: it hosts %d shoots, and its limit (status.allocatable.shoots) is %d",
+					len(shoots), limit.Value())))
 		}
 	}
 	return errs, nil
 }
 
 // validateSeedFor checks that a seed may take the shoot. The cloud profile may be nil.
-func validateSeedFor(shoot *corev1beta1.Shoot, seed *corev1beta1.Seed, profile *corev1beta1.CloudProfileSpec, path *field.Path) field.ErrorList {
+func validateSeedFor(shoot *gardencorev1beta1.Shoot, seed *gardencorev1beta1.Seed,
+	profile *gardencorev1beta1.CloudProfileSpec, path *field.Path) field.ErrorList {
 	if seed.DeletionTimestamp != nil {
 		return field.ErrorList{field.Invalid(path, seed.Name, "the seed is being deleted")}
 	}
 	var errs field.ErrorList
 	for _, taint := range seed.Spec.Taints {
 		if !tolerates(shoot.Spec.Tolerations, taint) {
-			errs = append(errs, field.Invalid(path, seed.Name, fmt.Sprintf("the shoot does not tolerate the seed's taint %s: add it to spec.tolerations, if the project may", describeToleration(corev1beta1.Toleration(taint)))))
+			errs = append(errs, field.Invalid(path, seed.Name,
+				fmt.Sprintf("the shoot does not tolerate the seed's taint %s: add it to spec.tolerations, if the "+
+					"project may", describeToleration(gardencorev1beta1.Toleration(taint)))))
 		}
 	}
 	errs = append(errs, validateSelectors(shoot, seed, profile, path)...)
 	errs = append(errs, validateZoneTolerance(shoot, seed)...)
+	errs = append(errs, validateZones(shoot, seed)...)
 	errs = append(errs, validateRestrictions(shoot, seed)...)
 	return append(errs, validateDisjointNetworks(shoot, seed)...)
 }
 
-func tolerates(tolerations []corev1beta1.Toleration, taint corev1beta1.SeedTaint) bool {
-	return slices.ContainsFunc(tolerations, func(toleration corev1beta1.Toleration) bool {
+func tolerates(tolerations []gardencorev1beta1.Toleration, taint gardencorev1beta1.SeedTaint) bool {
+	return slices.ContainsFunc(tolerations, func(toleration gardencorev1beta1.Toleration) bool {
 		return toleration.Key == taint.Key && (toleration.Value == nil || ptr.Equal(toleration.Value, taint.Value))
 	})
 }
 
-func validateSelectors(shoot *corev1beta1.Shoot, seed *corev1beta1.Seed, profile *corev1beta1.CloudProfileSpec, path *field.Path) field.ErrorList {
+func validateSelectors(shoot *gardencorev1beta1.Shoot, seed *gardencorev1beta1.Seed,
+	profile *gardencorev1beta1.CloudProfileSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if !selectsSeed(shoot.Spec.SeedSelector, seed) {
 		errs = append(errs, field.Invalid(path, seed.Name, "spec.seedSelector does not select the seed"))
 	}
 	if profile != nil && !selectsSeed(profile.SeedSelector, seed) {
-		errs = append(errs, field.Invalid(path, seed.Name, "the seedSelector of the cloud profile does not select the seed"))
+		errs = append(errs, field.Invalid(path, seed.Name,
+			"the seedSelector of the cloud profile does not select the seed"))
 	}
 	return errs
 }
 
-func selectsSeed(selector *corev1beta1.SeedSelector, seed *corev1beta1.Seed) bool {
+func selectsSeed(selector *gardencorev1beta1.SeedSelector, seed *gardencorev1beta1.Seed) bool {
 	if selector == nil {
 		return true
 	}
@@ -107,33 +120,52 @@ func selectsSeed(selector *corev1beta1.SeedSelector, seed *corev1beta1.Seed) boo
 	return fits && selects(&selector.LabelSelector, seed.Labels)
 }
 
-func toleratesZones(shoot *corev1beta1.Shoot) bool {
+func toleratesZones(shoot *gardencorev1beta1.Shoot) bool {
 	plane := shoot.Spec.ControlPlane
-	return plane != nil && plane.HighAvailability != nil && plane.HighAvailability.FailureTolerance.Type == corev1beta1.FailureToleranceTypeZone
+	return plane != nil && plane.HighAvailability != nil &&
+		plane.HighAvailability.FailureTolerance.Type == gardencorev1beta1.FailureToleranceTypeZone
 }
 
-func validateZoneTolerance(shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) field.ErrorList {
+func validateZoneTolerance(shoot *gardencorev1beta1.Shoot, seed *gardencorev1beta1.Seed) field.ErrorList {
 	if zones := len(seed.Spec.Provider.Zones); toleratesZones(shoot) && zones < zonesForZoneTolerance {
-		return field.ErrorList{field.Invalid(field.NewPath("spec", "controlPlane", "highAvailability", "failureTolerance", "type"), corev1beta1.FailureToleranceTypeZone,
-			fmt.Sprintf("needs a seed with %d zones, seed %q has %d", zonesForZoneTolerance, seed.Name, zones))}
+		return field.ErrorList{
+			field.Invalid(field.NewPath("spec", "controlPlane", "highAvailability", "failureTolerance", "type"),
+				gardencorev1beta1.FailureToleranceTypeZone,
+				fmt.Sprintf("needs a seed with %d zones, seed %q has %d", zonesForZoneTolerance, seed.Name, zones)),
+		}
 	}
 	return nil
 }
 
-func validateRestrictions(shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) field.ErrorList {
+// validateZones: the control plane runs in all zones of the seed, so these have to be the ones that the shoot wants.
+func validateZones(shoot *gardencorev1beta1.Shoot, seed *gardencorev1beta1.Seed) field.ErrorList {
+	reason := gardencorev1beta1.UnfitZones(shoot, seed)
+	if reason == "" {
+		return nil
+	}
+	path := field.NewPath("spec", "controlPlane", "zones")
+	return field.ErrorList{
+		field.Invalid(path, shoot.Spec.ControlPlane.Zones, fmt.Sprintf("seed %q %s", seed.Name, reason)),
+	}
+}
+
+func validateRestrictions(shoot *gardencorev1beta1.Shoot, seed *gardencorev1beta1.Seed) field.ErrorList {
 	var errs field.ErrorList
 	for i, wanted := range shoot.Spec.AccessRestrictions {
-		if !slices.ContainsFunc(seed.Spec.AccessRestrictions, func(r corev1beta1.AccessRestriction) bool { return r.Name == wanted.Name }) {
-			errs = append(errs, field.Invalid(field.NewPath("spec", "accessRestrictions").Index(i).Child("name"), wanted.Name, fmt.Sprintf("seed %q does not offer this restriction", seed.Name)))
+		if !slices.ContainsFunc(seed.Spec.AccessRestrictions,
+			func(r gardencorev1beta1.AccessRestriction) bool { return r.Name == wanted.Name }) {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "accessRestrictions").Index(i).Child("name"),
+				wanted.Name, fmt.Sprintf("seed %q does not offer this restriction", seed.Name)))
 		}
 	}
 	return errs
 }
 
-// validateDisjointNetworks: control planes with several replicas reach the shoot's networks through a VPN that translates no
-// addresses, so that theirs and the seed's must differ. Those of other shoots are translated.
-func validateDisjointNetworks(shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) field.ErrorList {
-	if shoot.Spec.ControlPlane == nil || shoot.Spec.ControlPlane.HighAvailability == nil || shoot.Spec.Networking == nil {
+// validateDisjointNetworks: control planes with several replicas reach the shoot's networks through a VPN that
+// translates no addresses, so that theirs and the seed's must differ. Those of other shoots are translated.
+func validateDisjointNetworks(shoot *gardencorev1beta1.Shoot, seed *gardencorev1beta1.Seed) field.ErrorList {
+	if shoot.Spec.ControlPlane == nil || shoot.Spec.ControlPlane.HighAvailability == nil ||
+		shoot.Spec.Networking == nil {
 		return nil
 	}
 	type network struct {
@@ -143,10 +175,17 @@ func validateDisjointNetworks(shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) 
 	networking, ofSeed := shoot.Spec.Networking, seed.Spec.Networks
 	path := field.NewPath("spec", "networking")
 	var errs field.ErrorList
-	for _, mine := range []network{{"nodes", ptr.Deref(networking.Nodes, "")}, {"pods", ptr.Deref(networking.Pods, "")}, {"services", ptr.Deref(networking.Services, "")}} {
-		for _, theirs := range []network{{"nodes", ptr.Deref(ofSeed.Nodes, "")}, {"pods", ofSeed.Pods}, {"services", ofSeed.Services}} {
+	for _, mine := range []network{
+		{"nodes", ptr.Deref(networking.Nodes, "")}, {"pods", ptr.Deref(networking.Pods, "")},
+		{"services", ptr.Deref(networking.Services, "")},
+	} {
+		for _, theirs := range []network{
+			{"nodes", ptr.Deref(ofSeed.Nodes, "")}, {"pods", ofSeed.Pods}, {"services", ofSeed.Services},
+		} {
 			if overlap(mine.cidr, theirs.cidr) {
-				errs = append(errs, field.Invalid(path.Child(mine.name), mine.cidr, fmt.Sprintf("overlaps with the network of seed %q for %s, %s: a highly available control plane needs another", seed.Name, theirs.name, theirs.cidr)))
+				errs = append(errs, field.Invalid(path.Child(mine.name), mine.cidr,
+					fmt.Sprintf("overlaps with the network of seed %q for %s, %s: a highly available control plane "+
+						"needs another", seed.Name, theirs.name, theirs.cidr)))
 			}
 		}
 	}

@@ -9,15 +9,16 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/seedauthorizer"
 )
 
-// validateStatusOfShoot refuses a status that would make the control plane another one's: from the technical ID follow the namespace in the
-// seed and, with the UID, the place of backups; from the seed's name follow the rights of a gardenlet.
+// validateStatusOfShoot refuses a status that would make the control plane another one's: from the technical ID follow
+// the namespace in the seed and, with the UID, the place of backups; from the seed's name follow the rights of a
+// gardenlet.
 func (s *shootValidator) validateStatusOfShoot(ctx context.Context, a admission.Attributes) error {
-	shoot, isShoot := a.GetObject().(*corev1beta1.Shoot)
-	old, hasOld := a.GetOldObject().(*corev1beta1.Shoot)
+	shoot, isShoot := a.GetObject().(*gardencorev1beta1.Shoot)
+	old, hasOld := a.GetOldObject().(*gardencorev1beta1.Shoot)
 	if !isShoot || !hasOld {
 		return nil
 	}
@@ -34,7 +35,7 @@ func (s *shootValidator) validateStatusOfShoot(ctx context.Context, a admission.
 }
 
 // validateStatusIdentity checks the UID, and where a seed says that the control plane is.
-func validateStatusIdentity(shoot, old *corev1beta1.Shoot, bySeed bool) field.ErrorList {
+func validateStatusIdentity(shoot, old *gardencorev1beta1.Shoot, bySeed bool) field.ErrorList {
 	path := field.NewPath("status")
 	var errs field.ErrorList
 	if uid := shoot.Status.UID; uid != old.Status.UID && uid != shoot.UID {
@@ -42,18 +43,22 @@ func validateStatusIdentity(shoot, old *corev1beta1.Shoot, bySeed bool) field.Er
 	}
 	name := shoot.Status.SeedName
 	if bySeed && name != nil && !ptr.Equal(name, old.Status.SeedName) && !ptr.Equal(name, shoot.Spec.SeedName) {
-		errs = append(errs, field.Invalid(path.Child("seedName"), *name, fmt.Sprintf("must be spec.seedName, %q", ptr.Deref(shoot.Spec.SeedName, ""))))
+		errs = append(errs, field.Invalid(path.Child("seedName"), *name,
+			fmt.Sprintf("must be spec.seedName, %q", ptr.Deref(shoot.Spec.SeedName, ""))))
 	}
 	return errs
 }
 
-// validateTechnicalID checks a new technical ID against the names of the project, which is nil if there is none, and the shoot.
-func validateTechnicalID(shoot *corev1beta1.Shoot, project *corev1beta1.Project) field.ErrorList {
+// validateTechnicalID checks a new technical ID against the names of the project, which is nil if there is none, and
+// the shoot.
+func validateTechnicalID(shoot *gardencorev1beta1.Shoot, project *gardencorev1beta1.Project) field.ErrorList {
 	path, id := field.NewPath("status", "technicalID"), shoot.Status.TechnicalID
 	if project == nil {
-		return field.ErrorList{field.Invalid(path, id, fmt.Sprintf("namespace %q belongs to no project", shoot.Namespace))}
+		return field.ErrorList{
+			field.Invalid(path, id, fmt.Sprintf("namespace %q belongs to no project", shoot.Namespace)),
+		}
 	}
-	if wanted := corev1beta1.TechnicalID(project.Name, shoot.Name); id != wanted {
+	if wanted := gardencorev1beta1.TechnicalID(project.Name, shoot.Name); id != wanted {
 		return field.ErrorList{field.Invalid(path, id, fmt.Sprintf("must be %q", wanted))}
 	}
 	return nil

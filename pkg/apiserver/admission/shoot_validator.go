@@ -13,7 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
@@ -31,7 +31,9 @@ type shootValidator struct {
 var _ admission.ValidationInterface = &shootValidator{}
 
 func newShootValidator() *shootValidator {
-	return &shootValidator{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), now: time.Now}
+	return &shootValidator{
+		Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), now: time.Now,
+	}
 }
 
 // Validate implements admission.ValidationInterface.
@@ -63,24 +65,30 @@ func (s *shootValidator) Validate(ctx context.Context, a admission.Attributes, _
 
 // validateDeletionOfShoot refuses to delete a shoot whose control plane is between two seeds.
 func validateDeletionOfShoot(a admission.Attributes) error {
-	shoot, ok := a.GetOldObject().(*corev1beta1.Shoot)
+	shoot, ok := a.GetOldObject().(*gardencorev1beta1.Shoot)
 	if !ok || a.GetSubresource() != "" || shoot.DeletionTimestamp != nil || !isMoving(shoot.Status.LastOperation) {
 		return nil
 	}
-	return admission.NewForbidden(a, fmt.Errorf("its control plane moves to another seed (%s %s): wait until it has arrived", shoot.Status.LastOperation.Type, shoot.Status.LastOperation.State))
+	return admission.NewForbidden(a,
+		fmt.Errorf("its control plane moves to another seed (%s %s): wait until it has arrived",
+			shoot.Status.LastOperation.Type, shoot.Status.LastOperation.State))
 }
 
-func isMoving(operation *corev1beta1.LastOperation) bool {
+func isMoving(operation *gardencorev1beta1.LastOperation) bool {
 	if operation == nil {
 		return false
 	}
-	return operation.Type == corev1beta1.LastOperationTypeMigrate || operation.Type == corev1beta1.LastOperationTypeLiveMigrate ||
-		operation.Type == corev1beta1.LastOperationTypeRestore && operation.State != corev1beta1.LastOperationStateSucceeded
+	return operation.Type == gardencorev1beta1.LastOperationTypeMigrate ||
+		operation.Type == gardencorev1beta1.LastOperationTypeLiveMigrate ||
+		operation.Type == gardencorev1beta1.LastOperationTypeRestore &&
+			operation.State != gardencorev1beta1.LastOperationStateSucceeded
 }
 
 // checkAssigner makes sure that who chooses a seed may assign seeds. The binding subresource has its own permission.
-func (s *shootValidator) checkAssigner(ctx context.Context, a admission.Attributes, shoot, old *corev1beta1.Shoot) error {
-	if a.GetSubresource() != "" || shoot.Spec.SeedName == nil || (old != nil && ptr.Equal(old.Spec.SeedName, shoot.Spec.SeedName)) {
+func (s *shootValidator) checkAssigner(ctx context.Context, a admission.Attributes,
+	shoot, old *gardencorev1beta1.Shoot) error {
+	if a.GetSubresource() != "" || shoot.Spec.SeedName == nil ||
+		(old != nil && ptr.Equal(old.Spec.SeedName, shoot.Spec.SeedName)) {
 		return nil
 	}
 	assign := permissionOn(a, "update")
@@ -88,12 +96,15 @@ func (s *shootValidator) checkAssigner(ctx context.Context, a admission.Attribut
 	if s.may(ctx, a.GetUserInfo(), assign) {
 		return nil
 	}
-	return admission.NewForbidden(a, fmt.Errorf("spec.seedName: user %q may not assign seeds (update %s): leave the field out, the scheduler chooses a seed",
-		a.GetUserInfo().GetName(), assign.resourcePath()))
+	return admission.NewForbidden(a,
+		fmt.Errorf("spec.seedName: user %q may not assign seeds (update %s): leave the field out, the scheduler "+
+			"chooses a seed",
+			a.GetUserInfo().GetName(), assign.resourcePath()))
 }
 
-func (s *shootValidator) validateReferences(ctx context.Context, shoot, old *corev1beta1.Shoot) (field.ErrorList, error) {
-	checks := []func(context.Context, *corev1beta1.Shoot, *corev1beta1.Shoot) (field.ErrorList, error){
+func (s *shootValidator) validateReferences(ctx context.Context,
+	shoot, old *gardencorev1beta1.Shoot) (field.ErrorList, error) {
+	checks := []func(context.Context, *gardencorev1beta1.Shoot, *gardencorev1beta1.Shoot) (field.ErrorList, error){
 		s.validateProfile, s.validateCredentials, s.validateSeed, s.validateAPIServerFiles,
 	}
 	var errs field.ErrorList
@@ -108,28 +119,37 @@ func (s *shootValidator) validateReferences(ctx context.Context, shoot, old *cor
 }
 
 // validateProject makes sure that the namespace belongs to a project that still takes shoots.
-func (s *shootValidator) validateProject(ctx context.Context, a admission.Attributes, shoot *corev1beta1.Shoot) error {
+func (s *shootValidator) validateProject(ctx context.Context, a admission.Attributes,
+	shoot *gardencorev1beta1.Shoot) error {
 	project, err := projectOf(ctx, s.Reader, shoot.Namespace)
 	switch {
 	case err != nil:
 		return apierrors.NewInternalError(err)
 	case project == nil:
-		return admission.NewForbidden(a, fmt.Errorf("namespace %q belongs to no project: create a Project with spec.namespace %q first", shoot.Namespace, shoot.Namespace))
+		return admission.NewForbidden(a,
+			fmt.Errorf("namespace %q belongs to no project: create a Project with spec.namespace %q first",
+				shoot.Namespace, shoot.Namespace))
 	case project.DeletionTimestamp != nil:
 		return admission.NewForbidden(a, fmt.Errorf("project %q is being deleted", project.Name))
-	case len(project.Name)+len(shoot.Name) > corev1beta1.MaxShootNamesLength:
-		return apierrors.NewInvalid(corev1beta1.Kind("Shoot"), shoot.Name, field.ErrorList{
-			field.Invalid(field.NewPath("metadata", "name"), shoot.Name, fmt.Sprintf("must have at most %d characters: it shares %d with the name of project %q", corev1beta1.MaxShootNamesLength-len(project.Name), corev1beta1.MaxShootNamesLength, project.Name)),
+	case len(project.Name)+len(shoot.Name) > gardencorev1beta1.MaxShootNamesLength:
+		return apierrors.NewInvalid(gardencorev1beta1.Kind("Shoot"), shoot.Name, field.ErrorList{
+			field.Invalid(field.NewPath("metadata", "name"), shoot.Name,
+				fmt.Sprintf("must have at most %d characters: it shares %d with the name of project %q",
+					gardencorev1beta1.MaxShootNamesLength-len(project.Name), gardencorev1beta1.MaxShootNamesLength,
+					project.Name)),
 		})
 	}
 	return nil
 }
 
 // validateProfile checks the shoot against its cloud profile.
-func (s *shootValidator) validateProfile(ctx context.Context, shoot, old *corev1beta1.Shoot) (field.ErrorList, error) {
+func (s *shootValidator) validateProfile(ctx context.Context,
+	shoot, old *gardencorev1beta1.Shoot) (field.ErrorList, error) {
 	path := field.NewPath("spec", "cloudProfile")
 	if shoot.Spec.CloudProfile == nil {
-		return field.ErrorList{field.Required(path, "names the cloud profile to take regions, versions and machines from")}, nil
+		return field.ErrorList{
+			field.Required(path, "names the cloud profile to take regions, versions and machines from"),
+		}, nil
 	}
 	profile, err := profileOf(ctx, s.Reader, shoot)
 	if isMissing(err) {
@@ -138,38 +158,44 @@ func (s *shootValidator) validateProfile(ctx context.Context, shoot, old *corev1
 	if err != nil {
 		return nil, err
 	}
-	for _, text := range corev1beta1.ShootExpiryWarnings(shoot, profile, s.now()) {
+	for _, text := range gardencorev1beta1.ShootExpiryWarnings(shoot, profile, s.now()) {
 		warning.AddWarning(ctx, "", text)
 	}
-	return corev1beta1.ValidateShootAgainstCloudProfile(shoot, old, profile, s.now()), nil
+	return gardencorev1beta1.ValidateShootAgainstCloudProfile(shoot, old, profile, s.now()), nil
 }
 
 // validateCredentials makes sure that the binding exists and is for the shoot's provider.
-func (s *shootValidator) validateCredentials(ctx context.Context, shoot, old *corev1beta1.Shoot) (field.ErrorList, error) {
-	if old != nil && ptr.Equal(old.Spec.SecretBindingName, shoot.Spec.SecretBindingName) && ptr.Equal(old.Spec.CredentialsBindingName, shoot.Spec.CredentialsBindingName) {
+func (s *shootValidator) validateCredentials(ctx context.Context,
+	shoot, old *gardencorev1beta1.Shoot) (field.ErrorList, error) {
+	if old != nil && ptr.Equal(old.Spec.SecretBindingName, shoot.Spec.SecretBindingName) &&
+		ptr.Equal(old.Spec.CredentialsBindingName, shoot.Spec.CredentialsBindingName) {
 		return nil, nil
 	}
 	var errs field.ErrorList
 	if name := shoot.Spec.SecretBindingName; name != nil {
 		path := field.NewPath("spec", "secretBindingName")
-		binding, err := get[*corev1beta1.SecretBinding](ctx, s.Reader, corev1beta1.Resource("secretbindings"), shoot.Namespace, *name)
+		binding, err := get[*gardencorev1beta1.SecretBinding](ctx, s.Reader,
+			gardencorev1beta1.Resource("secretbindings"), shoot.Namespace, *name)
 		if err != nil && !isMissing(err) {
 			return nil, err
 		}
-		errs = append(errs, validateBinding(path, *name, err == nil, shoot.Spec.Provider.Type, secretBindingType(binding))...)
+		errs = append(errs, validateBinding(path, *name, err == nil, shoot.Spec.Provider.Type,
+			secretBindingType(binding))...)
 	}
 	if name := shoot.Spec.CredentialsBindingName; name != nil {
 		path := field.NewPath("spec", "credentialsBindingName")
-		binding, err := get[*securityv1alpha1.CredentialsBinding](ctx, s.Reader, securityv1alpha1.Resource("credentialsbindings"), shoot.Namespace, *name)
+		binding, err := get[*securityv1alpha1.CredentialsBinding](ctx, s.Reader,
+			securityv1alpha1.Resource("credentialsbindings"), shoot.Namespace, *name)
 		if err != nil && !isMissing(err) {
 			return nil, err
 		}
-		errs = append(errs, validateBinding(path, *name, err == nil, shoot.Spec.Provider.Type, credentialsBindingType(binding))...)
+		errs = append(errs, validateBinding(path, *name, err == nil, shoot.Spec.Provider.Type,
+			credentialsBindingType(binding))...)
 	}
 	return errs, nil
 }
 
-func secretBindingType(binding *corev1beta1.SecretBinding) string {
+func secretBindingType(binding *gardencorev1beta1.SecretBinding) string {
 	if binding == nil || binding.Provider == nil {
 		return ""
 	}
@@ -184,7 +210,8 @@ func credentialsBindingType(binding *securityv1alpha1.CredentialsBinding) string
 }
 
 // boundCredentials returns what the binding of a shoot refers to; an empty reference when there is no such binding.
-func (s *shootValidator) boundCredentials(ctx context.Context, shoot *corev1beta1.Shoot) (corev1.ObjectReference, error) {
+func (s *shootValidator) boundCredentials(ctx context.Context,
+	shoot *gardencorev1beta1.Shoot) (corev1.ObjectReference, error) {
 	binding, err := bindingOf(ctx, s.Reader, shoot)
 	if err != nil || binding == nil {
 		return corev1.ObjectReference{}, err
@@ -192,9 +219,10 @@ func (s *shootValidator) boundCredentials(ctx context.Context, shoot *corev1beta
 	return binding.credentials, nil
 }
 
-// checkCredentialsReader makes sure that who changes the credentials of a shoot may read those before and those after: with
-// the new ones the machines of the old ones are managed.
-func (s *shootValidator) checkCredentialsReader(ctx context.Context, a admission.Attributes, shoot, old *corev1beta1.Shoot) error {
+// checkCredentialsReader makes sure that who changes the credentials of a shoot may read those before and those after:
+// with the new ones the machines of the old ones are managed.
+func (s *shootValidator) checkCredentialsReader(ctx context.Context, a admission.Attributes,
+	shoot, old *gardencorev1beta1.Shoot) error {
 	if old == nil || sameBinding(shoot, old) {
 		return nil
 	}
@@ -207,14 +235,18 @@ func (s *shootValidator) checkCredentialsReader(ctx context.Context, a admission
 		return apierrors.NewInternalError(err)
 	}
 	if old.Spec.SecretBindingName != nil && after.Name != "" && !sameCredentials(before, after) {
-		return invalid(a, field.ErrorList{field.Invalid(field.NewPath("spec", "credentialsBindingName"), ptr.Deref(shoot.Spec.CredentialsBindingName, ""),
-			fmt.Sprintf("refers to other credentials than spec.secretBindingName did (%s %s/%s): move to a binding of the same first", before.Kind, before.Namespace, before.Name))})
+		return invalid(a, field.ErrorList{field.Invalid(field.NewPath("spec", "credentialsBindingName"),
+			ptr.Deref(shoot.Spec.CredentialsBindingName, ""),
+			fmt.Sprintf("refers to other credentials than spec.secretBindingName did (%s %s/%s): move to a binding "+
+				"of the same first", before.Kind, before.Namespace, before.Name))})
 	}
 	for _, credentials := range []corev1.ObjectReference{before, after} {
 		read, known := permissionToRead(credentials)
 		if known && !s.may(ctx, a.GetUserInfo(), read) {
-			return admission.NewForbidden(a, fmt.Errorf("spec.credentialsBindingName: user %q may not get %s %s/%s, which has to be allowed for the credentials before and after",
-				a.GetUserInfo().GetName(), read.resource, credentials.Namespace, credentials.Name))
+			return admission.NewForbidden(a,
+				fmt.Errorf("spec.credentialsBindingName: user %q may not get %s %s/%s, which has to be allowed for "+
+					"the credentials before and after",
+					a.GetUserInfo().GetName(), read.resource, credentials.Namespace, credentials.Name))
 		}
 	}
 	return nil
@@ -227,5 +259,8 @@ func sameCredentials(a, b corev1.ObjectReference) bool {
 func permissionToRead(credentials corev1.ObjectReference) (permission, bool) {
 	kind := schema.FromAPIVersionAndKind(credentials.APIVersion, credentials.Kind)
 	resource, known := referableKinds[kind.GroupKind()]
-	return permission{verb: "get", group: kind.Group, version: kind.Version, resource: resource, namespace: credentials.Namespace, name: credentials.Name}, known
+	return permission{
+		verb: "get", group: kind.Group, version: kind.Version, resource: resource, namespace: credentials.Namespace,
+		name: credentials.Name,
+	}, known
 }

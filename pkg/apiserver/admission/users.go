@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/extensionuse"
@@ -18,23 +18,31 @@ import (
 // usersOf names who uses an object, as <kind> <name>.
 type usersOf func(ctx context.Context, object metav1.Object) ([]string, error)
 
-// usersByResource finds users of the kinds that are kept as long as they are used. Secrets and ConfigMaps are objects of the
-// garden's kube-apiserver; finalizers that garden-controller-manager sets keep those.
+// usersByResource finds users of the kinds that are kept as long as they are used. Secrets and ConfigMaps are objects
+// of the garden's kube-apiserver; finalizers that garden-controller-manager sets keep those.
 func (r *referenceManager) usersByResource() map[schema.GroupResource]usersOf {
 	return map[schema.GroupResource]usersOf{
-		corev1beta1.Resource("backupbuckets"):            r.entriesWhere("spec.bucketName"),
-		corev1beta1.Resource("cloudprofiles"):            r.usersOfProfile(corev1beta1.CloudProfileReferenceKindCloudProfile),
-		corev1beta1.Resource("namespacedcloudprofiles"):  r.usersOfProfile(corev1beta1.CloudProfileReferenceKindNamespacedCloudProfile),
-		seedmanagementv1alpha1.Resource("managedseeds"):  r.shootsOfSeed, // the seed has the name of the managed seed
-		corev1beta1.Resource("seeds"):                    all(r.shootsOfSeed, r.entriesWhere("spec.seedName"), r.bucketsOfSeed),
-		corev1beta1.Resource("projects"):                 r.shootsOfProject,
-		corev1beta1.Resource("quotas"):                   r.bindingsWith(bindsQuota),
-		corev1beta1.Resource("secretbindings"):           r.shootsWhere(func(s *corev1beta1.Shoot) *string { return s.Spec.SecretBindingName }),
-		securityv1alpha1.Resource("credentialsbindings"): r.shootsWhere(func(s *corev1beta1.Shoot) *string { return s.Spec.CredentialsBindingName }),
-		securityv1alpha1.Resource("workloadidentities"):  all(r.bindingsWith(bindsIdentity), r.shootsWithIdentity),
-		corev1beta1.Resource("exposureclasses"):          r.shootsWhere(func(s *corev1beta1.Shoot) *string { return s.Spec.ExposureClassName }),
-		corev1beta1.Resource("controllerdeployments"):    r.registrationsOf,
-		corev1beta1.Resource("controllerregistrations"):  r.usersOfRegistration,
+		gardencorev1beta1.Resource("backupbuckets"):           r.entriesWhere("spec.bucketName"),
+		gardencorev1beta1.Resource("cloudprofiles"):           r.usersOfProfile(gardencorev1beta1.CloudProfileReferenceKindCloudProfile),
+		gardencorev1beta1.Resource("namespacedcloudprofiles"): r.usersOfProfile(gardencorev1beta1.CloudProfileReferenceKindNamespacedCloudProfile),
+		// the seed has the name of the managed seed
+		seedmanagementv1alpha1.Resource("managedseeds"): r.shootsOfSeed,
+		gardencorev1beta1.Resource("seeds"): all(r.shootsOfSeed, r.entriesWhere("spec.seedName"),
+			r.bucketsOfSeed),
+		gardencorev1beta1.Resource("projects"): r.shootsOfProject,
+		gardencorev1beta1.Resource("quotas"):   r.bindingsWith(bindsQuota),
+		gardencorev1beta1.Resource("secretbindings"): r.shootsWhere(func(s *gardencorev1beta1.Shoot) *string {
+			return s.Spec.SecretBindingName
+		}),
+		securityv1alpha1.Resource("credentialsbindings"): r.shootsWhere(func(s *gardencorev1beta1.Shoot) *string {
+			return s.Spec.CredentialsBindingName
+		}),
+		securityv1alpha1.Resource("workloadidentities"): all(r.bindingsWith(bindsIdentity), r.shootsWithIdentity),
+		gardencorev1beta1.Resource("exposureclasses"): r.shootsWhere(func(s *gardencorev1beta1.Shoot) *string {
+			return s.Spec.ExposureClassName
+		}),
+		gardencorev1beta1.Resource("controllerdeployments"):   r.registrationsOf,
+		gardencorev1beta1.Resource("controllerregistrations"): r.usersOfRegistration,
 	}
 }
 
@@ -56,7 +64,7 @@ func all(finders ...usersOf) usersOf {
 func (r *referenceManager) usersOfProfile(kind string) usersOf {
 	return func(ctx context.Context, profile metav1.Object) ([]string, error) {
 		users, err := r.shoots(ctx, profile.GetNamespace(), selectProfile(kind, profile.GetName()), anyShoot)
-		if err != nil || kind != corev1beta1.CloudProfileReferenceKindCloudProfile {
+		if err != nil || kind != gardencorev1beta1.CloudProfileReferenceKindCloudProfile {
 			return users, err
 		}
 		children, err := childrenOf(ctx, r.Reader, profile.GetName())
@@ -79,30 +87,39 @@ func selectProfile(kind, name string) fields.Selector {
 }
 
 // childrenOf returns the namespaced cloud profiles that add to a cloud profile.
-func childrenOf(ctx context.Context, reader Reader, parent string) ([]*corev1beta1.NamespacedCloudProfile, error) {
-	profiles, err := list[*corev1beta1.NamespacedCloudProfile](ctx, reader, corev1beta1.Resource("namespacedcloudprofiles"), "", fields.Everything())
-	return slices.DeleteFunc(profiles, func(profile *corev1beta1.NamespacedCloudProfile) bool { return profile.Spec.Parent.Name != parent }), err
+func childrenOf(ctx context.Context, reader Reader,
+	parent string) ([]*gardencorev1beta1.NamespacedCloudProfile, error) {
+	profiles, err := list[*gardencorev1beta1.NamespacedCloudProfile](ctx, reader,
+		gardencorev1beta1.Resource("namespacedcloudprofiles"), "", fields.Everything())
+	return slices.DeleteFunc(profiles, func(profile *gardencorev1beta1.NamespacedCloudProfile) bool {
+		return profile.Spec.Parent.Name != parent
+	}), err
 }
 
 func (r *referenceManager) shootsOfSeed(ctx context.Context, seed metav1.Object) ([]string, error) {
-	return r.shoots(ctx, "", fields.Everything(), func(shoot *corev1beta1.Shoot) bool {
-		return ptr.Deref(shoot.Spec.SeedName, "") == seed.GetName() || ptr.Deref(shoot.Status.SeedName, "") == seed.GetName()
+	return r.shoots(ctx, "", fields.Everything(), func(shoot *gardencorev1beta1.Shoot) bool {
+		return ptr.Deref(shoot.Spec.SeedName, "") == seed.GetName() ||
+			ptr.Deref(shoot.Status.SeedName, "") == seed.GetName()
 	})
 }
 
 func (r *referenceManager) entriesWhere(fieldName string) usersOf {
 	return func(ctx context.Context, object metav1.Object) ([]string, error) {
 		selector := fields.OneTermEqualSelector(fieldName, object.GetName())
-		entries, err := list[*corev1beta1.BackupEntry](ctx, r.Reader, corev1beta1.Resource("backupentries"), "", selector)
+		entries, err := list[*gardencorev1beta1.BackupEntry](ctx, r.Reader, gardencorev1beta1.Resource("backupentries"),
+			"", selector)
 		return names("backupentry", entries), err
 	}
 }
 
-// bucketsOfSeed finds the buckets that a seed looks after for others. Its own, which has the name of its UID, goes with it.
+// bucketsOfSeed finds the buckets that a seed looks after for others. Its own, which has the name of its UID, goes with
+// it.
 func (r *referenceManager) bucketsOfSeed(ctx context.Context, seed metav1.Object) ([]string, error) {
 	selector := fields.OneTermEqualSelector("spec.seedName", seed.GetName())
-	buckets, err := list[*corev1beta1.BackupBucket](ctx, r.Reader, corev1beta1.Resource("backupbuckets"), "", selector)
-	return names("backupbucket", slices.DeleteFunc(buckets, func(bucket *corev1beta1.BackupBucket) bool { return bucket.Name == string(seed.GetUID()) })), err
+	buckets, err := list[*gardencorev1beta1.BackupBucket](ctx, r.Reader, gardencorev1beta1.Resource("backupbuckets"),
+		"", selector)
+	return names("backupbucket", slices.DeleteFunc(buckets,
+		func(bucket *gardencorev1beta1.BackupBucket) bool { return bucket.Name == string(seed.GetUID()) })), err
 }
 
 func names[T metav1.Object](kind string, objects []T) []string {
@@ -114,19 +131,19 @@ func names[T metav1.Object](kind string, objects []T) []string {
 }
 
 func (r *referenceManager) shootsOfProject(ctx context.Context, object metav1.Object) ([]string, error) {
-	project, ok := object.(*corev1beta1.Project)
+	project, ok := object.(*gardencorev1beta1.Project)
 	if !ok || project.Spec.Namespace == nil {
 		return nil, nil
 	}
 	return r.shoots(ctx, *project.Spec.Namespace, fields.Everything(), anyShoot)
 }
 
-func anyShoot(*corev1beta1.Shoot) bool { return true }
+func anyShoot(*gardencorev1beta1.Shoot) bool { return true }
 
 // shootsWhere finds the shoots that name the object in one of their fields.
-func (r *referenceManager) shootsWhere(reference func(*corev1beta1.Shoot) *string) usersOf {
+func (r *referenceManager) shootsWhere(reference func(*gardencorev1beta1.Shoot) *string) usersOf {
 	return func(ctx context.Context, object metav1.Object) ([]string, error) {
-		return r.shoots(ctx, object.GetNamespace(), fields.Everything(), func(shoot *corev1beta1.Shoot) bool {
+		return r.shoots(ctx, object.GetNamespace(), fields.Everything(), func(shoot *gardencorev1beta1.Shoot) bool {
 			return ptr.Deref(reference(shoot), "") == object.GetName()
 		})
 	}
@@ -135,16 +152,19 @@ func (r *referenceManager) shootsWhere(reference func(*corev1beta1.Shoot) *strin
 // shootsWithIdentity finds the shoots that name a workload identity themselves, not by a binding.
 func (r *referenceManager) shootsWithIdentity(ctx context.Context, identity metav1.Object) ([]string, error) {
 	kind := securityv1alpha1.Kind("WorkloadIdentity")
-	return r.shoots(ctx, identity.GetNamespace(), fields.Everything(), func(shoot *corev1beta1.Shoot) bool {
+	return r.shoots(ctx, identity.GetNamespace(), fields.Everything(), func(shoot *gardencorev1beta1.Shoot) bool {
 		return slices.ContainsFunc(referencesOfShoot(shoot), func(to reference) bool {
 			return to.kind.GroupKind() == kind && to.name == identity.GetName()
 		})
 	})
 }
 
-func (r *referenceManager) shoots(ctx context.Context, namespace string, selector fields.Selector, uses func(*corev1beta1.Shoot) bool) ([]string, error) {
-	shoots, err := list[*corev1beta1.Shoot](ctx, r.Reader, corev1beta1.Resource("shoots"), namespace, selector)
-	return names("shoot", slices.DeleteFunc(shoots, func(shoot *corev1beta1.Shoot) bool { return !uses(shoot) })), err
+func (r *referenceManager) shoots(ctx context.Context, namespace string, selector fields.Selector,
+	uses func(*gardencorev1beta1.Shoot) bool) ([]string, error) {
+	shoots, err := list[*gardencorev1beta1.Shoot](ctx, r.Reader, gardencorev1beta1.Resource("shoots"), namespace,
+		selector)
+	return names("shoot", slices.DeleteFunc(shoots, func(shoot *gardencorev1beta1.Shoot) bool { return !uses(shoot) })),
+		err
 }
 
 // bindingsWith finds the bindings that refer to the object.
@@ -164,22 +184,25 @@ func (r *referenceManager) bindingsWith(refers func(binding, metav1.Object) bool
 	}
 }
 
-func (r *referenceManager) registrations(ctx context.Context) ([]*corev1beta1.ControllerRegistration, error) {
-	return list[*corev1beta1.ControllerRegistration](ctx, r.Reader, corev1beta1.Resource("controllerregistrations"), "", fields.Everything())
+func (r *referenceManager) registrations(ctx context.Context) ([]*gardencorev1beta1.ControllerRegistration, error) {
+	return list[*gardencorev1beta1.ControllerRegistration](ctx, r.Reader,
+		gardencorev1beta1.Resource("controllerregistrations"), "", fields.Everything())
 }
 
 func (r *referenceManager) registrationsOf(ctx context.Context, deployment metav1.Object) ([]string, error) {
 	registrations, err := r.registrations(ctx)
-	return names("controllerregistration", slices.DeleteFunc(registrations, func(registration *corev1beta1.ControllerRegistration) bool {
-		return !deploys(registration, deployment.GetName())
-	})), err
+	return names("controllerregistration",
+		slices.DeleteFunc(registrations, func(registration *gardencorev1beta1.ControllerRegistration) bool {
+			return !deploys(registration, deployment.GetName())
+		})), err
 }
 
-func deploys(registration *corev1beta1.ControllerRegistration, deployment string) bool {
+func deploys(registration *gardencorev1beta1.ControllerRegistration, deployment string) bool {
 	if registration.Spec.Deployment == nil || registration.DeletionTimestamp != nil {
 		return false
 	}
-	return slices.ContainsFunc(registration.Spec.Deployment.DeploymentRefs, func(to corev1beta1.DeploymentRef) bool { return to.Name == deployment })
+	return slices.ContainsFunc(registration.Spec.Deployment.DeploymentRefs,
+		func(to gardencorev1beta1.DeploymentRef) bool { return to.Name == deployment })
 }
 
 // usersOfRegistration finds the shoots and seeds that need an extension which no other registration offers.
@@ -192,31 +215,38 @@ func (r *referenceManager) usersOfRegistration(ctx context.Context, object metav
 }
 
 // usersOfExtensions finds the shoots and seeds that ask for one of the extensions.
-func usersOfExtensions(ctx context.Context, reader Reader, extensions map[extensionuse.KindType]corev1beta1.ControllerResource) ([]string, error) {
+func usersOfExtensions(ctx context.Context, reader Reader,
+	extensions offers) ([]string, error) {
 	if len(extensions) == 0 {
 		return nil, nil
 	}
-	shoots, err := list[*corev1beta1.Shoot](ctx, reader, corev1beta1.Resource("shoots"), "", fields.Everything())
+	shoots, err := list[*gardencorev1beta1.Shoot](ctx, reader, gardencorev1beta1.Resource("shoots"), "",
+		fields.Everything())
 	if err != nil {
 		return nil, err
 	}
-	shoots = slices.DeleteFunc(shoots, func(shoot *corev1beta1.Shoot) bool { return !usesAny(extensionuse.OfShoot(shoot), extensions) })
-	seeds, err := list[*corev1beta1.Seed](ctx, reader, corev1beta1.Resource("seeds"), "", fields.Everything())
-	seeds = slices.DeleteFunc(seeds, func(seed *corev1beta1.Seed) bool { return !usesAny(extensionuse.OfSeed(seed), extensions) })
+	shoots = slices.DeleteFunc(shoots,
+		func(shoot *gardencorev1beta1.Shoot) bool { return !usesAny(extensionuse.OfShoot(shoot), extensions) })
+	seeds, err := list[*gardencorev1beta1.Seed](ctx, reader, gardencorev1beta1.Resource("seeds"), "",
+		fields.Everything())
+	seeds = slices.DeleteFunc(seeds,
+		func(seed *gardencorev1beta1.Seed) bool { return !usesAny(extensionuse.OfSeed(seed), extensions) })
 	return append(names("shoot", shoots), names("seed", seeds)...), err
 }
 
 // offeredOnlyBy returns what one registration offers and no other does.
-func offeredOnlyBy(name string, registrations []*corev1beta1.ControllerRegistration) map[extensionuse.KindType]corev1beta1.ControllerResource {
-	isNamed := func(registration *corev1beta1.ControllerRegistration) bool { return registration.Name == name }
-	only := registered(slices.DeleteFunc(slices.Clone(registrations), func(r *corev1beta1.ControllerRegistration) bool { return !isNamed(r) }))
+func offeredOnlyBy(name string,
+	registrations []*gardencorev1beta1.ControllerRegistration) offers {
+	isNamed := func(registration *gardencorev1beta1.ControllerRegistration) bool { return registration.Name == name }
+	only := registered(slices.DeleteFunc(slices.Clone(registrations),
+		func(r *gardencorev1beta1.ControllerRegistration) bool { return !isNamed(r) }))
 	for offered := range registered(slices.DeleteFunc(slices.Clone(registrations), isNamed)) {
 		delete(only, offered)
 	}
 	return only
 }
 
-func usesAny(uses []extensionuse.Use, offered map[extensionuse.KindType]corev1beta1.ControllerResource) bool {
+func usesAny(uses []extensionuse.Use, offered offers) bool {
 	return slices.ContainsFunc(uses, func(use extensionuse.Use) bool {
 		_, ok := offered[use.KindType]
 		return ok

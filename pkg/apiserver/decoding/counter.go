@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// counter is told by a scan about every value of a body, in the order of the body, and counts. The first list or map that has too
-// many items is remembered and counted to its end, so that the refusal can say how many there are.
+// counter is told by a scan about every value of a body, in the order of the body, and counts. The first list or map
+// that has too many items is remembered and counted to its end, so that the refusal can say how many there are.
 type counter struct {
 	// maxItems is the limit of lists and maps without one of their own.
 	maxItems int
@@ -44,7 +44,9 @@ type excess struct {
 }
 
 // metadataLists are the fields of metadata that are limited to MaxMetadata.
-var metadataLists = map[string]bool{"labels": true, "annotations": true, "finalizers": true, "ownerReferences": true, "managedFields": true}
+var metadataLists = map[string]bool{
+	"labels": true, "annotations": true, "finalizers": true, "ownerReferences": true, "managedFields": true,
+}
 
 // begin is called where an object or a list begins.
 func (c *counter) begin(isList bool) *refusal {

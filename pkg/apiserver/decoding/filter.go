@@ -25,8 +25,8 @@ type Filter struct {
 	MaxBytes int64
 }
 
-// Wrap returns a handler that passes on what is not refused. The context of requests tells what they are about, so it comes after
-// authentication and authorization: nobody else's bodies are read.
+// Wrap returns a handler that passes on what is not refused. The context of requests tells what they are about, so it
+// comes after authentication and authorization: nobody else's bodies are read.
 func (f *Filter) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		about, ok := apirequest.RequestInfoFrom(r.Context())
@@ -89,7 +89,8 @@ func formatOf(r *http.Request) string {
 	return mediaType
 }
 
-// inspect refuses a body that costs too much to read. Formats that are not served are left to the handlers, which do not read them.
+// inspect refuses a body that costs too much to read. Formats that are not served are left to the handlers, which do
+// not read them.
 func inspect(scheme *runtime.Scheme, format string, body []byte) *refusal {
 	c, managed := &counter{maxItems: MaxItems, maxValues: MaxValues}, &managedFields{}
 	var r *refusal

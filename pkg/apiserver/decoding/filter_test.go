@@ -15,18 +15,20 @@ import (
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // aboutShoot is what requests of these tests are about.
 var aboutShoot = &apirequest.RequestInfo{
-	IsResourceRequest: true, APIGroup: corev1beta1.GroupName, APIVersion: "v1beta1", Resource: "shoots", Name: "a",
+	IsResourceRequest: true, APIGroup: gardencorev1beta1.GroupName, APIVersion: "v1beta1", Resource: "shoots",
+	Name: "a",
 }
 
 const maxBytes = 3 << 20
 
 // serve sends a request through the filter, and returns the answer and the body that was passed on.
-func serve(t *testing.T, about *apirequest.RequestInfo, method, contentType, accept string, body io.Reader) (*http.Response, []byte) {
+func serve(t *testing.T, about *apirequest.RequestInfo, method, contentType, accept string,
+	body io.Reader) (*http.Response, []byte) {
 	t.Helper()
 	request := httptest.NewRequest(method, "/apis", body)
 	request.Header.Set("Content-Type", contentType)
@@ -40,7 +42,9 @@ func serve(t *testing.T, about *apirequest.RequestInfo, method, contentType, acc
 		}
 	})
 	answer := httptest.NewRecorder()
-	filter := &Filter{Scheme: apis.GardenScheme(), Codecs: serializer.NewCodecFactory(apis.GardenScheme()), MaxBytes: maxBytes}
+	filter := &Filter{
+		Scheme: apis.GardenScheme(), Codecs: serializer.NewCodecFactory(apis.GardenScheme()), MaxBytes: maxBytes,
+	}
 	filter.Wrap(next).ServeHTTP(answer, request)
 	return answer.Result(), passed
 }
@@ -68,10 +72,14 @@ func TestFilter(t *testing.T) {
 		{"large", http.MethodPost, "application/json", `{"a":"` + strings.Repeat("a", maxBytes) + `"}`, 413},
 		{"format that is not served", http.MethodPost, "text/plain", hostile, 200},
 		{"deletion", http.MethodDelete, "application/json", `{"kind":"DeleteOptions"}`, 200},
-		{"large deletion", http.MethodDelete, "application/json", `{"dryRun":["` + strings.Repeat("a", MaxDeleteOptions) + `"]}`, 413},
+		{
+			"large deletion", http.MethodDelete, "application/json",
+			`{"dryRun":["` + strings.Repeat("a", MaxDeleteOptions) + `"]}`, 413,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			answer, passed := serve(t, aboutShoot, test.method, test.contentType, "application/json", strings.NewReader(test.body))
+			answer, passed := serve(t, aboutShoot, test.method, test.contentType, "application/json",
+				strings.NewReader(test.body))
 			if answer.StatusCode != test.code {
 				body, _ := io.ReadAll(answer.Body)
 				t.Fatalf("answered %d, want %d: %s", answer.StatusCode, test.code, body)
@@ -88,7 +96,8 @@ func TestFilter(t *testing.T) {
 
 func TestOtherRequestsAreNotRead(t *testing.T) {
 	about := &apirequest.RequestInfo{Path: "/seedauthorizer"}
-	if answer, passed := serve(t, about, http.MethodPost, "application/json", "", strings.NewReader(`{"a"`)); answer.StatusCode != 200 || string(passed) != `{"a"` {
+	if answer, passed := serve(t, about, http.MethodPost, "application/json", "",
+		strings.NewReader(`{"a"`)); answer.StatusCode != 200 || string(passed) != `{"a"` {
 		t.Errorf("answered %d and passed on %q", answer.StatusCode, passed)
 	}
 }
@@ -112,7 +121,9 @@ func TestRefusalsAreNegotiated(t *testing.T) {
 			if _, _, err := info.Serializer.Decode(body, nil, status); err != nil {
 				t.Fatal(err)
 			}
-			if status.Code != 422 || status.Reason != metav1.StatusReasonInvalid || status.Details.Group != corev1beta1.GroupName || status.Details.Causes[0].Field != "spec.provider.workers" {
+			if status.Code != 422 || status.Reason != metav1.StatusReasonInvalid ||
+				status.Details.Group != gardencorev1beta1.GroupName ||
+				status.Details.Causes[0].Field != "spec.provider.workers" {
 				t.Errorf("status = %+v", status)
 			}
 		})

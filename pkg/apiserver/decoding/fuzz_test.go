@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	sigsyaml "sigs.k8s.io/yaml"
+	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // examples are the objects that the landscape has examples of, in JSON.
@@ -28,7 +28,7 @@ func examples(t testing.TB) [][]byte {
 			t.Fatal(err)
 		}
 		for _, document := range bytes.Split(content, []byte("\n---\n")) {
-			object, err := sigsyaml.YAMLToJSON(document)
+			object, err := yaml.YAMLToJSON(document)
 			if err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
@@ -38,12 +38,13 @@ func examples(t testing.TB) [][]byte {
 	return all
 }
 
-// FuzzDecode gives anything to the scans of whole objects. They never panic, and refuse no JSON for its form that a decoder
-// accepts, nor count less than there is.
+// FuzzDecode gives anything to the scans of whole objects. They never panic, and refuse no JSON for its form that a
+// decoder accepts, nor count less than there is.
 func FuzzDecode(f *testing.F) {
 	for _, example := range examples(f) {
 		f.Add(uint8(0), example)
-		if object, kind, err := serializer.NewCodecFactory(apis.GardenScheme()).UniversalDeserializer().Decode(example, nil, nil); err == nil && kind.GroupVersion() == corev1beta1.SchemeGroupVersion {
+		if object, kind, err := serializer.NewCodecFactory(apis.GardenScheme()).UniversalDeserializer().Decode(example,
+			nil, nil); err == nil && kind.GroupVersion() == gardencorev1beta1.SchemeGroupVersion {
 			f.Add(uint8(2), inProtobuf(f, object, kind.Kind))
 		}
 	}

@@ -168,7 +168,8 @@ func (s *scanner) literal() *refusal {
 }
 
 func (s *scanner) space() {
-	for s.at < len(s.data) && (s.data[s.at] == ' ' || s.data[s.at] == '\n' || s.data[s.at] == '\t' || s.data[s.at] == '\r') {
+	for s.at < len(s.data) && (s.data[s.at] == ' ' || s.data[s.at] == '\n' || s.data[s.at] == '\t' ||
+		s.data[s.at] == '\r') {
 		s.at++
 	}
 }

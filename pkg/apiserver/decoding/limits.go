@@ -9,22 +9,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 const (
 	// MaxItems is the most items of any list or map of a body, as it is of an object.
-	MaxItems = corev1beta1.MaxItems
-	// MaxMergedItems is the most items of a list or map of a patch that is merged item by item: of a strategic merge patch, an
-	// apply patch, and the values of a JSON patch.
-	MaxMergedItems = corev1beta1.MaxMergedItems
+	MaxItems = gardencorev1beta1.MaxItems
+	// MaxMergedItems is the most items of a list or map of a patch that is merged item by item: of a strategic merge
+	// patch, an apply patch, and the values of a JSON patch.
+	MaxMergedItems = gardencorev1beta1.MaxMergedItems
 	// MaxMetadata is the most labels, annotations, finalizers, owner references or entries of managedFields.
 	MaxMetadata = 1000
-	// MaxValues is the most values of a body, all objects, lists and scalars counted, those in raw extensions as well; managed
-	// fields are not.
+	// MaxValues is the most values of a body, all objects, lists and scalars counted, those in raw extensions as well;
+	// managed fields are not.
 	MaxValues = 50_000
-	// MaxMergedValues is the most values of a strategic merge patch or an apply patch: merging one takes ten times as long as
-	// storing it.
+	// MaxMergedValues is the most values of a strategic merge patch or an apply patch: merging one takes ten times as
+	// long as storing it.
 	MaxMergedValues = 20_000
 	// MaxDepth is how deep objects and lists may be nested.
 	MaxDepth = 64
@@ -34,8 +34,8 @@ const (
 	MaxCopies = 64 << 10
 	// MaxManagedFields is the most bytes of metadata.managedFields as the server writes them, which clients send back.
 	MaxManagedFields = 512 << 10
-	// MaxUnsortedManagedFields is the same for entries in another order than that of the server. Reading them takes the square of
-	// their number.
+	// MaxUnsortedManagedFields is the same for entries in another order than that of the server. Reading them takes the
+	// square of their number.
 	MaxUnsortedManagedFields = 64 << 10
 	// MaxWithoutKind is the most bytes of protobuf without a kind, whose values nobody can count.
 	MaxWithoutKind = 16 << 10
@@ -68,18 +68,23 @@ func tooLarge(format string, arguments ...any) *refusal {
 }
 
 func tooDeep(path string) *refusal {
-	return &refusal{code: http.StatusBadRequest, message: fmt.Sprintf("%s: objects and lists are nested deeper than %d", path, MaxDepth)}
+	return &refusal{
+		code: http.StatusBadRequest, message: fmt.Sprintf("%s: objects and lists are nested deeper than %d", path,
+			MaxDepth),
+	}
 }
 
 // status returns the refusal as the API answers it, about an object of a resource.
 func (r *refusal) status(resource schema.GroupResource, name string) *apierrors.StatusError {
 	if r.field != nil {
-		return apierrors.NewInvalid(schema.GroupKind{Group: resource.Group, Kind: resource.Resource}, name, field.ErrorList{r.field})
+		return apierrors.NewInvalid(schema.GroupKind{Group: resource.Group, Kind: resource.Resource}, name,
+			field.ErrorList{r.field})
 	}
 	if r.code == http.StatusRequestEntityTooLarge {
 		return apierrors.NewRequestEntityTooLargeError(r.message)
 	}
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: "the body of the request cannot be read: " + r.message,
+		Status: metav1.StatusFailure, Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest,
+		Message: "the body of the request cannot be read: " + r.message,
 	}}
 }

@@ -25,14 +25,16 @@ func (m *managedFields) add(bytes int, o *order) {
 func (m *managedFields) verdict() *refusal {
 	limit, detail := MaxManagedFields, ""
 	if m.unsorted {
-		limit, detail = MaxUnsortedManagedFields, fmt.Sprintf(" in another order than that of the server, or %d in that order", MaxManagedFields)
+		limit, detail = MaxUnsortedManagedFields,
+			fmt.Sprintf(" in another order than that of the server, or %d in that order", MaxManagedFields)
 	}
 	if m.bytes <= limit {
 		return nil
 	}
 	return &refusal{field: &field.Error{
 		Type: field.ErrorTypeTooLong, Field: "metadata.managedFields", BadValue: field.OmitValueType{},
-		Detail: fmt.Sprintf("has %d bytes, may have at most %d%s; send what the server answered, or leave it out", m.bytes, limit, detail),
+		Detail: fmt.Sprintf("has %d bytes, may have at most %d%s; send what the server answered, or leave it out",
+			m.bytes, limit, detail),
 	}}
 }
 

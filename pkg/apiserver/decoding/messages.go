@@ -130,7 +130,8 @@ func isList(t reflect.Type) bool {
 
 func isNumber(t reflect.Type) bool {
 	switch t.Kind() {
-	case reflect.Bool, reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:
+	case reflect.Bool, reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint32, reflect.Uint64, reflect.Float32,
+		reflect.Float64:
 		return true
 	}
 	return false

@@ -12,8 +12,8 @@ import (
 // protobufPrefix is what Kubernetes' protobuf begins with.
 var protobufPrefix = []byte("k8s\x00")
 
-// scanProtobuf counts the values of an object in Kubernetes' protobuf. What its fields are, the scheme's type of the kind says.
-// Clients leave the kind out of what they post to subresources, which is small.
+// scanProtobuf counts the values of an object in Kubernetes' protobuf. What its fields are, the scheme's type of the
+// kind says. Clients leave the kind out of what they post to subresources, which is small.
 func scanProtobuf(data []byte, scheme *runtime.Scheme, c *counter, managed *managedFields) *refusal {
 	object, isPrefixed := bytes.CutPrefix(data, protobufPrefix)
 	if !isPrefixed {
@@ -26,7 +26,8 @@ func scanProtobuf(data []byte, scheme *runtime.Scheme, c *counter, managed *mana
 	kind := envelope.GroupVersionKind()
 	if kind.Kind == "" || kind.Version == "" {
 		if len(envelope.Raw) > MaxWithoutKind {
-			return tooLarge("the protobuf has %d bytes and does not say of which kind it is, at most %d are allowed", len(envelope.Raw), MaxWithoutKind)
+			return tooLarge("the protobuf has %d bytes and does not say of which kind it is, at most %d are allowed",
+				len(envelope.Raw), MaxWithoutKind)
 		}
 		return nil
 	}
@@ -57,7 +58,8 @@ type wire struct {
 	tooManyLimit int
 }
 
-// occurrences are the fields that a message has had so far, by their number. A message may come in parts, which are put together.
+// occurrences are the fields that a message has had so far, by their number. A message may come in parts, which are put
+// together.
 type occurrences struct {
 	items map[protowire.Number]*int
 	parts map[protowire.Number]*occurrences
@@ -149,7 +151,8 @@ func (o *occurrences) of(number protowire.Number, f *wireField) *occurrences {
 func (w *wire) json(data []byte) *refusal {
 	sub := &counter{maxItems: w.counter.maxItems, within: w.at(), depth: len(w.path)}
 	var order *order
-	if w.managed != nil && len(w.path) >= 2 && w.path[0] == "metadata" && strings.HasPrefix(w.path[1], "managedFields[") {
+	if w.managed != nil && len(w.path) >= 2 && w.path[0] == "metadata" &&
+		strings.HasPrefix(w.path[1], "managedFields[") {
 		order = newOrder(0)
 		sub.maxItems = len(data)
 	}

@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/apiserver/pkg/endpoints/request"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/clock"
 
 	authenticationv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/authentication/v1alpha1"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 const (
@@ -52,22 +52,27 @@ type Level struct {
 // Admin kubeconfigs may do everything in the shoot that its project's admins may.
 var Admin = Level{
 	kind:         "AdminKubeconfigRequest",
-	userPrefix:   corev1beta1.AdminUserNamePrefix,
-	systemGroup:  corev1beta1.ShootGroupSystemAdmins,
-	projectGroup: corev1beta1.ShootGroupProjectAdmins,
+	userPrefix:   gardencorev1beta1.AdminUserNamePrefix,
+	systemGroup:  gardencorev1beta1.ShootGroupSystemAdmins,
+	projectGroup: gardencorev1beta1.ShootGroupProjectAdmins,
 	// Who may list every Secret of the garden operates it.
-	systemCheck: authorizer.AttributesRecord{Verb: "list", APIVersion: "v1", Resource: "secrets", ResourceRequest: true},
-	newRequest:  func() runtime.Object { return &authenticationv1alpha1.AdminKubeconfigRequest{} },
+	systemCheck: authorizer.AttributesRecord{
+		Verb: "list", APIVersion: "v1", Resource: "secrets", ResourceRequest: true,
+	},
+	newRequest: func() runtime.Object { return &authenticationv1alpha1.AdminKubeconfigRequest{} },
 }
 
 // Viewer kubeconfigs may read in the shoot.
 var Viewer = Level{
 	kind:         "ViewerKubeconfigRequest",
-	userPrefix:   corev1beta1.ViewerUserNamePrefix,
-	systemGroup:  corev1beta1.ShootGroupSystemViewers,
-	projectGroup: corev1beta1.ShootGroupProjectViewers,
-	systemCheck:  authorizer.AttributesRecord{Verb: "list", APIGroup: corev1beta1.SchemeGroupVersion.Group, APIVersion: corev1beta1.SchemeGroupVersion.Version, Resource: "projects", ResourceRequest: true},
-	newRequest:   func() runtime.Object { return &authenticationv1alpha1.ViewerKubeconfigRequest{} },
+	userPrefix:   gardencorev1beta1.ViewerUserNamePrefix,
+	systemGroup:  gardencorev1beta1.ShootGroupSystemViewers,
+	projectGroup: gardencorev1beta1.ShootGroupProjectViewers,
+	systemCheck: authorizer.AttributesRecord{
+		Verb: "list", APIGroup: gardencorev1beta1.SchemeGroupVersion.Group,
+		APIVersion: gardencorev1beta1.SchemeGroupVersion.Version, Resource: "projects", ResourceRequest: true,
+	},
+	newRequest: func() runtime.Object { return &authenticationv1alpha1.ViewerKubeconfigRequest{} },
 }
 
 // REST serves one of the kubeconfig subresources of shoots.
@@ -96,7 +101,8 @@ func (r *REST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind {
 }
 
 // Create answers a request with a kubeconfig for the shoot.
-func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
+func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc,
+	_ *metav1.CreateOptions) (runtime.Object, error) {
 	if validate != nil {
 		if err := validate(ctx, obj.DeepCopyObject()); err != nil {
 			return nil, err
@@ -124,7 +130,8 @@ func (r *REST) expiration(obj runtime.Object, name string) (time.Duration, error
 	if expiration < minExpiration {
 		path := field.NewPath("spec", "expirationSeconds")
 		return 0, apierrors.NewInvalid(r.GroupVersionKind(schema.GroupVersion{}).GroupKind(), name, field.ErrorList{
-			field.Invalid(path, int64(expiration/time.Second), fmt.Sprintf("must be at least %d", int64(minExpiration/time.Second))),
+			field.Invalid(path, int64(expiration/time.Second),
+				fmt.Sprintf("must be at least %d", int64(minExpiration/time.Second))),
 		})
 	}
 	return min(expiration, r.MaxExpiration), nil
@@ -138,9 +145,12 @@ func (r *REST) issue(ctx context.Context, name string, now, end time.Time) ([]by
 	addresses := APIServerAddresses(shoot)
 	if len(addresses) == 0 {
 		path := field.NewPath("status", "advertisedAddresses")
-		return nil, apierrors.NewInvalid(corev1beta1.SchemeGroupVersion.WithKind("Shoot").GroupKind(), name, field.ErrorList{
-			field.Invalid(path, "", "the shoot has no kube-apiserver address yet: wait until its control plane has been created"),
-		})
+		return nil, apierrors.NewInvalid(gardencorev1beta1.SchemeGroupVersion.WithKind("Shoot").GroupKind(), name,
+			field.ErrorList{
+				field.Invalid(path, "", "the shoot has no kube-apiserver address yet: wait until its control plane "+
+					"has "+
+					"been created"),
+			})
 	}
 	identity, err := r.identity(ctx)
 	if err != nil {
@@ -161,12 +171,12 @@ func (r *REST) issue(ctx context.Context, name string, now, end time.Time) ([]by
 	return render(shoot, addresses, clusterCA, certificate, key)
 }
 
-func (r *REST) shoot(ctx context.Context, name string) (*corev1beta1.Shoot, error) {
+func (r *REST) shoot(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error) {
 	obj, err := r.Sources.Shoots.Get(ctx, name, &metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	shoot, ok := obj.(*corev1beta1.Shoot)
+	shoot, ok := obj.(*gardencorev1beta1.Shoot)
 	if !ok {
 		return nil, apierrors.NewInternalError(fmt.Errorf("stored shoot %s is a %T", name, obj))
 	}
@@ -175,7 +185,7 @@ func (r *REST) shoot(ctx context.Context, name string) (*corev1beta1.Shoot, erro
 
 // identity decides which group of the shoot the caller belongs to.
 func (r *REST) identity(ctx context.Context) (Identity, error) {
-	caller, ok := request.UserFrom(ctx)
+	caller, ok := apirequest.UserFrom(ctx)
 	if !ok {
 		return Identity{}, fmt.Errorf("request has no user")
 	}
@@ -194,13 +204,13 @@ func (r *REST) may(ctx context.Context, caller user.Info) bool {
 }
 
 // clientCA reads the CA that the shoot's kube-apiserver trusts for client certificates.
-func (r *REST) clientCA(ctx context.Context, shoot *corev1beta1.Shoot) (*Signer, error) {
-	name := shoot.Name + "." + corev1beta1.ShootProjectSecretSuffixCAClient
+func (r *REST) clientCA(ctx context.Context, shoot *gardencorev1beta1.Shoot) (*Signer, error) {
+	name := shoot.Name + "." + gardencorev1beta1.ShootProjectSecretSuffixCAClient
 	data, err := r.clientCAData(ctx, shoot.Namespace, name)
 	if err != nil {
 		return nil, fmt.Errorf("client CA of shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
 	}
-	signer, err := NewSigner(data[corev1beta1.DataKeyCACert], data[corev1beta1.DataKeyCAKey])
+	signer, err := NewSigner(data[gardencorev1beta1.DataKeyCACert], data[gardencorev1beta1.DataKeyCAKey])
 	if err != nil {
 		return nil, fmt.Errorf("InternalSecret %s/%s: %w", shoot.Namespace, name, err)
 	}
@@ -212,7 +222,7 @@ func (r *REST) clientCAData(ctx context.Context, namespace, name string) (map[st
 	if err != nil {
 		return nil, err
 	}
-	secret, ok := obj.(*corev1beta1.InternalSecret)
+	secret, ok := obj.(*gardencorev1beta1.InternalSecret)
 	if !ok {
 		return nil, fmt.Errorf("stored internal secret %s/%s is a %T", namespace, name, obj)
 	}
@@ -220,20 +230,21 @@ func (r *REST) clientCAData(ctx context.Context, namespace, name string) (map[st
 }
 
 // clusterCA reads the bundle with which the shoot's kube-apiserver is verified.
-func (r *REST) clusterCA(ctx context.Context, shoot *corev1beta1.Shoot) ([]byte, error) {
-	name := shoot.Name + "." + corev1beta1.ShootProjectConfigMapSuffixCACluster
+func (r *REST) clusterCA(ctx context.Context, shoot *gardencorev1beta1.Shoot) ([]byte, error) {
+	name := shoot.Name + "." + gardencorev1beta1.ShootProjectConfigMapSuffixCACluster
 	configMap, err := r.Sources.ConfigMap(ctx, shoot.Namespace, name)
-	if err == nil && configMap.Data[corev1beta1.DataKeyCACert] != "" {
-		return []byte(configMap.Data[corev1beta1.DataKeyCACert]), nil
+	if err == nil && configMap.Data[gardencorev1beta1.DataKeyCACert] != "" {
+		return []byte(configMap.Data[gardencorev1beta1.DataKeyCACert]), nil
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("cluster CA of shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
 	}
 	secret, err := r.Sources.Secret(ctx, shoot.Namespace, name)
 	if err != nil {
-		return nil, fmt.Errorf("cluster CA of shoot %s/%s: neither ConfigMap nor Secret %s has %s: %w", shoot.Namespace, shoot.Name, name, corev1beta1.DataKeyCACert, err)
+		return nil, fmt.Errorf("cluster CA of shoot %s/%s: neither ConfigMap nor Secret %s has %s: %w", shoot.Namespace,
+			shoot.Name, name, gardencorev1beta1.DataKeyCACert, err)
 	}
-	return secret.Data[corev1beta1.DataKeyCACert], nil
+	return secret.Data[gardencorev1beta1.DataKeyCACert], nil
 }
 
 func requestedSeconds(obj runtime.Object) *int64 {

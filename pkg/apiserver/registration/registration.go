@@ -8,11 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1 "github.com/trellis-garden/trellis/pkg/apis/core/v1"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
@@ -25,8 +24,8 @@ const (
 	SchedulerUser         = "gardener.cloud:system:garden-scheduler"
 )
 
-// Namespace and ServiceName are where the APIServices look for garden-apiserver. Its serving certificate has to be valid
-// for ServerName.
+// Namespace and ServiceName are where the APIServices look for garden-apiserver. Its serving certificate has to be
+// valid for ServerName.
 const (
 	Namespace   = "garden"
 	ServiceName = "garden-apiserver"
@@ -46,14 +45,14 @@ type Target struct {
 
 // groupVersions are the versions that garden-apiserver serves.
 var groupVersions = []schema.GroupVersion{
-	gardencorev1.SchemeGroupVersion, corev1beta1.SchemeGroupVersion, securityv1alpha1.SchemeGroupVersion,
+	gardencorev1.SchemeGroupVersion, gardencorev1beta1.SchemeGroupVersion, securityv1alpha1.SchemeGroupVersion,
 	seedmanagementv1alpha1.SchemeGroupVersion, operationsv1alpha1.SchemeGroupVersion,
 }
 
 // Objects returns everything to apply, in order.
 //
-// The garden runs no pods, so the Service is of type ExternalName: kube-aggregator connects to the name it gives, on the
-// port of the APIService, and verifies the certificate for ServerName. kube-apiserver must run with
+// The garden runs no pods, so the Service is of type ExternalName: kube-aggregator connects to the name it gives, on
+// the port of the APIService, and verifies the certificate for ServerName. kube-apiserver must run with
 // --enable-aggregator-routing=false, its default.
 func Objects(target Target) []client.Object {
 	if target.Host == "" {
@@ -98,7 +97,9 @@ func apiService(target Target, version schema.GroupVersion) *apiregistrationv1.A
 			GroupPriorityMinimum: 9999,
 			VersionPriority:      10,
 			CABundle:             target.CABundle,
-			Service:              &apiregistrationv1.ServiceReference{Namespace: Namespace, Name: ServiceName, Port: ptr.To(target.Port)},
+			Service: &apiregistrationv1.ServiceReference{
+				Namespace: Namespace, Name: ServiceName, Port: new(target.Port),
+			},
 		},
 	}
 }
@@ -107,17 +108,22 @@ func apiService(target Target, version schema.GroupVersion) *apiregistrationv1.A
 func accessObjects() []client.Object {
 	objects := []client.Object{
 		clusterRole("gardener.cloud:system:garden-apiserver", apiServerRules()...),
-		clusterRoleBinding("gardener.cloud:system:garden-apiserver", "gardener.cloud:system:garden-apiserver", APIServerUser),
-		clusterRoleBinding("gardener.cloud:system:garden-apiserver:auth-delegator", "system:auth-delegator", APIServerUser),
-		roleBinding(metav1.NamespaceSystem, "gardener.cloud:system:garden-apiserver:auth-reader", "extension-apiserver-authentication-reader", APIServerUser),
+		clusterRoleBinding("gardener.cloud:system:garden-apiserver", "gardener.cloud:system:garden-apiserver",
+			APIServerUser),
+		clusterRoleBinding("gardener.cloud:system:garden-apiserver:auth-delegator", "system:auth-delegator",
+			APIServerUser),
+		roleBinding(metav1.NamespaceSystem, "gardener.cloud:system:garden-apiserver:auth-reader",
+			"extension-apiserver-authentication-reader", APIServerUser),
 		clusterRoleBinding("gardener.cloud:system:garden-controller-manager", "cluster-admin", ControllerManagerUser),
 		clusterRole("gardener.cloud:system:garden-scheduler", schedulerRules()...),
-		clusterRoleBinding("gardener.cloud:system:garden-scheduler", "gardener.cloud:system:garden-scheduler", SchedulerUser),
+		clusterRoleBinding("gardener.cloud:system:garden-scheduler", "gardener.cloud:system:garden-scheduler",
+			SchedulerUser),
 		// Distances between regions, which the scheduler reads, are ConfigMaps in the garden's namespace.
 		role(Namespace, "gardener.cloud:system:garden-scheduler", rbacv1.PolicyRule{
 			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"},
 		}),
-		roleBinding(Namespace, "gardener.cloud:system:garden-scheduler", "gardener.cloud:system:garden-scheduler", SchedulerUser),
+		roleBinding(Namespace, "gardener.cloud:system:garden-scheduler", "gardener.cloud:system:garden-scheduler",
+			SchedulerUser),
 	}
 	return objects
 }
@@ -128,31 +134,58 @@ func apiServerRules() []rbacv1.PolicyRule {
 		// Those that are let to seeds are watched by their label.
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create"}},
-		{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
+		{
+			APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"*"},
+			Verbs: []string{"get", "list", "watch"},
+		},
 		// The admission plugin ResourceQuota counts what users create.
 		{APIGroups: []string{""}, Resources: []string{"resourcequotas"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: []string{""}, Resources: []string{"resourcequotas/status"}, Verbs: []string{"update"}},
 		// Gardenlets see their own requests only; who asked for which one is to be known.
-		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"get", "list", "watch"}},
+		{
+			APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"},
+			Verbs: []string{"get", "list", "watch"},
+		},
 	}
 }
 
 func schedulerRules() []rbacv1.PolicyRule {
-	group := corev1beta1.SchemeGroupVersion.Group
+	group := gardencorev1beta1.SchemeGroupVersion.Group
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{group}, Resources: []string{"shoots", "seeds", "cloudprofiles", "namespacedcloudprofiles", "projects", "exposureclasses"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{group}, Resources: []string{"shoots/binding", "shoots/status"}, Verbs: []string{"get", "update", "patch"}},
-		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
-		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "list", "watch", "create", "update", "patch"}},
+		{
+			APIGroups: []string{group}, Resources: []string{
+				"shoots", "seeds", "cloudprofiles", "namespacedcloudprofiles", "projects", "exposureclasses",
+			}, Verbs: []string{
+				"get", "list", "watch",
+			},
+		},
+		{
+			APIGroups: []string{group}, Resources: []string{"shoots/binding", "shoots/status"},
+			Verbs: []string{"get", "update", "patch"},
+		},
+		{
+			APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"},
+			Verbs: []string{"create", "patch", "update"},
+		},
+		{
+			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
+			Verbs: []string{"get", "list", "watch", "create", "update", "patch"},
+		},
 	}
 }
 
 func clusterRole(name string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
-	return &rbacv1.ClusterRole{TypeMeta: typeMeta(rbacv1.SchemeGroupVersion.String(), "ClusterRole"), ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
+	return &rbacv1.ClusterRole{
+		TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "ClusterRole"),
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules,
+	}
 }
 
 func role(namespace, name string, rules ...rbacv1.PolicyRule) *rbacv1.Role {
-	return &rbacv1.Role{TypeMeta: typeMeta(rbacv1.SchemeGroupVersion.String(), "Role"), ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Rules: rules}
+	return &rbacv1.Role{
+		TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "Role"),
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Rules: rules,
+	}
 }
 
 func clusterRoleBinding(name, role, user string) *rbacv1.ClusterRoleBinding {

@@ -32,7 +32,8 @@ func WaitUntilServed(ctx context.Context, garden *rest.Config) error {
 			return true, nil
 		}
 		if attempts++; attempts%sayAfter == 0 {
-			klog.FromContext(ctx).Info("Waiting for the garden's API", "garden", garden.Host, "missing", missing.Error())
+			klog.FromContext(ctx).Info("Waiting for the garden's API", "garden", garden.Host, "missing",
+				missing.Error())
 		}
 		return false, nil
 	})

@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/endpoints/request"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 )
 
@@ -48,8 +48,8 @@ func bastions() Served {
 
 // prepareBastion notes who creates a bastion, and begins its life.
 func prepareBastion(ctx context.Context, bastion *operationsv1alpha1.Bastion) {
-	if creator, ok := request.UserFrom(ctx); ok {
-		metav1.SetMetaDataAnnotation(&bastion.ObjectMeta, corev1beta1.GardenerCreatedBy, creator.GetName())
+	if creator, ok := apirequest.UserFrom(ctx); ok {
+		metav1.SetMetaDataAnnotation(&bastion.ObjectMeta, gardencorev1beta1.GardenerCreatedBy, creator.GetName())
 	}
 	keepAlive(bastion, time.Now())
 	heartbeat(bastion, time.Now())
@@ -57,15 +57,15 @@ func prepareBastion(ctx context.Context, bastion *operationsv1alpha1.Bastion) {
 
 // keepAlive carries out the operation keepalive and takes it away.
 func keepAlive(bastion *operationsv1alpha1.Bastion, now time.Time) {
-	if bastion.Annotations[corev1beta1.GardenerOperation] == corev1beta1.GardenerOperationKeepalive {
-		delete(bastion.Annotations, corev1beta1.GardenerOperation)
+	if bastion.Annotations[gardencorev1beta1.GardenerOperation] == gardencorev1beta1.GardenerOperationKeepalive {
+		delete(bastion.Annotations, gardencorev1beta1.GardenerOperation)
 		heartbeat(bastion, now)
 	}
 }
 
 func heartbeat(bastion *operationsv1alpha1.Bastion, now time.Time) {
-	bastion.Status.LastHeartbeatTimestamp = ptr.To(metav1.NewTime(now))
-	bastion.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(now.Add(bastionTimeToLive)))
+	bastion.Status.LastHeartbeatTimestamp = new(metav1.NewTime(now))
+	bastion.Status.ExpirationTimestamp = new(metav1.NewTime(now.Add(bastionTimeToLive)))
 }
 
 // setBastionExpiration keeps the expiration a function of the heartbeat, whoever writes the status.
@@ -74,23 +74,29 @@ func setBastionExpiration(bastion, old *operationsv1alpha1.Bastion) {
 		bastion.Status.LastHeartbeatTimestamp = old.Status.LastHeartbeatTimestamp
 	}
 	if last := bastion.Status.LastHeartbeatTimestamp; last != nil {
-		bastion.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(last.Add(bastionTimeToLive)))
+		bastion.Status.ExpirationTimestamp = new(metav1.NewTime(last.Add(bastionTimeToLive)))
 	}
 }
 
 // bastionNeedsNewGeneration says when gardenlet has to act. It takes away the operation "reconcile" when it has.
 func bastionNeedsNewGeneration(bastion, old *operationsv1alpha1.Bastion) bool {
-	force := corev1beta1.AnnotationConfirmationForceDeletion
+	force := gardencorev1beta1.AnnotationConfirmationForceDeletion
 	return !apiequality.Semantic.DeepEqual(bastion.Spec, old.Spec) ||
-		bastion.Annotations[corev1beta1.GardenerOperation] == corev1beta1.GardenerOperationReconcile ||
+		bastion.Annotations[gardencorev1beta1.GardenerOperation] == gardencorev1beta1.GardenerOperationReconcile ||
 		bastion.Annotations[force] == "true" && old.Annotations[force] != "true"
 }
 
 func bastionColumns(now func() time.Time) []Column[*operationsv1alpha1.Bastion] {
 	type bastion = *operationsv1alpha1.Bastion
 	return []Column[bastion]{
-		{Name: "Shoot", Description: "The shoot whose nodes are reached.", Cell: func(b bastion) any { return b.Spec.ShootRef.Name }},
-		{Name: "Seed", Description: "The seed of the shoot.", Cell: func(b bastion) any { return orElse(b.Spec.SeedName, pending) }},
+		{
+			Name: "Shoot", Description: "The shoot whose nodes are reached.",
+			Cell: func(b bastion) any { return b.Spec.ShootRef.Name },
+		},
+		{
+			Name: "Seed", Description: "The seed of the shoot.",
+			Cell: func(b bastion) any { return orElse(b.Spec.SeedName, pending) },
+		},
 		{Name: "IP", Description: "The public address.", Cell: bastionAddressCell},
 		{Name: "Heartbeat", Description: "When it was last said to be needed.", Cell: func(b bastion) any {
 			if b.Status.LastHeartbeatTimestamp.IsZero() {

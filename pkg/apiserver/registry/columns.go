@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 const (
@@ -23,7 +23,7 @@ func orElse(value *string, otherwise string) string {
 }
 
 // conditionCell prints the status of a condition.
-func conditionCell(conditions []corev1beta1.Condition, name corev1beta1.ConditionType) string {
+func conditionCell(conditions []gardencorev1beta1.Condition, name gardencorev1beta1.ConditionType) string {
 	for _, condition := range conditions {
 		if condition.Type == name {
 			return string(condition.Status)
@@ -33,7 +33,7 @@ func conditionCell(conditions []corev1beta1.Condition, name corev1beta1.Conditio
 }
 
 // operationCell prints an operation as "Create Processing (42%)".
-func operationCell(operation *corev1beta1.LastOperation) string {
+func operationCell(operation *gardencorev1beta1.LastOperation) string {
 	if operation == nil {
 		return pending
 	}
@@ -41,7 +41,7 @@ func operationCell(operation *corev1beta1.LastOperation) string {
 }
 
 // hibernationCell prints where a shoot stands between awake and hibernated.
-func hibernationCell(shoot *corev1beta1.Shoot) any {
+func hibernationCell(shoot *gardencorev1beta1.Shoot) any {
 	wanted := shoot.Spec.Hibernation != nil && ptr.Deref(shoot.Spec.Hibernation.Enabled, false)
 	switch {
 	case wanted && shoot.Status.IsHibernated:
@@ -55,12 +55,13 @@ func hibernationCell(shoot *corev1beta1.Shoot) any {
 }
 
 // seedStatusCell prints one word about a seed.
-func seedStatusCell(seed *corev1beta1.Seed) any {
+func seedStatusCell(seed *gardencorev1beta1.Seed) any {
 	if len(seed.Status.Conditions) == 0 {
 		return unknown
 	}
 	for _, condition := range seed.Status.Conditions {
-		if condition.Status != corev1beta1.ConditionTrue && condition.Status != corev1beta1.ConditionProgressing {
+		if condition.Status != gardencorev1beta1.ConditionTrue &&
+			condition.Status != gardencorev1beta1.ConditionProgressing {
 			return "NotReady"
 		}
 	}

@@ -6,42 +6,50 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 func controllerRegistrations() Served {
-	return &Kind[*corev1beta1.ControllerRegistration]{
-		Version: corev1beta1.SchemeGroupVersion, Plural: "controllerregistrations", Singular: "controllerregistration",
+	return &Kind[*gardencorev1beta1.ControllerRegistration]{
+		Version: gardencorev1beta1.SchemeGroupVersion, Plural: "controllerregistrations",
+		Singular:   "controllerregistration",
 		ShortNames: []string{"ctrlreg"},
-		New:        func() *corev1beta1.ControllerRegistration { return &corev1beta1.ControllerRegistration{} },
-		NewList:    func() runtime.Object { return &corev1beta1.ControllerRegistrationList{} },
-		Spec:       func(r *corev1beta1.ControllerRegistration) any { return r.Spec },
-		Columns: []Column[*corev1beta1.ControllerRegistration]{
-			{Name: "Resources", Description: "What the extension takes care of.", Cell: func(r *corev1beta1.ControllerRegistration) any {
-				var resources []string
-				for _, resource := range r.Spec.Resources {
-					resources = append(resources, resource.Kind+"/"+resource.Type)
-				}
-				return strings.Join(resources, ", ")
-			}},
+		New: func() *gardencorev1beta1.ControllerRegistration {
+			return &gardencorev1beta1.ControllerRegistration{}
 		},
-		Validate:       corev1beta1.ValidateControllerRegistration,
-		ValidateUpdate: corev1beta1.ValidateControllerRegistrationUpdate,
+		NewList: func() runtime.Object { return &gardencorev1beta1.ControllerRegistrationList{} },
+		Spec:    func(r *gardencorev1beta1.ControllerRegistration) any { return r.Spec },
+		Columns: []Column[*gardencorev1beta1.ControllerRegistration]{
+			{Name: "Resources", Description: "What the extension takes care of.",
+				Cell: func(r *gardencorev1beta1.ControllerRegistration) any {
+					var resources []string
+					for _, resource := range r.Spec.Resources {
+						resources = append(resources, resource.Kind+"/"+resource.Type)
+					}
+					return strings.Join(resources, ", ")
+				}},
+		},
+		Validate:       gardencorev1beta1.ValidateControllerRegistration,
+		ValidateUpdate: gardencorev1beta1.ValidateControllerRegistrationUpdate,
 	}
 }
 
 // controllerDeployments is served in two versions, see ControllerDeploymentsV1.
-func controllerDeployments() *Kind[*corev1beta1.ControllerDeployment] {
-	return &Kind[*corev1beta1.ControllerDeployment]{
-		Version: corev1beta1.SchemeGroupVersion, Plural: "controllerdeployments", Singular: "controllerdeployment",
+func controllerDeployments() *Kind[*gardencorev1beta1.ControllerDeployment] {
+	return &Kind[*gardencorev1beta1.ControllerDeployment]{
+		Version: gardencorev1beta1.SchemeGroupVersion, Plural: "controllerdeployments",
+		Singular:   "controllerdeployment",
 		ShortNames: []string{"ctrldeploy"},
-		New:        func() *corev1beta1.ControllerDeployment { return &corev1beta1.ControllerDeployment{} },
-		NewList:    func() runtime.Object { return &corev1beta1.ControllerDeploymentList{} },
-		Spec: func(d *corev1beta1.ControllerDeployment) any {
+		New:        func() *gardencorev1beta1.ControllerDeployment { return &gardencorev1beta1.ControllerDeployment{} },
+		NewList:    func() runtime.Object { return &gardencorev1beta1.ControllerDeploymentList{} },
+		Spec: func(d *gardencorev1beta1.ControllerDeployment) any {
 			return []any{d.Type, d.ProviderConfig, d.InjectGardenKubeconfig}
 		},
-		Columns: []Column[*corev1beta1.ControllerDeployment]{
-			{Name: "Type", Description: "How the extension is deployed.", Cell: func(d *corev1beta1.ControllerDeployment) any { return d.Type }},
+		Columns: []Column[*gardencorev1beta1.ControllerDeployment]{
+			{
+				Name: "Type", Description: "How the extension is deployed.",
+				Cell: func(d *gardencorev1beta1.ControllerDeployment) any { return d.Type },
+			},
 		},
 		Validate:       validateControllerDeployment,
 		ValidateUpdate: validateControllerDeploymentUpdate,
@@ -49,27 +57,35 @@ func controllerDeployments() *Kind[*corev1beta1.ControllerDeployment] {
 }
 
 func controllerInstallations() Served {
-	type installation = *corev1beta1.ControllerInstallation
-	condition := func(name corev1beta1.ConditionType) func(installation) any {
+	type installation = *gardencorev1beta1.ControllerInstallation
+	condition := func(name gardencorev1beta1.ConditionType) func(installation) any {
 		return func(i installation) any { return conditionCell(i.Status.Conditions, name) }
 	}
 	return &Kind[installation]{
-		Version: corev1beta1.SchemeGroupVersion, Plural: "controllerinstallations", Singular: "controllerinstallation",
+		Version: gardencorev1beta1.SchemeGroupVersion, Plural: "controllerinstallations",
+		Singular:   "controllerinstallation",
 		ShortNames: []string{"ctrlinst"},
-		New:        func() installation { return &corev1beta1.ControllerInstallation{} },
-		NewList:    func() runtime.Object { return &corev1beta1.ControllerInstallationList{} },
+		New:        func() installation { return &gardencorev1beta1.ControllerInstallation{} },
+		NewList:    func() runtime.Object { return &gardencorev1beta1.ControllerInstallationList{} },
 		Spec:       func(i installation) any { return i.Spec },
 		CopySpec:   func(to, from installation) { to.Spec = from.Spec },
 		CopyStatus: func(to, from installation) { to.Status = from.Status },
 		Columns: []Column[installation]{
-			{Name: "Registration", Description: "The extension.", Cell: func(i installation) any { return i.Spec.RegistrationRef.Name }},
-			{Name: "Cluster", Description: "The seed or shoot in which it is installed.", Cell: func(i installation) any {
-				return refName(i.Spec.SeedRef) + refName(i.Spec.ShootRef)
-			}},
+			{
+				Name: "Registration", Description: "The extension.",
+				Cell: func(i installation) any { return i.Spec.RegistrationRef.Name },
+			},
+			{Name: "Cluster", Description: "The seed or shoot in which it is installed.",
+				Cell: func(i installation) any {
+					return refName(i.Spec.SeedRef) + refName(i.Spec.ShootRef)
+				}},
 			{Name: "Valid", Description: "Whether the deployment can be rendered.", Cell: condition("Valid")},
 			{Name: "Installed", Description: "Whether the deployment is applied.", Cell: condition("Installed")},
 			{Name: "Healthy", Description: "Whether what was deployed is healthy.", Cell: condition("Healthy")},
-			{Name: "Progressing", Description: "Whether what was deployed is being rolled out.", Cell: condition("Progressing")},
+			{
+				Name: "Progressing", Description: "Whether what was deployed is being rolled out.",
+				Cell: condition("Progressing"),
+			},
 		},
 		Fields: map[string]func(installation) string{
 			"spec.registrationRef.name": func(i installation) string { return i.Spec.RegistrationRef.Name },
@@ -78,9 +94,9 @@ func controllerInstallations() Served {
 			"spec.shootRef.namespace":   func(i installation) string { return refNamespace(i.Spec.ShootRef) },
 		},
 		Index:                "spec.seedRef.name",
-		Validate:             corev1beta1.ValidateNewControllerInstallation,
-		ValidateUpdate:       corev1beta1.ValidateControllerInstallationUpdate,
-		ValidateStatusUpdate: corev1beta1.ValidateControllerInstallationStatusUpdate,
+		Validate:             gardencorev1beta1.ValidateNewControllerInstallation,
+		ValidateUpdate:       gardencorev1beta1.ValidateControllerInstallationUpdate,
+		ValidateStatusUpdate: gardencorev1beta1.ValidateControllerInstallationStatusUpdate,
 	}
 }
 

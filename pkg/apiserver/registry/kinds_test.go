@@ -13,25 +13,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/endpoints/request"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
 func withOperation(operation string) map[string]string {
-	return map[string]string{corev1beta1.GardenerOperation: operation}
+	return map[string]string{gardencorev1beta1.GardenerOperation: operation}
 }
 
 func TestBastionLives(t *testing.T) {
 	born := time.Unix(1700000000, 0)
-	bastion := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1beta1.GardenerCreatedBy: "mallory"}}}
-	prepareBastion(request.WithUser(context.Background(), &user.DefaultInfo{Name: "alice"}), bastion)
-	if bastion.Annotations[corev1beta1.GardenerCreatedBy] != "alice" || bastion.Status.LastHeartbeatTimestamp == nil || bastion.Status.ExpirationTimestamp == nil {
+	bastion := &operationsv1alpha1.Bastion{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{gardencorev1beta1.GardenerCreatedBy: "mallory"}},
+	}
+	prepareBastion(apirequest.WithUser(context.Background(), &user.DefaultInfo{Name: "alice"}), bastion)
+	if bastion.Annotations[gardencorev1beta1.GardenerCreatedBy] != "alice" ||
+		bastion.Status.LastHeartbeatTimestamp == nil || bastion.Status.ExpirationTimestamp == nil {
 		t.Errorf("a new bastion is %+v", bastion)
 	}
 
@@ -40,14 +42,14 @@ func TestBastionLives(t *testing.T) {
 	if bastion.Status.LastHeartbeatTimestamp.Time != born {
 		t.Error("it is kept alive though nobody asked")
 	}
-	bastion.Annotations = withOperation(corev1beta1.GardenerOperationKeepalive)
+	bastion.Annotations = withOperation(gardencorev1beta1.GardenerOperationKeepalive)
 	keepAlive(bastion, born.Add(time.Minute))
 	if len(bastion.Annotations) > 0 || bastion.Status.ExpirationTimestamp.Time != born.Add(time.Minute+time.Hour) {
 		t.Errorf("after keepalive: %v, expires %s", bastion.Annotations, bastion.Status.ExpirationTimestamp)
 	}
 
 	changed := bastion.DeepCopy()
-	changed.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(born.Add(100 * time.Hour)))
+	changed.Status.ExpirationTimestamp = new(metav1.NewTime(born.Add(100 * time.Hour)))
 	changed.Status.LastHeartbeatTimestamp = nil
 	setBastionExpiration(changed, bastion)
 	if !changed.Status.ExpirationTimestamp.Equal(bastion.Status.ExpirationTimestamp) {
@@ -64,11 +66,13 @@ func TestBastionColumns(t *testing.T) {
 		}
 		return strings.Join(cells, " | ")
 	}
-	bastion := &operationsv1alpha1.Bastion{Spec: operationsv1alpha1.BastionSpec{ShootRef: corev1.LocalObjectReference{Name: "member1"}}}
+	bastion := &operationsv1alpha1.Bastion{
+		Spec: operationsv1alpha1.BastionSpec{ShootRef: corev1.LocalObjectReference{Name: "member1"}},
+	}
 	if got, want := row(bastion), "member1 | <pending> | <pending> | <never> | <pending>"; got != want {
 		t.Errorf("row = %s, want %s", got, want)
 	}
-	bastion.Spec.SeedName = ptr.To("local")
+	bastion.Spec.SeedName = new("local")
 	bastion.Status.Ingress = &corev1.LoadBalancerIngress{IP: "192.0.2.1"}
 	heartbeat(bastion, now.Add(-time.Minute))
 	if got, want := row(bastion), "member1 | local | 192.0.2.1 | 60s ago | 59m"; got != want {
@@ -95,28 +99,38 @@ func TestOperationsMakeGenerations(t *testing.T) {
 		"something else": {"keepalive", false, false, "keepalive"},
 	} {
 		old := &seedmanagementv1alpha1.Gardenlet{}
-		gardenlet := &seedmanagementv1alpha1.Gardenlet{ObjectMeta: metav1.ObjectMeta{Annotations: withOperation(test.operation)}}
-		if test.change {
-			gardenlet.Spec.Deployment.ReplicaCount = ptr.To[int32](3)
+		gardenlet := &seedmanagementv1alpha1.Gardenlet{
+			ObjectMeta: metav1.ObjectMeta{Annotations: withOperation(test.operation)},
 		}
-		if got := kind.NeedsNewGeneration(gardenlet, old); got != test.want || gardenlet.Annotations[corev1beta1.GardenerOperation] != test.left {
+		if test.change {
+			gardenlet.Spec.Deployment.ReplicaCount = new(int32(3))
+		}
+		if got := kind.NeedsNewGeneration(gardenlet, old); got != test.want ||
+			gardenlet.Annotations[gardencorev1beta1.GardenerOperation] != test.left {
 			t.Errorf("%s: %v, left %v", name, got, gardenlet.Annotations)
 		}
 	}
 }
 
 func TestSubjectIsGivenByTheServer(t *testing.T) {
-	identity := &securityv1alpha1.WorkloadIdentity{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", GenerateName: "aws-"}}
+	identity := &securityv1alpha1.WorkloadIdentity{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", GenerateName: "aws-"},
+	}
 	identity.Status.Sub = "admin"
 	setSubject(identity)
-	if want := "gardener.cloud:workloadidentity:garden-demo:" + identity.Name + ":" + string(identity.UID); identity.Status.Sub != want || !strings.HasPrefix(identity.Name, "aws-") || identity.UID == "" {
+	if want := "gardener.cloud:workloadidentity:garden-demo:" + identity.Name + ":" +
+		string(identity.UID); identity.Status.Sub != want || !strings.HasPrefix(identity.Name, "aws-") ||
+		identity.UID == "" {
 		t.Errorf("sub = %s, want %s", identity.Status.Sub, want)
 	}
 }
 
 func TestFieldsOfControllerDeployments(t *testing.T) {
-	deployment := func(kind, config string) *corev1beta1.ControllerDeployment {
-		return &corev1beta1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "extension", ResourceVersion: "1"}, Type: kind, ProviderConfig: runtime.RawExtension{Raw: []byte(config)}}
+	deployment := func(kind, config string) *gardencorev1beta1.ControllerDeployment {
+		return &gardencorev1beta1.ControllerDeployment{
+			ObjectMeta: metav1.ObjectMeta{Name: "extension", ResourceVersion: "1"}, Type: kind,
+			ProviderConfig: runtime.RawExtension{Raw: []byte(config)},
+		}
 	}
 	for config, want := range map[string]string{
 		`{"chart":"Zm9v"}`:                     "",
@@ -139,8 +153,11 @@ func TestFieldsOfControllerDeployments(t *testing.T) {
 }
 
 func TestScaleChangesNothingElse(t *testing.T) {
-	set := &seedmanagementv1alpha1.ManagedSeedSet{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "europe", UID: "1", ResourceVersion: "5"}}
-	set.Spec.Replicas, set.Spec.Selector.MatchLabels, set.Status.Replicas = ptr.To[int32](2), map[string]string{"tier": "seeds"}, 1
+	set := &seedmanagementv1alpha1.ManagedSeedSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "europe", UID: "1", ResourceVersion: "5"},
+	}
+	set.Spec.Replicas, set.Spec.Selector.MatchLabels, set.Status.Replicas = new(int32(2)),
+		map[string]string{"tier": "seeds"}, 1
 	scale, err := scaleOf(set)
 	if err != nil || scale.Spec.Replicas != 2 || scale.Status.Replicas != 1 || scale.Status.Selector != "tier=seeds" {
 		t.Fatalf("scale = %+v, %v", scale, err)
@@ -151,12 +168,13 @@ func TestScaleChangesNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := set.DeepCopy()
-	want.Spec.Replicas = ptr.To[int32](3)
+	want.Spec.Replicas = new(int32(3))
 	if !apiequality.Semantic.DeepEqual(updated, want) || *set.Spec.Replicas != 2 {
 		t.Errorf("scaled = %+v, want %+v", updated, want)
 	}
 	other := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: "europe", UID: "0"}}
-	if _, err := (scaledInfo{rest.DefaultUpdatedObjectInfo(other)}).UpdatedObject(context.Background(), set); !apierrors.IsConflict(err) {
+	if _, err := (scaledInfo{rest.DefaultUpdatedObjectInfo(other)}).UpdatedObject(context.Background(),
+		set); !apierrors.IsConflict(err) {
 		t.Errorf("a scale of a set that is gone: %v", err)
 	}
 }

@@ -7,70 +7,84 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 func quotas() Served {
-	return &Kind[*corev1beta1.Quota]{
-		Version: corev1beta1.SchemeGroupVersion, Plural: "quotas", Singular: "quota", Namespaced: true,
+	return &Kind[*gardencorev1beta1.Quota]{
+		Version: gardencorev1beta1.SchemeGroupVersion, Plural: "quotas", Singular: "quota", Namespaced: true,
 		ShortNames: []string{"squota"},
-		New:        func() *corev1beta1.Quota { return &corev1beta1.Quota{} },
-		NewList:    func() runtime.Object { return &corev1beta1.QuotaList{} },
-		Columns: []Column[*corev1beta1.Quota]{
-			{Name: "Scope", Description: "What the quota limits.", Cell: func(q *corev1beta1.Quota) any { return q.Spec.Scope.Kind }},
-			{Name: "Cluster Lifetime", Description: "The days that a cluster may live.", Cell: func(q *corev1beta1.Quota) any {
-				if q.Spec.ClusterLifetimeDays == nil {
-					return none
-				}
-				return strconv.Itoa(int(*q.Spec.ClusterLifetimeDays))
-			}},
+		New:        func() *gardencorev1beta1.Quota { return &gardencorev1beta1.Quota{} },
+		NewList:    func() runtime.Object { return &gardencorev1beta1.QuotaList{} },
+		Columns: []Column[*gardencorev1beta1.Quota]{
+			{
+				Name: "Scope", Description: "What the quota limits.",
+				Cell: func(q *gardencorev1beta1.Quota) any { return q.Spec.Scope.Kind },
+			},
+			{Name: "Cluster Lifetime", Description: "The days that a cluster may live.",
+				Cell: func(q *gardencorev1beta1.Quota) any {
+					if q.Spec.ClusterLifetimeDays == nil {
+						return none
+					}
+					return strconv.Itoa(int(*q.Spec.ClusterLifetimeDays))
+				}},
 		},
-		Validate:       corev1beta1.ValidateQuota,
-		ValidateUpdate: corev1beta1.ValidateQuotaUpdate,
+		Validate:       gardencorev1beta1.ValidateQuota,
+		ValidateUpdate: gardencorev1beta1.ValidateQuotaUpdate,
 	}
 }
 
 func exposureClasses() Served {
-	return &Kind[*corev1beta1.ExposureClass]{
-		Version: corev1beta1.SchemeGroupVersion, Plural: "exposureclasses", Singular: "exposureclass",
+	return &Kind[*gardencorev1beta1.ExposureClass]{
+		Version: gardencorev1beta1.SchemeGroupVersion, Plural: "exposureclasses", Singular: "exposureclass",
 		ShortNames: []string{"expclass", "expcls"},
-		New:        func() *corev1beta1.ExposureClass { return &corev1beta1.ExposureClass{} },
-		NewList:    func() runtime.Object { return &corev1beta1.ExposureClassList{} },
-		Columns: []Column[*corev1beta1.ExposureClass]{
-			{Name: "Handler", Description: "What exposes the control planes.", Cell: func(e *corev1beta1.ExposureClass) any { return e.Handler }},
+		New:        func() *gardencorev1beta1.ExposureClass { return &gardencorev1beta1.ExposureClass{} },
+		NewList:    func() runtime.Object { return &gardencorev1beta1.ExposureClassList{} },
+		Columns: []Column[*gardencorev1beta1.ExposureClass]{
+			{
+				Name: "Handler", Description: "What exposes the control planes.",
+				Cell: func(e *gardencorev1beta1.ExposureClass) any { return e.Handler },
+			},
 		},
-		Validate:       corev1beta1.ValidateExposureClass,
-		ValidateUpdate: corev1beta1.ValidateExposureClassUpdate,
+		Validate:       gardencorev1beta1.ValidateExposureClass,
+		ValidateUpdate: gardencorev1beta1.ValidateExposureClassUpdate,
 	}
 }
 
 func internalSecrets() Served {
-	return &Kind[*corev1beta1.InternalSecret]{
-		Version: corev1beta1.SchemeGroupVersion, Plural: "internalsecrets", Singular: "internalsecret", Namespaced: true,
+	return &Kind[*gardencorev1beta1.InternalSecret]{
+		Version: gardencorev1beta1.SchemeGroupVersion, Plural: "internalsecrets", Singular: "internalsecret",
+		Namespaced:       true,
 		ShortNames:       []string{"ins"},
-		New:              func() *corev1beta1.InternalSecret { return &corev1beta1.InternalSecret{} },
-		NewList:          func() runtime.Object { return &corev1beta1.InternalSecretList{} },
-		PrepareForCreate: func(_ context.Context, s *corev1beta1.InternalSecret) { mergeStringData(s) },
-		PrepareForUpdate: func(_ context.Context, s, old *corev1beta1.InternalSecret) {
+		New:              func() *gardencorev1beta1.InternalSecret { return &gardencorev1beta1.InternalSecret{} },
+		NewList:          func() runtime.Object { return &gardencorev1beta1.InternalSecretList{} },
+		PrepareForCreate: func(_ context.Context, s *gardencorev1beta1.InternalSecret) { mergeStringData(s) },
+		PrepareForUpdate: func(_ context.Context, s, old *gardencorev1beta1.InternalSecret) {
 			if s.Type == "" {
 				s.Type = old.Type
 			}
 			mergeStringData(s)
 		},
-		Columns: []Column[*corev1beta1.InternalSecret]{
-			{Name: "Type", Description: "The type of the secret.", Cell: func(s *corev1beta1.InternalSecret) any { return string(s.Type) }},
-			{Name: "Data", Type: "integer", Description: "The number of keys.", Cell: func(s *corev1beta1.InternalSecret) any { return int64(len(s.Data)) }},
+		Columns: []Column[*gardencorev1beta1.InternalSecret]{
+			{
+				Name: "Type", Description: "The type of the secret.",
+				Cell: func(s *gardencorev1beta1.InternalSecret) any { return string(s.Type) },
+			},
+			{
+				Name: "Data", Type: "integer", Description: "The number of keys.",
+				Cell: func(s *gardencorev1beta1.InternalSecret) any { return int64(len(s.Data)) },
+			},
 		},
-		Fields: map[string]func(*corev1beta1.InternalSecret) string{
-			"type": func(s *corev1beta1.InternalSecret) string { return string(s.Type) },
+		Fields: map[string]func(*gardencorev1beta1.InternalSecret) string{
+			"type": func(s *gardencorev1beta1.InternalSecret) string { return string(s.Type) },
 		},
-		Validate:       corev1beta1.ValidateInternalSecret,
-		ValidateUpdate: corev1beta1.ValidateInternalSecretUpdate,
+		Validate:       gardencorev1beta1.ValidateInternalSecret,
+		ValidateUpdate: gardencorev1beta1.ValidateInternalSecretUpdate,
 	}
 }
 
 // mergeStringData moves plain text into the data, as for v1 Secrets, and completes the type.
-func mergeStringData(secret *corev1beta1.InternalSecret) {
+func mergeStringData(secret *gardencorev1beta1.InternalSecret) {
 	if secret.Type == "" {
 		secret.Type = corev1.SecretTypeOpaque
 	}
@@ -84,16 +98,22 @@ func mergeStringData(secret *corev1beta1.InternalSecret) {
 }
 
 func shootStates() Served {
-	return &Kind[*corev1beta1.ShootState]{
-		Version: corev1beta1.SchemeGroupVersion, Plural: "shootstates", Singular: "shootstate", Namespaced: true,
-		New:     func() *corev1beta1.ShootState { return &corev1beta1.ShootState{} },
-		NewList: func() runtime.Object { return &corev1beta1.ShootStateList{} },
-		Spec:    func(s *corev1beta1.ShootState) any { return s.Spec },
-		Columns: []Column[*corev1beta1.ShootState]{
-			{Name: "Gardener Data", Type: "integer", Description: "The number of entries of gardenlet.", Cell: func(s *corev1beta1.ShootState) any { return int64(len(s.Spec.Gardener)) }},
-			{Name: "Extension States", Type: "integer", Description: "The number of states of extensions.", Cell: func(s *corev1beta1.ShootState) any { return int64(len(s.Spec.Extensions)) }},
+	return &Kind[*gardencorev1beta1.ShootState]{
+		Version: gardencorev1beta1.SchemeGroupVersion, Plural: "shootstates", Singular: "shootstate", Namespaced: true,
+		New:     func() *gardencorev1beta1.ShootState { return &gardencorev1beta1.ShootState{} },
+		NewList: func() runtime.Object { return &gardencorev1beta1.ShootStateList{} },
+		Spec:    func(s *gardencorev1beta1.ShootState) any { return s.Spec },
+		Columns: []Column[*gardencorev1beta1.ShootState]{
+			{
+				Name: "Gardener Data", Type: "integer", Description: "The number of entries of gardenlet.",
+				Cell: func(s *gardencorev1beta1.ShootState) any { return int64(len(s.Spec.Gardener)) },
+			},
+			{
+				Name: "Extension States", Type: "integer", Description: "The number of states of extensions.",
+				Cell: func(s *gardencorev1beta1.ShootState) any { return int64(len(s.Spec.Extensions)) },
+			},
 		},
-		Validate:       corev1beta1.ValidateShootState,
-		ValidateUpdate: corev1beta1.ValidateShootStateUpdate,
+		Validate:       gardencorev1beta1.ValidateShootState,
+		ValidateUpdate: gardencorev1beta1.ValidateShootStateUpdate,
 	}
 }

@@ -42,7 +42,8 @@ func (r *scaleREST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKin
 
 // ConvertToTable implements rest.TableConvertor.
 func (r *scaleREST) ConvertToTable(ctx context.Context, object, options runtime.Object) (*metav1.Table, error) {
-	return rest.NewDefaultTableConvertor(seedmanagementv1alpha1.Resource("managedseedsets/scale")).ConvertToTable(ctx, object, options)
+	return rest.NewDefaultTableConvertor(seedmanagementv1alpha1.Resource("managedseedsets/scale")).ConvertToTable(ctx,
+		object, options)
 }
 
 // Get implements rest.Getter.
@@ -55,7 +56,9 @@ func (r *scaleREST) Get(ctx context.Context, name string, options *metav1.GetOpt
 }
 
 // Update implements rest.Updater: it writes the number of replicas, and nothing else.
-func (r *scaleREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+func (r *scaleREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo,
+	createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, _ bool,
+	options *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	validate := func(ctx context.Context, object, old runtime.Object) error {
 		if updateValidation == nil {
 			return nil
@@ -100,7 +103,8 @@ func (i scaledInfo) UpdatedObject(ctx context.Context, old runtime.Object) (runt
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("a %T is not a Scale", updated))
 	}
 	if scale.UID != "" && scale.UID != set.UID {
-		return nil, apierrors.NewConflict(seedmanagementv1alpha1.Resource("managedseedsets/scale"), set.Name, fmt.Errorf("its UID is %s, not %s: it was created anew", set.UID, scale.UID))
+		return nil, apierrors.NewConflict(seedmanagementv1alpha1.Resource("managedseedsets/scale"), set.Name,
+			fmt.Errorf("its UID is %s, not %s: it was created anew", set.UID, scale.UID))
 	}
 	set.Spec.Replicas = &scale.Spec.Replicas
 	set.ResourceVersion = scale.ResourceVersion
@@ -118,7 +122,8 @@ func scaleOf(object runtime.Object) (*autoscalingv1.Scale, error) {
 	}
 	return &autoscalingv1.Scale{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: set.Namespace, Name: set.Name, UID: set.UID, ResourceVersion: set.ResourceVersion, CreationTimestamp: set.CreationTimestamp,
+			Namespace: set.Namespace, Name: set.Name, UID: set.UID, ResourceVersion: set.ResourceVersion,
+			CreationTimestamp: set.CreationTimestamp,
 		},
 		Spec:   autoscalingv1.ScaleSpec{Replicas: ptr.Deref(set.Spec.Replicas, 0)},
 		Status: autoscalingv1.ScaleStatus{Replicas: set.Status.Replicas, Selector: selector.String()},

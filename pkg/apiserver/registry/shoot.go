@@ -9,94 +9,137 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 func shoots() Served {
-	return &Kind[*corev1beta1.Shoot]{
-		Version: corev1beta1.SchemeGroupVersion, Plural: "shoots", Singular: "shoot", Namespaced: true,
+	return &Kind[*gardencorev1beta1.Shoot]{
+		Version: gardencorev1beta1.SchemeGroupVersion, Plural: "shoots", Singular: "shoot", Namespaced: true,
 		Categories: []string{"all"},
-		New:        func() *corev1beta1.Shoot { return &corev1beta1.Shoot{} },
-		NewList:    func() runtime.Object { return &corev1beta1.ShootList{} },
-		Spec:       func(s *corev1beta1.Shoot) any { return s.Spec },
-		CopySpec:   func(to, from *corev1beta1.Shoot) { to.Spec = from.Spec },
-		CopyStatus: func(to, from *corev1beta1.Shoot) { to.Status = from.Status },
+		New:        func() *gardencorev1beta1.Shoot { return &gardencorev1beta1.Shoot{} },
+		NewList:    func() runtime.Object { return &gardencorev1beta1.ShootList{} },
+		Spec:       func(s *gardencorev1beta1.Shoot) any { return s.Spec },
+		CopySpec:   func(to, from *gardencorev1beta1.Shoot) { to.Spec = from.Spec },
+		CopyStatus: func(to, from *gardencorev1beta1.Shoot) { to.Status = from.Status },
 		Columns:    shootColumns(),
-		Fields: map[string]func(*corev1beta1.Shoot) string{
-			"spec.seedName":          func(s *corev1beta1.Shoot) string { return ptr.Deref(s.Spec.SeedName, "") },
-			"status.seedName":        func(s *corev1beta1.Shoot) string { return ptr.Deref(s.Status.SeedName, "") },
-			"spec.cloudProfileName":  func(s *corev1beta1.Shoot) string { return ptr.Deref(s.Spec.CloudProfileName, "") },
-			"spec.cloudProfile.name": func(s *corev1beta1.Shoot) string { return profileReference(s).Name },
-			"spec.cloudProfile.kind": func(s *corev1beta1.Shoot) string { return profileReference(s).Kind },
+		Fields: map[string]func(*gardencorev1beta1.Shoot) string{
+			"spec.seedName": func(s *gardencorev1beta1.Shoot) string { return ptr.Deref(s.Spec.SeedName, "") },
+			"status.seedName": func(s *gardencorev1beta1.Shoot) string {
+				return ptr.Deref(s.Status.SeedName, "")
+			},
+			"spec.cloudProfileName": func(s *gardencorev1beta1.Shoot) string {
+				return ptr.Deref(s.Spec.CloudProfileName, "")
+			},
+			"spec.cloudProfile.name": func(s *gardencorev1beta1.Shoot) string { return profileReference(s).Name },
+			"spec.cloudProfile.kind": func(s *gardencorev1beta1.Shoot) string { return profileReference(s).Kind },
 		},
 		Index:                  "spec.seedName",
-		PrepareForCreate:       func(_ context.Context, shoot *corev1beta1.Shoot) { prepareShoot(shoot) },
-		PrepareForUpdate:       func(_ context.Context, shoot, _ *corev1beta1.Shoot) { prepareShoot(shoot) },
+		PrepareForCreate:       func(_ context.Context, shoot *gardencorev1beta1.Shoot) { prepareShoot(shoot) },
+		PrepareForUpdate:       func(_ context.Context, shoot, _ *gardencorev1beta1.Shoot) { prepareShoot(shoot) },
 		PrepareForStatusUpdate: prepareShootStatus,
 		NeedsNewGeneration:     shootNeedsNewGeneration,
 		Canonicalize:           canonicalizeShoot,
-		Validate:               corev1beta1.ValidateNewShoot,
-		ValidateUpdate:         corev1beta1.ValidateShootUpdate,
-		ValidateStatusUpdate:   corev1beta1.ValidateShootStatusUpdate,
-		Warnings:               func(shoot *corev1beta1.Shoot) []string { return corev1beta1.ShootWarnings(shoot, time.Now()) },
-		Subresources: map[string]Subresource[*corev1beta1.Shoot]{
-			"binding": {Restrict: restrictToBinding, Validate: corev1beta1.ValidateShootBindingUpdate},
+		Validate:               gardencorev1beta1.ValidateNewShoot,
+		ValidateUpdate:         gardencorev1beta1.ValidateShootUpdate,
+		ValidateStatusUpdate:   gardencorev1beta1.ValidateShootStatusUpdate,
+		Warnings: func(shoot *gardencorev1beta1.Shoot) []string {
+			return gardencorev1beta1.ShootWarnings(shoot, time.Now())
+		},
+		Subresources: map[string]Subresource[*gardencorev1beta1.Shoot]{
+			"binding": {Restrict: restrictToBinding, Validate: gardencorev1beta1.ValidateShootBindingUpdate},
 		},
 	}
 }
 
-func shootColumns() []Column[*corev1beta1.Shoot] {
-	condition := func(name corev1beta1.ConditionType) func(*corev1beta1.Shoot) any {
-		return func(s *corev1beta1.Shoot) any { return conditionCell(s.Status.Conditions, name) }
+func shootColumns() []Column[*gardencorev1beta1.Shoot] {
+	condition := func(name gardencorev1beta1.ConditionType) func(*gardencorev1beta1.Shoot) any {
+		return func(s *gardencorev1beta1.Shoot) any { return conditionCell(s.Status.Conditions, name) }
 	}
-	return []Column[*corev1beta1.Shoot]{
+	return []Column[*gardencorev1beta1.Shoot]{
 		{Name: "CloudProfile", Description: "The cloud profile.", Cell: cloudProfileCell},
-		{Name: "Provider", Description: "The provider of the workers.", Cell: func(s *corev1beta1.Shoot) any { return s.Spec.Provider.Type }},
-		{Name: "Region", Description: "The region.", Cell: func(s *corev1beta1.Shoot) any { return s.Spec.Region }},
-		{Name: "Seed", Description: "The seed that hosts the control plane.", Wide: true, Cell: func(s *corev1beta1.Shoot) any { return orElse(s.Spec.SeedName, none) }},
-		{Name: "K8S Version", Description: "The Kubernetes version.", Cell: func(s *corev1beta1.Shoot) any { return s.Spec.Kubernetes.Version }},
+		{
+			Name: "Provider", Description: "The provider of the workers.",
+			Cell: func(s *gardencorev1beta1.Shoot) any { return s.Spec.Provider.Type },
+		},
+		{
+			Name: "Region", Description: "The region.",
+			Cell: func(s *gardencorev1beta1.Shoot) any { return s.Spec.Region },
+		},
+		{
+			Name: "Seed", Description: "The seed that hosts the control plane.", Wide: true,
+			Cell: func(s *gardencorev1beta1.Shoot) any { return orElse(s.Spec.SeedName, none) },
+		},
+		{
+			Name: "K8S Version", Description: "The Kubernetes version.",
+			Cell: func(s *gardencorev1beta1.Shoot) any { return s.Spec.Kubernetes.Version },
+		},
 		{Name: "Hibernation", Description: "Whether the cluster sleeps.", Cell: hibernationCell},
-		{Name: "Last Operation", Description: "What is being done, or was done last.", Cell: func(s *corev1beta1.Shoot) any { return operationCell(s.Status.LastOperation) }},
-		{Name: "Status", Description: "The health of the cluster.", Cell: func(s *corev1beta1.Shoot) any {
-			return orElse(ptr.To(s.Labels[corev1beta1.LabelShootStatus]), pending)
+		{
+			Name: "Last Operation", Description: "What is being done, or was done last.",
+			Cell: func(s *gardencorev1beta1.Shoot) any { return operationCell(s.Status.LastOperation) },
+		},
+		{Name: "Status", Description: "The health of the cluster.", Cell: func(s *gardencorev1beta1.Shoot) any {
+			return orElse(new(s.Labels[gardencorev1beta1.LabelShootStatus]), pending)
 		}},
-		{Name: "Purpose", Description: "The purpose.", Wide: true, Cell: func(s *corev1beta1.Shoot) any { return string(ptr.Deref(s.Spec.Purpose, "")) }},
-		{Name: "Gardener Version", Description: "The version of the gardenlet that reconciled the shoot last.", Wide: true, Cell: func(s *corev1beta1.Shoot) any { return s.Status.Gardener.Version }},
-		{Name: "APIServer", Description: "Whether the API server answers.", Wide: true, Cell: condition("APIServerAvailable")},
-		{Name: "Control", Description: "Whether the control plane is healthy.", Wide: true, Cell: condition("ControlPlaneHealthy")},
-		{Name: "Observability", Description: "Whether monitoring and logging are healthy.", Wide: true, Cell: condition("ObservabilityComponentsHealthy")},
+		{
+			Name: "Purpose", Description: "The purpose.", Wide: true,
+			Cell: func(s *gardencorev1beta1.Shoot) any { return string(ptr.Deref(s.Spec.Purpose, "")) },
+		},
+		{
+			Name: "Gardener Version", Description: "The version of the gardenlet that reconciled the shoot last.",
+			Wide: true, Cell: func(s *gardencorev1beta1.Shoot) any { return s.Status.Gardener.Version },
+		},
+		{
+			Name: "APIServer", Description: "Whether the API server answers.", Wide: true,
+			Cell: condition("APIServerAvailable"),
+		},
+		{
+			Name: "Control", Description: "Whether the control plane is healthy.", Wide: true,
+			Cell: condition("ControlPlaneHealthy"),
+		},
+		{
+			Name: "Observability", Description: "Whether monitoring and logging are healthy.", Wide: true,
+			Cell: condition("ObservabilityComponentsHealthy"),
+		},
 		{Name: "Nodes", Description: "Whether every node is ready.", Wide: true, Cell: condition("EveryNodeReady")},
-		{Name: "System", Description: "Whether the system components are healthy.", Wide: true, Cell: condition("SystemComponentsHealthy")},
+		{
+			Name: "System", Description: "Whether the system components are healthy.", Wide: true,
+			Cell: condition("SystemComponentsHealthy"),
+		},
 	}
 }
 
 // profileReference returns the cloud profile of a shoot, in whichever form it is given.
-func profileReference(shoot *corev1beta1.Shoot) corev1beta1.CloudProfileReference {
+func profileReference(shoot *gardencorev1beta1.Shoot) gardencorev1beta1.CloudProfileReference {
 	if shoot.Spec.CloudProfile != nil {
 		return *shoot.Spec.CloudProfile
 	}
 	if shoot.Spec.CloudProfileName != nil {
-		return corev1beta1.CloudProfileReference{Kind: corev1beta1.CloudProfileReferenceKindCloudProfile, Name: *shoot.Spec.CloudProfileName}
+		return gardencorev1beta1.CloudProfileReference{
+			Kind: gardencorev1beta1.CloudProfileReferenceKindCloudProfile, Name: *shoot.Spec.CloudProfileName,
+		}
 	}
-	return corev1beta1.CloudProfileReference{}
+	return gardencorev1beta1.CloudProfileReference{}
 }
 
-func cloudProfileCell(shoot *corev1beta1.Shoot) any {
+func cloudProfileCell(shoot *gardencorev1beta1.Shoot) any {
 	reference := profileReference(shoot)
 	switch {
 	case reference.Name == "":
 		return none
-	case reference.Kind == corev1beta1.CloudProfileReferenceKindNamespacedCloudProfile:
+	case reference.Kind == gardencorev1beta1.CloudProfileReferenceKindNamespacedCloudProfile:
 		return shoot.Namespace + "/" + reference.Name
 	}
 	return reference.Name
 }
 
 // prepareShoot tidies the requested operations and keeps deprecated fields equal to what replaces them.
-func prepareShoot(shoot *corev1beta1.Shoot) {
-	for _, annotation := range []string{corev1beta1.GardenerOperation, corev1beta1.GardenerMaintenanceOperation} {
+func prepareShoot(shoot *gardencorev1beta1.Shoot) {
+	for _, annotation := range []string{
+		gardencorev1beta1.GardenerOperation, gardencorev1beta1.GardenerMaintenanceOperation,
+	} {
 		if value, ok := shoot.Annotations[annotation]; ok {
-			shoot.Annotations[annotation] = strings.Join(corev1beta1.SplitOperations(value), ";")
+			shoot.Annotations[annotation] = strings.Join(gardencorev1beta1.SplitOperations(value), ";")
 		}
 	}
 	if shoot.Spec.DNS != nil {
@@ -107,14 +150,16 @@ func prepareShoot(shoot *corev1beta1.Shoot) {
 }
 
 // completeCredentialsRef sets the reference that replaces the name of a Secret.
-func completeCredentialsRef(provider *corev1beta1.DNSProvider) {
+func completeCredentialsRef(provider *gardencorev1beta1.DNSProvider) {
 	if provider.SecretName != nil && provider.CredentialsRef == nil {
-		provider.CredentialsRef = &autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: *provider.SecretName}
+		provider.CredentialsRef = &autoscalingv1.CrossVersionObjectReference{
+			APIVersion: "v1", Kind: "Secret", Name: *provider.SecretName,
+		}
 	}
 }
 
 // restrictToBinding keeps everything but the seed, and what is settled with it: the domain and the networks.
-func restrictToBinding(shoot, old *corev1beta1.Shoot) {
+func restrictToBinding(shoot, old *gardencorev1beta1.Shoot) {
 	wanted := shoot.Spec
 	shoot.Spec = *old.Spec.DeepCopy()
 	shoot.Status = *old.Status.DeepCopy()
@@ -122,18 +167,19 @@ func restrictToBinding(shoot, old *corev1beta1.Shoot) {
 	settleDomain(&shoot.Spec, wanted.DNS)
 	settleNetworks(&shoot.Spec, wanted.Networking)
 	if last := old.Status.LastOperation; old.Spec.SeedName == nil && wanted.SeedName != nil && last != nil &&
-		last.Type == corev1beta1.LastOperationTypeCreate && last.State == corev1beta1.LastOperationStatePending {
+		last.Type == gardencorev1beta1.LastOperationTypeCreate &&
+		last.State == gardencorev1beta1.LastOperationStatePending {
 		shoot.Status.LastOperation = nil
 	}
 }
 
 // settleDomain takes a domain where there is none yet.
-func settleDomain(spec *corev1beta1.ShootSpec, wanted *corev1beta1.DNS) {
+func settleDomain(spec *gardencorev1beta1.ShootSpec, wanted *gardencorev1beta1.DNS) {
 	if wanted == nil || wanted.Domain == nil {
 		return
 	}
 	if spec.DNS == nil {
-		spec.DNS = &corev1beta1.DNS{}
+		spec.DNS = &gardencorev1beta1.DNS{}
 	}
 	if spec.DNS.Domain == nil {
 		spec.DNS.Domain = wanted.Domain
@@ -141,12 +187,12 @@ func settleDomain(spec *corev1beta1.ShootSpec, wanted *corev1beta1.DNS) {
 }
 
 // settleNetworks takes the networks of pods and services where there are none yet.
-func settleNetworks(spec *corev1beta1.ShootSpec, wanted *corev1beta1.Networking) {
+func settleNetworks(spec *gardencorev1beta1.ShootSpec, wanted *gardencorev1beta1.Networking) {
 	if wanted == nil {
 		return
 	}
 	if spec.Networking == nil {
-		spec.Networking = &corev1beta1.Networking{}
+		spec.Networking = &gardencorev1beta1.Networking{}
 	}
 	if spec.Networking.Pods == nil {
 		spec.Networking.Pods = wanted.Pods
@@ -157,19 +203,20 @@ func settleNetworks(spec *corev1beta1.ShootSpec, wanted *corev1beta1.Networking)
 }
 
 // canonicalizeShoot drops deprecated settings that do nothing, and keeps labels that follow from the shoot.
-func canonicalizeShoot(shoot *corev1beta1.Shoot) {
+func canonicalizeShoot(shoot *gardencorev1beta1.Shoot) {
 	dropIdleSettings(&shoot.Spec)
 	wanted := map[string]bool{}
 	for _, seed := range []*string{shoot.Spec.SeedName, shoot.Status.SeedName} {
 		if seed != nil && *seed != "" {
-			wanted[corev1beta1.LabelPrefixSeedName+*seed] = true
+			wanted[gardencorev1beta1.LabelPrefixSeedName+*seed] = true
 		}
 	}
-	if corev1beta1.IsSelfHosted(shoot) {
-		wanted[corev1beta1.LabelShootSelfHosted] = true
+	if gardencorev1beta1.IsSelfHosted(shoot) {
+		wanted[gardencorev1beta1.LabelShootSelfHosted] = true
 	}
 	for label := range shoot.Labels {
-		if (strings.HasPrefix(label, corev1beta1.LabelPrefixSeedName) || label == corev1beta1.LabelShootSelfHosted) && !wanted[label] {
+		if (strings.HasPrefix(label, gardencorev1beta1.LabelPrefixSeedName) ||
+			label == gardencorev1beta1.LabelShootSelfHosted) && !wanted[label] {
 			delete(shoot.Labels, label)
 		}
 	}
@@ -182,14 +229,16 @@ func canonicalizeShoot(shoot *corev1beta1.Shoot) {
 }
 
 // dropIdleSettings drops what older clients write although it changes nothing.
-func dropIdleSettings(spec *corev1beta1.ShootSpec) {
+func dropIdleSettings(spec *gardencorev1beta1.ShootSpec) {
 	if autoscaler := spec.Kubernetes.ClusterAutoscaler; autoscaler != nil {
 		autoscaler.MaxEmptyBulkDelete = nil // maxScaleDownParallelism has its value
 	}
-	if apiServer := spec.Kubernetes.KubeAPIServer; apiServer != nil && apiServer.EnableAnonymousAuthentication != nil && !*apiServer.EnableAnonymousAuthentication {
+	if apiServer := spec.Kubernetes.KubeAPIServer; apiServer != nil && apiServer.EnableAnonymousAuthentication != nil &&
+		!*apiServer.EnableAnonymousAuthentication {
 		apiServer.EnableAnonymousAuthentication = nil
 	}
-	if addons := spec.Addons; addons != nil && addons.NginxIngress == nil && (addons.KubernetesDashboard == nil || !addons.KubernetesDashboard.Enabled) {
+	if addons := spec.Addons; addons != nil && addons.NginxIngress == nil &&
+		(addons.KubernetesDashboard == nil || !addons.KubernetesDashboard.Enabled) {
 		spec.Addons = nil
 	}
 }

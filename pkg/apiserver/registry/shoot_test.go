@@ -8,13 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
-func shootWith(change func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
-	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Name: "member1", Namespace: "garden-demo", Generation: 3, Annotations: map[string]string{}}}
+func shootWith(change func(*gardencorev1beta1.Shoot)) *gardencorev1beta1.Shoot {
+	shoot := &gardencorev1beta1.Shoot{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "member1", Namespace: "garden-demo", Generation: 3, Annotations: map[string]string{},
+		},
+	}
 	shoot.Spec.Region = "here"
-	shoot.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded}
+	shoot.Status.LastOperation = &gardencorev1beta1.LastOperation{State: gardencorev1beta1.LastOperationStateSucceeded}
 	if change != nil {
 		change(shoot)
 	}
@@ -22,56 +26,78 @@ func shootWith(change func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
 }
 
 func TestShootNeedsNewGeneration(t *testing.T) {
-	operation := func(value string) func(*corev1beta1.Shoot) {
-		return func(s *corev1beta1.Shoot) { s.Annotations[corev1beta1.GardenerOperation] = value }
+	operation := func(value string) func(*gardencorev1beta1.Shoot) {
+		return func(s *gardencorev1beta1.Shoot) { s.Annotations[gardencorev1beta1.GardenerOperation] = value }
 	}
-	confined := func(s *corev1beta1.Shoot) {
-		s.Spec.Maintenance = &corev1beta1.Maintenance{ConfineSpecUpdateRollout: ptr.To(true)}
+	confined := func(s *gardencorev1beta1.Shoot) {
+		s.Spec.Maintenance = &gardencorev1beta1.Maintenance{ConfineSpecUpdateRollout: new(true)}
 	}
-	failed := func(s *corev1beta1.Shoot) { s.Status.LastOperation.State = corev1beta1.LastOperationStateFailed }
-	both := func(changes ...func(*corev1beta1.Shoot)) func(*corev1beta1.Shoot) {
-		return func(s *corev1beta1.Shoot) {
+	failed := func(s *gardencorev1beta1.Shoot) {
+		s.Status.LastOperation.State = gardencorev1beta1.LastOperationStateFailed
+	}
+	both := func(changes ...func(*gardencorev1beta1.Shoot)) func(*gardencorev1beta1.Shoot) {
+		return func(s *gardencorev1beta1.Shoot) {
 			for _, change := range changes {
 				change(s)
 			}
 		}
 	}
 	tests := map[string]struct {
-		old, updated   func(*corev1beta1.Shoot)
+		old, updated   func(*gardencorev1beta1.Shoot)
 		want           bool
 		wantAnnotation string
 	}{
 		"nothing changed": {},
-		"spec changed":    {updated: func(s *corev1beta1.Shoot) { s.Spec.Region = "there" }, want: true},
-		"label changed":   {updated: func(s *corev1beta1.Shoot) { s.Labels = map[string]string{"a": "b"} }},
+		"spec changed":    {updated: func(s *gardencorev1beta1.Shoot) { s.Spec.Region = "there" }, want: true},
+		"label changed":   {updated: func(s *gardencorev1beta1.Shoot) { s.Labels = map[string]string{"a": "b"} }},
 		"spec changed, confined to the maintenance window": {
-			old: confined, updated: both(confined, func(s *corev1beta1.Shoot) { s.Spec.Region = "there" }),
+			old: confined, updated: both(confined, func(s *gardencorev1beta1.Shoot) { s.Spec.Region = "there" }),
 		},
 		"hibernated, confined to the maintenance window": {
-			old: confined, updated: both(confined, func(s *corev1beta1.Shoot) { s.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} }), want: true,
+			old: confined, updated: both(confined, func(s *gardencorev1beta1.Shoot) {
+				s.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: new(true)}
+			}), want: true,
 		},
 		"assigned to a seed, confined to the maintenance window": {
-			old: confined, updated: both(confined, func(s *corev1beta1.Shoot) { s.Spec.SeedName = ptr.To("a") }), want: true,
+			old: confined, updated: both(confined, func(s *gardencorev1beta1.Shoot) { s.Spec.SeedName = new("a") }),
+			want: true,
 		},
-		"reconcile requested":              {updated: operation("reconcile"), want: true},
-		"reconcile requested among others": {updated: operation("maintain;reconcile"), want: true, wantAnnotation: "maintain"},
+		"reconcile requested": {updated: operation("reconcile"), want: true},
+		"reconcile requested among others": {
+			updated: operation("maintain;reconcile"), want: true, wantAnnotation: "maintain",
+		},
 		"reconcile before the first reconciliation": {
-			old:     func(s *corev1beta1.Shoot) { s.Status.LastOperation = nil },
+			old:     func(s *gardencorev1beta1.Shoot) { s.Status.LastOperation = nil },
 			updated: operation("reconcile"), wantAnnotation: "reconcile",
 		},
-		"retry of a failed shoot":           {old: failed, updated: both(failed, operation("retry")), want: true},
-		"reconcile of a failed shoot waits": {old: failed, updated: both(failed, operation("reconcile")), wantAnnotation: "reconcile"},
-		"retry of a shoot that is well":     {updated: operation("retry"), wantAnnotation: "retry"},
-		"rotation requested":                {updated: operation("rotate-ca-start"), want: true, wantAnnotation: "rotate-ca-start"},
-		"rotation still there":              {old: operation("rotate-ca-start"), updated: operation("rotate-ca-start"), wantAnnotation: "rotate-ca-start"},
-		"in-place update forced":            {updated: operation("force-in-place-update"), wantAnnotation: "force-in-place-update"},
-		"rotation of a failed shoot waits":  {old: failed, updated: both(failed, operation("rotate-ca-start")), wantAnnotation: "rotate-ca-start"},
-		"rotation of all includes the narrower ones": {
-			updated: operation("rotate-ca-start;rotate-credentials-start;rotate-observability-credentials"), want: true, wantAnnotation: "rotate-credentials-start",
+		"retry of a failed shoot": {old: failed, updated: both(failed, operation("retry")), want: true},
+		"reconcile of a failed shoot waits": {
+			old: failed, updated: both(failed, operation("reconcile")), wantAnnotation: "reconcile",
 		},
-		"machines rolled out":                 {updated: operation("rollout-workers=pool"), want: true, wantAnnotation: "rollout-workers=pool"},
+		"retry of a shoot that is well": {updated: operation("retry"), wantAnnotation: "retry"},
+		"rotation requested": {
+			updated: operation("rotate-ca-start"), want: true, wantAnnotation: "rotate-ca-start",
+		},
+		"rotation still there": {
+			old: operation("rotate-ca-start"), updated: operation("rotate-ca-start"), wantAnnotation: "rotate-ca-start",
+		},
+		"in-place update forced": {
+			updated: operation("force-in-place-update"), wantAnnotation: "force-in-place-update",
+		},
+		"rotation of a failed shoot waits": {
+			old: failed, updated: both(failed, operation("rotate-ca-start")), wantAnnotation: "rotate-ca-start",
+		},
+		"rotation of all includes the narrower ones": {
+			updated: operation("rotate-ca-start;rotate-credentials-start;rotate-observability-credentials"), want: true,
+			wantAnnotation: "rotate-credentials-start",
+		},
+		"machines rolled out": {
+			updated: operation("rollout-workers=pool"), want: true, wantAnnotation: "rollout-workers=pool",
+		},
 		"SSH key of a shoot without machines": {updated: operation("rotate-ssh-keypair")},
-		"force deletion":                      {updated: func(s *corev1beta1.Shoot) { s.Annotations[corev1beta1.AnnotationConfirmationForceDeletion] = "true" }, want: true},
+		"force deletion": {updated: func(s *gardencorev1beta1.Shoot) {
+			s.Annotations[gardencorev1beta1.AnnotationConfirmationForceDeletion] = "true"
+		}, want: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +105,7 @@ func TestShootNeedsNewGeneration(t *testing.T) {
 			if got := shootNeedsNewGeneration(updated, old); got != test.want {
 				t.Errorf("new generation = %v, want %v", got, test.want)
 			}
-			if got := updated.Annotations[corev1beta1.GardenerOperation]; got != test.wantAnnotation {
+			if got := updated.Annotations[gardencorev1beta1.GardenerOperation]; got != test.wantAnnotation {
 				t.Errorf("operation annotation = %q, want %q", got, test.wantAnnotation)
 			}
 		})
@@ -87,23 +113,25 @@ func TestShootNeedsNewGeneration(t *testing.T) {
 }
 
 func TestPrepareShootTidiesOperations(t *testing.T) {
-	shoot := shootWith(func(s *corev1beta1.Shoot) {
-		s.Annotations[corev1beta1.GardenerOperation] = " rotate-ca-start; ;reconcile;rotate-ca-start"
+	shoot := shootWith(func(s *gardencorev1beta1.Shoot) {
+		s.Annotations[gardencorev1beta1.GardenerOperation] = " rotate-ca-start; ;reconcile;rotate-ca-start"
 	})
 	prepareShoot(shoot)
-	if got, want := shoot.Annotations[corev1beta1.GardenerOperation], "rotate-ca-start;reconcile"; got != want {
+	if got, want := shoot.Annotations[gardencorev1beta1.GardenerOperation], "rotate-ca-start;reconcile"; got != want {
 		t.Errorf("operation annotation = %q, want %q", got, want)
 	}
 }
 
 func TestRestrictToBindingTakesOnlyTheSeed(t *testing.T) {
-	old := shootWith(func(s *corev1beta1.Shoot) {
-		s.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeCreate, State: corev1beta1.LastOperationStatePending}
+	old := shootWith(func(s *gardencorev1beta1.Shoot) {
+		s.Status.LastOperation = &gardencorev1beta1.LastOperation{
+			Type: gardencorev1beta1.LastOperationTypeCreate, State: gardencorev1beta1.LastOperationStatePending,
+		}
 	})
-	bound := shootWith(func(s *corev1beta1.Shoot) {
-		s.Spec.Region, s.Spec.SeedName, s.Status.TechnicalID = "there", ptr.To("a"), "other"
-		s.Spec.DNS = &corev1beta1.DNS{Domain: ptr.To("member1.example")}
-		s.Spec.Networking = &corev1beta1.Networking{Type: ptr.To("other"), Pods: ptr.To("10.3.0.0/16")}
+	bound := shootWith(func(s *gardencorev1beta1.Shoot) {
+		s.Spec.Region, s.Spec.SeedName, s.Status.TechnicalID = "there", new("a"), "other"
+		s.Spec.DNS = &gardencorev1beta1.DNS{Domain: new("member1.example")}
+		s.Spec.Networking = &gardencorev1beta1.Networking{Type: new("other"), Pods: new("10.3.0.0/16")}
 	})
 	restrictToBinding(bound, old)
 	if bound.Spec.Region != "here" || bound.Status.TechnicalID != "" {
@@ -124,12 +152,15 @@ func TestRestrictToBindingTakesOnlyTheSeed(t *testing.T) {
 }
 
 func TestCanonicalizeShootKeepsSeedLabels(t *testing.T) {
-	shoot := shootWith(func(s *corev1beta1.Shoot) {
-		s.Labels = map[string]string{"mine": "yes", corev1beta1.LabelPrefixSeedName + "old": "true"}
-		s.Spec.SeedName, s.Status.SeedName = ptr.To("new"), ptr.To("current")
+	shoot := shootWith(func(s *gardencorev1beta1.Shoot) {
+		s.Labels = map[string]string{"mine": "yes", gardencorev1beta1.LabelPrefixSeedName + "old": "true"}
+		s.Spec.SeedName, s.Status.SeedName = new("new"), new("current")
 	})
 	canonicalizeShoot(shoot)
-	want := map[string]string{"mine": "yes", corev1beta1.LabelPrefixSeedName + "new": "true", corev1beta1.LabelPrefixSeedName + "current": "true"}
+	want := map[string]string{
+		"mine": "yes", gardencorev1beta1.LabelPrefixSeedName + "new": "true",
+		gardencorev1beta1.LabelPrefixSeedName + "current": "true",
+	}
 	if len(shoot.Labels) != len(want) {
 		t.Errorf("labels = %v, want %v", shoot.Labels, want)
 	}
@@ -141,18 +172,24 @@ func TestCanonicalizeShootKeepsSeedLabels(t *testing.T) {
 }
 
 func TestPrepareShootStatus(t *testing.T) {
-	prepared := func(byItself bool) func(*corev1beta1.Shoot) {
-		return func(s *corev1beta1.Shoot) {
-			s.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
-				ETCDEncryptionKey: &corev1beta1.ETCDEncryptionKeyRotation{Phase: corev1beta1.RotationPrepared, AutoCompleteAfterPrepared: &byItself},
-			}}
+	prepared := func(byItself bool) func(*gardencorev1beta1.Shoot) {
+		return func(s *gardencorev1beta1.Shoot) {
+			s.Status.Credentials = &gardencorev1beta1.ShootCredentials{
+				Rotation: &gardencorev1beta1.ShootCredentialsRotation{
+					ETCDEncryptionKey: &gardencorev1beta1.ETCDEncryptionKeyRotation{
+						Phase: gardencorev1beta1.RotationPrepared, AutoCompleteAfterPrepared: &byItself,
+					},
+				},
+			}
 		}
 	}
-	migrated := func(s *corev1beta1.Shoot) {
-		s.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeMigrate, State: corev1beta1.LastOperationStateSucceeded}
+	migrated := func(s *gardencorev1beta1.Shoot) {
+		s.Status.LastOperation = &gardencorev1beta1.LastOperation{
+			Type: gardencorev1beta1.LastOperationTypeMigrate, State: gardencorev1beta1.LastOperationStateSucceeded,
+		}
 	}
 	for name, test := range map[string]struct {
-		old, updated func(*corev1beta1.Shoot)
+		old, updated func(*gardencorev1beta1.Shoot)
 		want         int64
 	}{
 		"nothing":                      {want: 3},
@@ -173,46 +210,59 @@ func TestPrepareShootStatus(t *testing.T) {
 }
 
 func TestCanonicalizeShootDropsIdleSettings(t *testing.T) {
-	shoot := shootWith(func(s *corev1beta1.Shoot) {
-		s.Spec.Kubernetes.ClusterAutoscaler = &corev1beta1.ClusterAutoscaler{MaxEmptyBulkDelete: ptr.To[int32](10)}
-		s.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{EnableAnonymousAuthentication: ptr.To(false)}
-		s.Spec.Addons = &corev1beta1.Addons{KubernetesDashboard: &corev1beta1.KubernetesDashboard{}}
-		s.Spec.Provider.Workers = []corev1beta1.Worker{{ControlPlane: &corev1beta1.WorkerControlPlane{}}}
+	shoot := shootWith(func(s *gardencorev1beta1.Shoot) {
+		s.Spec.Kubernetes.ClusterAutoscaler = &gardencorev1beta1.ClusterAutoscaler{MaxEmptyBulkDelete: new(int32(10))}
+		s.Spec.Kubernetes.KubeAPIServer = &gardencorev1beta1.KubeAPIServerConfig{
+			EnableAnonymousAuthentication: new(false),
+		}
+		s.Spec.Addons = &gardencorev1beta1.Addons{KubernetesDashboard: &gardencorev1beta1.KubernetesDashboard{}}
+		s.Spec.Provider.Workers = []gardencorev1beta1.Worker{{ControlPlane: &gardencorev1beta1.WorkerControlPlane{}}}
 	})
 	canonicalizeShoot(shoot)
 	kubernetes := shoot.Spec.Kubernetes
-	if kubernetes.ClusterAutoscaler.MaxEmptyBulkDelete != nil || kubernetes.KubeAPIServer.EnableAnonymousAuthentication != nil || shoot.Spec.Addons != nil {
+	if kubernetes.ClusterAutoscaler.MaxEmptyBulkDelete != nil ||
+		kubernetes.KubeAPIServer.EnableAnonymousAuthentication != nil || shoot.Spec.Addons != nil {
 		t.Errorf("spec = %+v, want nothing that is idle", shoot.Spec)
 	}
-	if shoot.Labels[corev1beta1.LabelShootSelfHosted] != "true" {
+	if shoot.Labels[gardencorev1beta1.LabelShootSelfHosted] != "true" {
 		t.Errorf("labels = %v, want that of self-hosted shoots", shoot.Labels)
 	}
 }
 
 func TestPrepareShootCompletesCredentials(t *testing.T) {
-	shoot := shootWith(func(s *corev1beta1.Shoot) {
-		s.Spec.DNS = &corev1beta1.DNS{Providers: []corev1beta1.DNSProvider{{SecretName: ptr.To("dns")}}}
+	shoot := shootWith(func(s *gardencorev1beta1.Shoot) {
+		s.Spec.DNS = &gardencorev1beta1.DNS{Providers: []gardencorev1beta1.DNSProvider{{SecretName: new("dns")}}}
 	})
 	prepareShoot(shoot)
-	if reference := shoot.Spec.DNS.Providers[0].CredentialsRef; reference == nil || reference.Kind != "Secret" || reference.Name != "dns" {
+	if reference := shoot.Spec.DNS.Providers[0].CredentialsRef; reference == nil || reference.Kind != "Secret" ||
+		reference.Name != "dns" {
 		t.Errorf("reference = %+v, want Secret dns", reference)
 	}
 }
 
 // The operations that need nothing but a new generation are taken out of the annotation of seeds and backups too.
 func TestReconcileMakesNewGeneration(t *testing.T) {
-	asked := metav1.ObjectMeta{Annotations: map[string]string{corev1beta1.GardenerOperation: corev1beta1.GardenerOperationReconcile}}
-	seed := &corev1beta1.Seed{ObjectMeta: asked}
-	kind := seeds().(*Kind[*corev1beta1.Seed])
-	if !kind.NeedsNewGeneration(seed, &corev1beta1.Seed{}) || len(seed.Annotations) > 0 {
+	asked := metav1.ObjectMeta{
+		Annotations: map[string]string{
+			gardencorev1beta1.GardenerOperation: gardencorev1beta1.GardenerOperationReconcile,
+		},
+	}
+	seed := &gardencorev1beta1.Seed{ObjectMeta: asked}
+	kind := seeds().(*Kind[*gardencorev1beta1.Seed])
+	if !kind.NeedsNewGeneration(seed, &gardencorev1beta1.Seed{}) || len(seed.Annotations) > 0 {
 		t.Errorf("annotations = %v, want none and a new generation", seed.Annotations)
 	}
-	if kind.NeedsNewGeneration(seed, &corev1beta1.Seed{}) {
+	if kind.NeedsNewGeneration(seed, &gardencorev1beta1.Seed{}) {
 		t.Error("a new generation without a reason")
 	}
-	forced := &corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1beta1.BackupEntryForceDeletion: "true"}}}
-	entries := backupEntries().(*Kind[*corev1beta1.BackupEntry])
-	if !entries.NeedsNewGeneration(forced, &corev1beta1.BackupEntry{}) || entries.NeedsNewGeneration(forced, forced) {
+	forced := &gardencorev1beta1.BackupEntry{
+		ObjectMeta: metav1.ObjectMeta{
+			Annotations: map[string]string{gardencorev1beta1.BackupEntryForceDeletion: "true"},
+		},
+	}
+	entries := backupEntries().(*Kind[*gardencorev1beta1.BackupEntry])
+	if !entries.NeedsNewGeneration(forced, &gardencorev1beta1.BackupEntry{}) ||
+		entries.NeedsNewGeneration(forced, forced) {
 		t.Error("want a new generation when the deletion is forced, once")
 	}
 }
@@ -223,7 +273,8 @@ func TestFirstOf(t *testing.T) {
 		many[i] = field.Required(field.NewPath("items").Index(i), "")
 	}
 	got := firstOf(many)
-	if len(got) != maxErrors+1 || !strings.Contains(got[maxErrors].Error(), "7 more errors") || got[maxErrors].Field != "items[100]" {
+	if len(got) != maxErrors+1 || !strings.Contains(got[maxErrors].Error(), "7 more errors") ||
+		got[maxErrors].Field != "items[100]" {
 		t.Errorf("got %d errors, the last is %v", len(got), got[len(got)-1])
 	}
 	if few := firstOf(many[:maxErrors]); len(few) != maxErrors {

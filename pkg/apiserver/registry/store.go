@@ -13,7 +13,7 @@ import (
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
-	"k8s.io/client-go/tools/cache"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -26,7 +26,8 @@ type Served interface {
 	// RegisterFieldLabels tells the scheme which fields clients may select.
 	RegisterFieldLabels(scheme *runtime.Scheme) error
 	// Storage returns what is served under the resource's path and its subresources' paths, and the store below.
-	Storage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter) (map[string]rest.Storage, *genericregistry.Store, error)
+	Storage(scheme *runtime.Scheme,
+		getter generic.RESTOptionsGetter) (map[string]rest.Storage, *genericregistry.Store, error)
 }
 
 // GroupVersion implements Served.
@@ -38,16 +39,18 @@ func (k *Kind[T]) RegisterFieldLabels(scheme *runtime.Scheme) error {
 	if err != nil {
 		return err
 	}
-	return scheme.AddFieldLabelConversionFunc(k.Version.WithKind(gvks[0].Kind), func(label, value string) (string, string, error) {
-		if _, ok := k.Fields[label]; ok || label == "metadata.name" || label == "metadata.namespace" {
-			return label, value, nil
-		}
-		return "", "", fmt.Errorf("%s cannot be selected by field %q", k.Plural, label)
-	})
+	return scheme.AddFieldLabelConversionFunc(k.Version.WithKind(gvks[0].Kind),
+		func(label, value string) (string, string, error) {
+			if _, ok := k.Fields[label]; ok || label == "metadata.name" || label == "metadata.namespace" {
+				return label, value, nil
+			}
+			return "", "", fmt.Errorf("%s cannot be selected by field %q", k.Plural, label)
+		})
 }
 
 // Storage implements Served.
-func (k *Kind[T]) Storage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter) (map[string]rest.Storage, *genericregistry.Store, error) {
+func (k *Kind[T]) Storage(scheme *runtime.Scheme,
+	getter generic.RESTOptionsGetter) (map[string]rest.Storage, *genericregistry.Store, error) {
 	main := newStrategy(scheme, k)
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return k.New() },
@@ -69,7 +72,9 @@ func (k *Kind[T]) Storage(scheme *runtime.Scheme, getter generic.RESTOptionsGett
 	}); err != nil {
 		return nil, nil, fmt.Errorf("store of %s: %w", k.GroupResource(), err)
 	}
-	served := map[string]rest.Storage{k.Plural: &resourceREST{Store: store, shortNames: k.ShortNames, categories: k.Categories}}
+	served := map[string]rest.Storage{
+		k.Plural: &resourceREST{Store: store, shortNames: k.ShortNames, categories: k.Categories},
+	}
 	if k.CopyStatus != nil {
 		served[k.Plural+"/status"] = newSubresourceREST(store, statusStrategy[T]{main})
 	}
@@ -111,12 +116,12 @@ func (k *Kind[T]) triggers() storage.IndexerFuncs {
 	return storage.IndexerFuncs{k.Index: func(obj runtime.Object) string { return value(obj.(T)) }}
 }
 
-func (k *Kind[T]) indexers() *cache.Indexers {
+func (k *Kind[T]) indexers() *toolscache.Indexers {
 	if k.Index == "" {
 		return nil
 	}
 	value := k.Fields[k.Index]
-	return &cache.Indexers{storage.FieldIndex(k.Index): func(obj any) ([]string, error) {
+	return &toolscache.Indexers{storage.FieldIndex(k.Index): func(obj any) ([]string, error) {
 		object, ok := obj.(T)
 		if !ok {
 			return nil, fmt.Errorf("a %T is not one of %s", obj, k.Plural)
@@ -179,7 +184,9 @@ func (r *subresourceREST) Get(ctx context.Context, name string, options *metav1.
 }
 
 // Update implements rest.Updater. Subresources never create an object.
-func (r *subresourceREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+func (r *subresourceREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo,
+	createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, _ bool,
+	options *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	return r.store.Update(ctx, name, info, createValidation, updateValidation, false, options)
 }
 

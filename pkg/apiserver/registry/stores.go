@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/endpoints/request"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -19,15 +19,16 @@ import (
 // Stores holds the stores of all kinds. Other parts of the server read objects through it without a detour over HTTP.
 type Stores map[schema.GroupResource]*genericregistry.Store
 
-// Get returns one object. Namespace is empty for objects of the garden. What the watch cache holds is answered from there,
-// without asking etcd, and may be milliseconds old; what it does not hold is asked of etcd, so that what somebody has just
-// created is found. The object is the caller's own.
-func (s Stores) Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (runtime.Object, error) {
+// Get returns one object. Namespace is empty for objects of the garden. What the watch cache holds is answered from
+// there, without asking etcd, and may be milliseconds old; what it does not hold is asked of etcd, so that what
+// somebody has just created is found. The object is the caller's own.
+func (s Stores) Get(ctx context.Context, resource schema.GroupResource,
+	namespace, name string) (runtime.Object, error) {
 	store, err := s.store(resource)
 	if err != nil {
 		return nil, err
 	}
-	ctx = request.WithNamespace(ctx, namespace)
+	ctx = apirequest.WithNamespace(ctx, namespace)
 	object, err := store.Get(ctx, name, &metav1.GetOptions{ResourceVersion: "0"})
 	if apierrors.IsNotFound(err) {
 		return store.Get(ctx, name, &metav1.GetOptions{})
@@ -39,12 +40,14 @@ func (s Stores) Get(ctx context.Context, resource schema.GroupResource, namespac
 }
 
 // List returns the selected objects of a namespace, or of all namespaces.
-func (s Stores) List(ctx context.Context, resource schema.GroupResource, namespace string, selector fields.Selector) (runtime.Object, error) {
+func (s Stores) List(ctx context.Context, resource schema.GroupResource, namespace string,
+	selector fields.Selector) (runtime.Object, error) {
 	store, err := s.store(resource)
 	if err != nil {
 		return nil, err
 	}
-	return store.List(request.WithNamespace(ctx, namespace), &metainternalversion.ListOptions{FieldSelector: selector})
+	return store.List(apirequest.WithNamespace(ctx, namespace),
+		&metainternalversion.ListOptions{FieldSelector: selector})
 }
 
 func (s Stores) store(resource schema.GroupResource) (*genericregistry.Store, error) {
@@ -56,7 +59,8 @@ func (s Stores) store(resource schema.GroupResource) (*genericregistry.Store, er
 }
 
 // Build makes the storage of all kinds: what is served, by group version and path, and the stores below.
-func Build(scheme *runtime.Scheme, getter generic.RESTOptionsGetter, kinds []Served) (map[schema.GroupVersion]map[string]rest.Storage, Stores, error) {
+func Build(scheme *runtime.Scheme, getter generic.RESTOptionsGetter,
+	kinds []Served) (map[schema.GroupVersion]map[string]rest.Storage, Stores, error) {
 	served := map[schema.GroupVersion]map[string]rest.Storage{}
 	stores := Stores{}
 	for _, kind := range kinds {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // strategy is what the generic store asks about a kind when an object is created, updated or deleted.
@@ -79,7 +79,7 @@ func (k *Kind[T]) setGeneration(object, before T) {
 }
 
 func (s strategy[T]) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
-	if errs := corev1beta1.ValidateLengths(obj); len(errs) > 0 || s.kind.Validate == nil {
+	if errs := gardencorev1beta1.ValidateLengths(obj); len(errs) > 0 || s.kind.Validate == nil {
 		return firstOf(errs)
 	}
 	return firstOf(s.kind.Validate(obj.(T)))
@@ -91,7 +91,7 @@ func (s strategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Object) 
 
 // validateUpdate bounds the size of an object, then checks its change.
 func validateUpdate[T Object](validate func(obj, old T) field.ErrorList, obj, old runtime.Object) field.ErrorList {
-	if errs := corev1beta1.ValidateLengths(obj); len(errs) > 0 || validate == nil {
+	if errs := gardencorev1beta1.ValidateLengths(obj); len(errs) > 0 || validate == nil {
 		return firstOf(errs)
 	}
 	return firstOf(validate(obj.(T), old.(T)))
@@ -137,7 +137,8 @@ func firstOf(errs field.ErrorList) field.ErrorList {
 	}
 	more := &field.Error{
 		Type: field.ErrorTypeForbidden, Field: errs[maxErrors].Field,
-		Detail: fmt.Sprintf("%d more errors from here on are not listed; correct the others first", len(errs)-maxErrors),
+		Detail: fmt.Sprintf("%d more errors from here on are not listed; correct the others first",
+			len(errs)-maxErrors),
 	}
 	return append(errs[:maxErrors:maxErrors], more)
 }

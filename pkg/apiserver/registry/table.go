@@ -24,7 +24,8 @@ func (t table[T]) ConvertToTable(_ context.Context, object, options runtime.Obje
 		if !ok {
 			return fmt.Errorf("cannot print a %T as %s", item, t.kind.Plural)
 		}
-		result.Rows = append(result.Rows, metav1.TableRow{Cells: t.cells(typed), Object: runtime.RawExtension{Object: item}})
+		result.Rows = append(result.Rows,
+			metav1.TableRow{Cells: t.cells(typed), Object: runtime.RawExtension{Object: item}})
 		return nil
 	}
 	if !meta.IsListType(object) {
@@ -34,15 +35,20 @@ func (t table[T]) ConvertToTable(_ context.Context, object, options runtime.Obje
 		return result, addRow(object)
 	}
 	if m, err := meta.ListAccessor(object); err == nil {
-		result.ResourceVersion, result.Continue, result.RemainingItemCount = m.GetResourceVersion(), m.GetContinue(), m.GetRemainingItemCount()
+		result.ResourceVersion, result.Continue, result.RemainingItemCount = m.GetResourceVersion(), m.GetContinue(),
+			m.GetRemainingItemCount()
 	}
 	return result, meta.EachListItem(object, addRow)
 }
 
 func (t table[T]) definitions() []metav1.TableColumnDefinition {
-	definitions := []metav1.TableColumnDefinition{{Name: "Name", Type: "string", Format: "name", Description: "The name of the object."}}
+	definitions := []metav1.TableColumnDefinition{
+		{Name: "Name", Type: "string", Format: "name", Description: "The name of the object."},
+	}
 	for _, column := range t.kind.Columns {
-		definition := metav1.TableColumnDefinition{Name: column.Name, Type: column.Type, Description: column.Description}
+		definition := metav1.TableColumnDefinition{
+			Name: column.Name, Type: column.Type, Description: column.Description,
+		}
 		if definition.Type == "" {
 			definition.Type = "string"
 		}
@@ -51,7 +57,9 @@ func (t table[T]) definitions() []metav1.TableColumnDefinition {
 		}
 		definitions = append(definitions, definition)
 	}
-	return append(definitions, metav1.TableColumnDefinition{Name: "Age", Type: "string", Description: "Time since the object was created."})
+	return append(definitions, metav1.TableColumnDefinition{
+		Name: "Age", Type: "string", Description: "Time since the object was created.",
+	})
 }
 
 func (t table[T]) cells(object T) []any {

@@ -48,7 +48,8 @@ func (r *Reservations) Begin(ctx context.Context) (context.Context, func()) {
 	return context.WithValue(ctx, requestKey{}, begun), func() { r.end(ctx, begun) }
 }
 
-// end ends the claims of a request. One that was given up may still be written to etcd at this moment: its claims expire.
+// end ends the claims of a request. One that was given up may still be written to etcd at this moment: its claims
+// expire.
 func (r *Reservations) end(ctx context.Context, ended *request) {
 	keys := ended.take()
 	if len(keys) == 0 || ctx.Err() != nil {

@@ -1,12 +1,15 @@
-// Package reservation lets requests that run at the same time, in any replica of garden-apiserver, know what the others are about to
-// store. Limits that span objects, such as a quota or that a domain is used once, hold with it however many requests come at once.
+// Package reservation lets requests that run at the same time, in any replica of garden-apiserver, know what the others
+// are about to store. Limits that span objects, such as a quota or that a domain is used once, hold with it however
+// many requests come at once.
 //
-// A check of such a limit reads what is stored and decides; the object is stored only afterwards, so that two requests would both
-// find room for one. Therefore a request first claims what it is about to store, in etcd, and counts the claims of others as if they
-// were stored. Each scope, such as one quota, has a counter: a claim is made in a transaction that fails when the counter has moved
-// since the claims were read; then the request reads and decides again. No lock is held, so nobody waits for somebody who is gone.
+// A check of such a limit reads what is stored and decides; the object is stored only afterwards, so that two requests
+// would both find room for one. Therefore a request first claims what it is about to store, in etcd, and counts the
+// claims of others as if they were stored. Each scope, such as one quota, has a counter: a claim is made in a
+// transaction that fails when the counter has moved since the claims were read; then the request reads and decides
+// again. No lock is held, so nobody waits for somebody who is gone.
 //
-// A claim ends with its request, when the object is stored or has been refused. Claims of a replica that was killed expire.
+// A claim ends with its request, when the object is stored or has been refused. Claims of a replica that was killed
+// expire.
 package reservation
 
 import (
@@ -23,7 +26,8 @@ import (
 )
 
 const (
-	// lifetime is how long a claim lives that nobody ends: longer than any request, which kube-apiserver ends after a minute.
+	// lifetime is how long a claim lives that nobody ends: longer than any request, which kube-apiserver ends after a
+	// minute.
 	lifetime = 3 * time.Minute
 	// folder is where claims lie below the prefix of the server's objects. No API group has this name.
 	folder = "/reservations.trellis.garden/"
@@ -39,8 +43,8 @@ type Claim struct {
 	Value string
 }
 
-// Decision tells whether a request may store what it wants to, given the claims of others. What it reads of stored objects has to
-// be read when it is called, not before, and from etcd.
+// Decision tells whether a request may store what it wants to, given the claims of others. What it reads of stored
+// objects has to be read when it is called, not before, and from etcd.
 type Decision func(ctx context.Context, others []Claim) error
 
 // Reservations keeps claims in etcd.
@@ -53,7 +57,10 @@ type Reservations struct {
 func New(config storagebackend.Config) (*Reservations, error) {
 	settings := clientv3.Config{Endpoints: config.Transport.ServerList, DialTimeout: dialTimeout, Logger: zap.NewNop()}
 	if config.Transport.TrustedCAFile != "" || config.Transport.CertFile != "" {
-		files := transport.TLSInfo{CertFile: config.Transport.CertFile, KeyFile: config.Transport.KeyFile, TrustedCAFile: config.Transport.TrustedCAFile}
+		files := transport.TLSInfo{
+			CertFile: config.Transport.CertFile, KeyFile: config.Transport.KeyFile,
+			TrustedCAFile: config.Transport.TrustedCAFile,
+		}
 		var err error
 		if settings.TLS, err = files.ClientConfig(); err != nil {
 			return nil, fmt.Errorf("certificates for etcd: %w", err)
@@ -78,8 +85,8 @@ func (r *Reservations) Look(ctx context.Context, scope string, decide Decision) 
 	return decide(ctx, state.others)
 }
 
-// Reserve decides and, if the answer is yes, claims in one step. The claim lasts until the request ends in whose context this
-// happens; see WithReservations.
+// Reserve decides and, if the answer is yes, claims in one step. The claim lasts until the request ends in whose
+// context this happens; see WithReservations.
 func (r *Reservations) Reserve(ctx context.Context, scope string, claim Claim, decide Decision) error {
 	request, ok := requestFrom(ctx)
 	if !ok {
@@ -102,7 +109,8 @@ func (r *Reservations) Reserve(ctx context.Context, scope string, claim Claim, d
 			lease = granted.ID
 		}
 		key := r.claimsPrefix(scope) + request.id + "/" + claim.Owner
-		claimed, err := r.claim(ctx, scope, state.counter, clientv3.OpPut(key, claim.Value, clientv3.WithLease(lease)), lease)
+		claimed, err := r.claim(ctx, scope, state.counter, clientv3.OpPut(key, claim.Value, clientv3.WithLease(lease)),
+			lease)
 		if err != nil {
 			return err
 		}
@@ -127,7 +135,8 @@ func (r *Reservations) claimsPrefix(scope string) string { return r.folder + "cl
 // read returns the claims of a scope but those of one request.
 func (r *Reservations) read(ctx context.Context, scope, own string) (state, error) {
 	prefix := r.claimsPrefix(scope)
-	answer, err := r.client.Txn(ctx).Then(clientv3.OpGet(r.counterKey(scope)), clientv3.OpGet(prefix, clientv3.WithPrefix())).Commit()
+	answer, err := r.client.Txn(ctx).Then(clientv3.OpGet(r.counterKey(scope)),
+		clientv3.OpGet(prefix, clientv3.WithPrefix())).Commit()
 	if err != nil {
 		return state{}, fmt.Errorf("read what is claimed in %s: %w", scope, err)
 	}
@@ -144,9 +153,10 @@ func (r *Reservations) read(ctx context.Context, scope, own string) (state, erro
 	return read, nil
 }
 
-// claim writes a claim unless somebody else has claimed in the scope since it was read. The counter expires with the claim: once
-// nobody has claimed for so long, there is nothing that anybody could have missed.
-func (r *Reservations) claim(ctx context.Context, scope string, counter int64, put clientv3.Op, lease clientv3.LeaseID) (bool, error) {
+// claim writes a claim unless somebody else has claimed in the scope since it was read. The counter expires with the
+// claim: once nobody has claimed for so long, there is nothing that anybody could have missed.
+func (r *Reservations) claim(ctx context.Context, scope string, counter int64, put clientv3.Op,
+	lease clientv3.LeaseID) (bool, error) {
 	answer, err := r.client.Txn(ctx).
 		If(clientv3.Compare(clientv3.ModRevision(r.counterKey(scope)), "=", counter)).
 		Then(clientv3.OpPut(r.counterKey(scope), "", clientv3.WithLease(lease)), put).

@@ -30,7 +30,11 @@ func replicas(t *testing.T) [2]*Reservations {
 	<-etcd.Server.ReadyNotify()
 	var made [2]*Reservations
 	for i := range made {
-		storage := storagebackend.Config{Prefix: "/registry", Transport: storagebackend.TransportConfig{ServerList: []string{etcd.Clients[0].Addr().String()}}}
+		storage := storagebackend.Config{
+			Prefix: "/registry", Transport: storagebackend.TransportConfig{
+				ServerList: []string{etcd.Clients[0].Addr().String()},
+			},
+		}
 		if made[i], err = New(storage); err != nil {
 			t.Fatal(err)
 		}
@@ -39,8 +43,8 @@ func replicas(t *testing.T) [2]*Reservations {
 	return made
 }
 
-// TestOnlyTheAllowedNumberPasses: requests at two servers take from a limit, without any coordination but claims. What is stored is
-// counted when a request ends, as a server would.
+// TestOnlyTheAllowedNumberPasses: requests at two servers take from a limit, without any coordination but claims. What
+// is stored is counted when a request ends, as a server would.
 func TestOnlyTheAllowedNumberPasses(t *testing.T) {
 	const limit, requests = 5, 40
 	servers := replicas(t)
@@ -51,12 +55,13 @@ func TestOnlyTheAllowedNumberPasses(t *testing.T) {
 			server := servers[i%2]
 			ctx, end := server.Begin(context.Background())
 			defer end()
-			err := server.Reserve(ctx, "quota", Claim{Owner: fmt.Sprint("shoot-", i)}, func(_ context.Context, others []Claim) error {
-				if int(stored.Load())+len(others) >= limit {
-					return errFull
-				}
-				return nil
-			})
+			err := server.Reserve(ctx, "quota", Claim{Owner: fmt.Sprint("shoot-", i)},
+				func(_ context.Context, others []Claim) error {
+					if int(stored.Load())+len(others) >= limit {
+						return errFull
+					}
+					return nil
+				})
 			switch {
 			case err == nil:
 				passed.Add(1)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // Authorizer decides by the graph about requests of gardenlets and extensions, and has no opinion about others.
@@ -24,13 +24,15 @@ type Authorizer struct {
 var _ authorizer.Authorizer = &Authorizer{}
 
 // Authorize implements authorizer.Authorizer.
-func (a *Authorizer) Authorize(_ context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
+func (a *Authorizer) Authorize(_ context.Context,
+	attributes authorizer.Attributes) (authorizer.Decision, string, error) {
 	identity, known := IdentityOf(attributes.GetUser())
 	if !known {
 		return authorizer.DecisionNoOpinion, "", nil
 	}
 	if !a.Synced() {
-		return authorizer.DecisionNoOpinion, "garden-apiserver does not know yet what belongs to which seed: try again in a moment", nil
+		return authorizer.DecisionNoOpinion,
+			"garden-apiserver does not know yet what belongs to which seed: try again in a moment", nil
 	}
 	decision, reason := Authorize(a.Graph, identity, attributes)
 	return decision, reason, nil
@@ -51,7 +53,8 @@ func Authorize(graph *Graph, identity Identity, attributes authorizer.Attributes
 		namespace: attributes.GetNamespace(), name: attributes.GetName(),
 	}
 	if allowed := r.verbs(q); !slices.Contains(allowed, q.verb) {
-		return authorizer.DecisionNoOpinion, fmt.Sprintf("%s may only %s %s", q.Identity, orNothing(allowed), describe(resource, q))
+		return authorizer.DecisionNoOpinion,
+			fmt.Sprintf("%s may only %s %s", q.Identity, orNothing(allowed), describe(resource, q))
 	}
 	if r.allows(q, attributes) {
 		return authorizer.DecisionAllow, ""
@@ -97,7 +100,8 @@ func (r *rule) selectsShoot(q question, attributes authorizer.Attributes) bool {
 func selects(attributes authorizer.Attributes, accepted func(path, value string) bool) bool {
 	requirements, err := attributes.GetFieldSelector()
 	return err == nil && slices.ContainsFunc(requirements, func(requirement fields.Requirement) bool {
-		return (requirement.Operator == selection.Equals || requirement.Operator == selection.DoubleEquals) && accepted(requirement.Field, requirement.Value)
+		return (requirement.Operator == selection.Equals || requirement.Operator == selection.DoubleEquals) &&
+			accepted(requirement.Field, requirement.Value)
 	})
 }
 
@@ -105,16 +109,21 @@ func selects(attributes authorizer.Attributes, accepted func(path, value string)
 func (r *rule) missing(resource schema.GroupResource, q question) string {
 	if (q.verb == "list" || q.verb == "watch") && q.name == "" {
 		if len(r.selectors) > 0 {
-			return fmt.Sprintf("%s may only %s %s with the field selector %s=%s", q.Identity, q.verb, resource, strings.Join(r.selectors, " or "), q.Seed)
+			return fmt.Sprintf("%s may only %s %s with the field selector %s=%s", q.Identity, q.verb, resource,
+				strings.Join(r.selectors, " or "), q.Seed)
 		}
 		if r.shootSelector != "" {
-			return fmt.Sprintf("%s may only %s %s with the field selector %s=<shoot of the seed>", q.Identity, q.verb, resource, r.shootSelector)
+			return fmt.Sprintf("%s may only %s %s with the field selector %s=<shoot of the seed>", q.Identity, q.verb,
+				resource, r.shootSelector)
 		}
-		return fmt.Sprintf("%s may only %s single %s, with the field selector metadata.name", q.Identity, q.verb, resource)
+		return fmt.Sprintf("%s may only %s single %s, with the field selector metadata.name", q.Identity, q.verb,
+			resource)
 	}
-	if kind, found := offerable[resource]; found && q.reads() && !q.Extension && q.reaches(kindOffer, q.namespace, offerName(kind, q.name, q.Seed)) {
-		return fmt.Sprintf("%s is named for seed %q, but does not say that the seed may read it: whoever may write it gives it the label %s=%s",
-			describe(resource, q), q.Seed, corev1beta1.LabelSeedReadableBy, q.Seed)
+	if kind, found := offerable[resource]; found && q.reads() && !q.Extension &&
+		q.reaches(kindOffer, q.namespace, offerName(kind, q.name, q.Seed)) {
+		return fmt.Sprintf("%s is named for seed %q, but does not say that the seed may read it: whoever may write "+
+			"it gives it the label %s=%s",
+			describe(resource, q), q.Seed, gardencorev1beta1.LabelSeedReadableBy, q.Seed)
 	}
 	return fmt.Sprintf("%s does not belong to seed %q", describe(resource, q), q.Seed)
 }

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 const (
@@ -30,19 +30,30 @@ func large() *Graph {
 
 func benchSeed(i int) string { return fmt.Sprintf("seed-%d", i%benchSeeds) }
 
-func benchShoot(i int) *corev1beta1.Shoot {
+func benchShoot(i int) *gardencorev1beta1.Shoot {
 	shoot := shootOn(fmt.Sprintf("garden-p%d", i%500), fmt.Sprintf("s%d", i), benchSeed(i))
-	shoot.Spec.CloudProfile = &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "all"}
+	shoot.Spec.CloudProfile = &gardencorev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "all"}
 	return shoot
 }
 
 func BenchmarkAuthorize(b *testing.B) {
 	g := large()
 	for name, record := range map[string]authorizer.AttributesRecord{
-		"shoot":         {ResourceRequest: true, Verb: "get", APIGroup: corev1beta1.GroupName, Resource: "shoots", Namespace: "garden-p7", Name: "s7"},
-		"cloudprofile":  {ResourceRequest: true, Verb: "get", APIGroup: corev1beta1.GroupName, Resource: "cloudprofiles", Name: "all"},
-		"secret":        {ResourceRequest: true, Verb: "get", Resource: "secrets", Namespace: "garden-p7", Name: "dns-s7"},
-		"not-its-shoot": {ResourceRequest: true, Verb: "get", APIGroup: corev1beta1.GroupName, Resource: "shoots", Namespace: "garden-p8", Name: "s8"},
+		"shoot": {
+			ResourceRequest: true, Verb: "get", APIGroup: gardencorev1beta1.GroupName, Resource: "shoots",
+			Namespace: "garden-p7", Name: "s7",
+		},
+		"cloudprofile": {
+			ResourceRequest: true, Verb: "get", APIGroup: gardencorev1beta1.GroupName, Resource: "cloudprofiles",
+			Name: "all",
+		},
+		"secret": {
+			ResourceRequest: true, Verb: "get", Resource: "secrets", Namespace: "garden-p7", Name: "dns-s7",
+		},
+		"not-its-shoot": {
+			ResourceRequest: true, Verb: "get", APIGroup: gardencorev1beta1.GroupName, Resource: "shoots",
+			Namespace: "garden-p8", Name: "s8",
+		},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -56,7 +67,10 @@ func BenchmarkAuthorize(b *testing.B) {
 
 func BenchmarkAuthorizeParallel(b *testing.B) {
 	g := large()
-	record := authorizer.AttributesRecord{ResourceRequest: true, Verb: "get", APIGroup: corev1beta1.GroupName, Resource: "shoots", Namespace: "garden-p7", Name: "s7"}
+	record := authorizer.AttributesRecord{
+		ResourceRequest: true, Verb: "get", APIGroup: gardencorev1beta1.GroupName, Resource: "shoots",
+		Namespace: "garden-p7", Name: "s7",
+	}
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {

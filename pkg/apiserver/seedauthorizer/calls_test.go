@@ -61,8 +61,14 @@ func TestCallsOfSeeds(t *testing.T) {
 		{gardenlet, "copies referenced secrets", "get core/secrets garden-one/resource-s", ""},
 		{gardenlet, "copies referenced config maps", "get core/configmaps garden-one/resource-s", ""},
 		{gardenlet, "reads a shoot's audit policy", "get core/configmaps garden-one/audit-s", ""},
-		{gardenlet, "reads a shoot's authentication configuration", "get core/configmaps garden-one/authentication-s", ""},
-		{gardenlet, "reads a shoot's authorization configuration", "get core/configmaps garden-one/authorization-s", ""},
+		{
+			gardenlet, "reads a shoot's authentication configuration",
+			"get core/configmaps garden-one/authentication-s", "",
+		},
+		{
+			gardenlet, "reads a shoot's authorization configuration", "get core/configmaps garden-one/authorization-s",
+			"",
+		},
 		{gardenlet, "reads the kubeconfig of a shoot's authorizer", "get core/secrets garden-one/authorizer-s", ""},
 		{gardenlet, "looks for the published authorities", "get core/configmaps garden-one/s.ca-cluster", ""},
 		{gardenlet, "publishes the authorities", "create core/configmaps garden-one/", ""},
@@ -78,8 +84,14 @@ func TestCallsOfSeeds(t *testing.T) {
 		{gardenlet, "withdraws the old key to machines", "delete core/secrets garden-one/s.ssh-keypair.old", ""},
 		// pkg/gardenlet/workloadidentity.
 		{gardenlet, "reads a workload identity", "get security/workloadidentities garden-one/infra", ""},
-		{gardenlet, "requests a token of a workload identity", "create security/workloadidentities/token garden-one/infra", ""},
-		{gardenlet, "requests a token of a referenced workload identity", "create security/workloadidentities/token garden-one/identity-s", ""},
+		{
+			gardenlet, "requests a token of a workload identity",
+			"create security/workloadidentities/token garden-one/infra", "",
+		},
+		{
+			gardenlet, "requests a token of a referenced workload identity",
+			"create security/workloadidentities/token garden-one/identity-s", "",
+		},
 		// pkg/gardenlet/bastion.
 		{gardenlet, "lists its bastions", "list operations.gardener.cloud/bastions", "spec.seedName=one"},
 		{gardenlet, "watches its bastions", "watch operations.gardener.cloud/bastions", "spec.seedName=one"},
@@ -95,7 +107,10 @@ func TestCallsOfSeeds(t *testing.T) {
 		{gardenlet, "copies a bucket's credentials", "get core/secrets garden/backup-one", ""},
 		{gardenlet, "looks for the access to a bucket", "get core/secrets garden/generated-bucket-bucket-one", ""},
 		{gardenlet, "publishes the access to a bucket", "create core/secrets garden/", ""},
-		{gardenlet, "is asked about the access that it publishes", "create core/secrets garden/generated-bucket-bucket-one", ""},
+		{
+			gardenlet, "is asked about the access that it publishes",
+			"create core/secrets garden/generated-bucket-bucket-one", "",
+		},
 		{gardenlet, "changes the access to a bucket", "patch core/secrets garden/generated-bucket-bucket-one", ""},
 		{gardenlet, "withdraws the access to a bucket", "delete core/secrets garden/generated-bucket-bucket-one", ""},
 		{gardenlet, "lists its entries", "list garden/backupentries", "spec.seedName=one"},
@@ -105,30 +120,66 @@ func TestCallsOfSeeds(t *testing.T) {
 		{gardenlet, "sets an entry's finalizer", "patch garden/backupentries garden-one/entry-one", ""},
 		{gardenlet, "reports an entry", "patch garden/backupentries/status garden-one/entry-one", ""},
 		// pkg/gardenlet/managedseed.
-		{gardenlet, "looks whether a shoot is to be a seed", "list seedmanagement.gardener.cloud/managedseeds garden/", "spec.shoot.name=base-one"},
-		{gardenlet, "sets a managed seed's finalizer", "patch seedmanagement.gardener.cloud/managedseeds garden/child-one", ""},
-		{gardenlet, "reports a managed seed", "patch seedmanagement.gardener.cloud/managedseeds/status garden/child-one", ""},
+		{
+			gardenlet, "looks whether a shoot is to be a seed",
+			"list seedmanagement.gardener.cloud/managedseeds garden/", "spec.shoot.name=base-one",
+		},
+		{
+			gardenlet, "sets a managed seed's finalizer",
+			"patch seedmanagement.gardener.cloud/managedseeds garden/child-one", "",
+		},
+		{
+			gardenlet, "reports a managed seed",
+			"patch seedmanagement.gardener.cloud/managedseeds/status garden/child-one", "",
+		},
 		{gardenlet, "looks for the managed seed's Seed", "get garden/seeds /child-one", ""},
 		{gardenlet, "deletes the managed seed's Seed", "delete garden/seeds /child-one", ""},
 		{gardenlet, "looks for a bootstrap token", "get core/secrets kube-system/" + childToken, ""},
 		{gardenlet, "makes a bootstrap token", "create core/secrets kube-system/", ""},
-		{gardenlet, "is asked about the bootstrap token that it makes", "create core/secrets kube-system/" + childToken, ""},
-		{gardenlet, "is asked about the managed seed of the bootstrap token", "update seedmanagement.gardener.cloud/managedseeds garden/child-one", ""},
+		{
+			gardenlet, "is asked about the bootstrap token that it makes",
+			"create core/secrets kube-system/" + childToken, "",
+		},
+		{
+			gardenlet, "is asked about the managed seed of the bootstrap token",
+			"update seedmanagement.gardener.cloud/managedseeds garden/child-one", "",
+		},
 		{gardenlet, "takes a bootstrap token away", "delete core/secrets kube-system/" + childToken, ""},
-		{gardenlet, "looks for a bootstrap account", "get core/serviceaccounts garden/gardenlet-bootstrap-child-one", ""},
+		{
+			gardenlet, "looks for a bootstrap account", "get core/serviceaccounts garden/gardenlet-bootstrap-child-one",
+			"",
+		},
 		{gardenlet, "makes a bootstrap account", "create core/serviceaccounts garden/", ""},
-		{gardenlet, "is asked about the bootstrap account that it makes", "create core/serviceaccounts garden/gardenlet-bootstrap-child-one", ""},
-		{gardenlet, "requests a bootstrap account's token", "create core/serviceaccounts/token garden/gardenlet-bootstrap-child-one", ""},
-		{gardenlet, "takes a bootstrap account away", "delete core/serviceaccounts garden/gardenlet-bootstrap-child-one", ""},
+		{
+			gardenlet, "is asked about the bootstrap account that it makes",
+			"create core/serviceaccounts garden/gardenlet-bootstrap-child-one", "",
+		},
+		{
+			gardenlet, "requests a bootstrap account's token",
+			"create core/serviceaccounts/token garden/gardenlet-bootstrap-child-one", "",
+		},
+		{
+			gardenlet, "takes a bootstrap account away",
+			"delete core/serviceaccounts garden/gardenlet-bootstrap-child-one", "",
+		},
 		// pkg/gardenlet/selfdeployment.
-		{gardenlet, "lists the Gardenlet of its name", "list seedmanagement.gardener.cloud/gardenlets garden/one", "metadata.name=one"},
-		{gardenlet, "watches the Gardenlet of its name", "watch seedmanagement.gardener.cloud/gardenlets garden/one", "metadata.name=one"},
+		{
+			gardenlet, "lists the Gardenlet of its name", "list seedmanagement.gardener.cloud/gardenlets garden/one",
+			"metadata.name=one",
+		},
+		{
+			gardenlet, "watches the Gardenlet of its name", "watch seedmanagement.gardener.cloud/gardenlets garden/one",
+			"metadata.name=one",
+		},
 		{gardenlet, "reports its Gardenlet", "patch seedmanagement.gardener.cloud/gardenlets/status garden/one", ""},
 		{gardenlet, "pulls its chart with credentials", "get core/secrets garden/pull-one", ""},
 		// extensions/federation/pkg/membership.
 		{extension, "lists the shoots of a fleet's namespace", "list garden/shoots garden-one/", ""},
 		{extension, "watches the shoots of a fleet's namespace", "watch garden/shoots garden-one/", ""},
-		{extension, "asks for a member's credentials", "create garden/shoots/adminkubeconfig garden-one/member-on-another-seed", ""},
+		{
+			extension, "asks for a member's credentials",
+			"create garden/shoots/adminkubeconfig garden-one/member-on-another-seed", "",
+		},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			if test.fieldSelector == "" {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
@@ -25,7 +25,8 @@ const federationExtension = "federation"
 
 // credentialKinds are the kinds of objects that hold credentials, as references name them.
 var credentialKinds = map[string]Kind{
-	"Secret": kindSecret, "InternalSecret": kindInternalSecret, "WorkloadIdentity": kindWorkloadIdentity, "ConfigMap": kindConfigMap,
+	"Secret": kindSecret, "InternalSecret": kindInternalSecret, "WorkloadIdentity": kindWorkloadIdentity,
+	"ConfigMap": kindConfigMap,
 }
 
 // builder collects the edges that lead to one object.
@@ -59,11 +60,12 @@ func (b *builder) object(reference *corev1.ObjectReference) *builder {
 	return b.reference(reference.Kind, reference.Namespace, reference.Name)
 }
 
-// offered adds edges from an object with credentials that has to let the seed read it: who wrote the reference was not asked
-// whether they may.
+// offered adds edges from an object with credentials that has to let the seed read it: who wrote the reference was not
+// asked whether they may.
 func (b *builder) offered(seedName, kind, in, name string) *builder {
 	if _, found := credentialKinds[kind]; found && name != "" {
-		b.from(kindOffer, in, offerName(kind, name, seedName)).from(kindOffer, in, offerName(kind, name, corev1beta1.ReadableByAllSeeds))
+		b.from(kindOffer, in, offerName(kind, name, seedName)).from(kindOffer, in,
+			offerName(kind, name, gardencorev1beta1.ReadableByAllSeeds))
 	}
 	return b
 }
@@ -78,7 +80,7 @@ func (b *builder) offeredObject(seedName string, reference *corev1.ObjectReferen
 // offerName is the name of the vertex for an object that a seed reads.
 func offerName(kind, name, seedName string) string { return kind + "/" + name + "/" + seedName }
 
-func (b *builder) resources(in string, list []corev1beta1.NamedResourceReference) *builder {
+func (b *builder) resources(in string, list []gardencorev1beta1.NamedResourceReference) *builder {
 	for _, resource := range list {
 		b.reference(resource.ResourceRef.Kind, in, resource.ResourceRef.Name)
 	}
@@ -101,19 +103,22 @@ func vertexOf(kind Kind, object metav1.Object) Vertex {
 	return Vertex{kind, object.GetNamespace(), object.GetName()}
 }
 
-// shootEdges: everything that a shoot refers to is needed by the seed that runs its control plane, and by the one it is leaving.
-func shootEdges(object *corev1beta1.Shoot) []Edge {
+// shootEdges: everything that a shoot refers to is needed by the seed that runs its control plane, and by the one it is
+// leaving.
+func shootEdges(object *gardencorev1beta1.Shoot) []Edge {
 	b := edgesTo(vertexOf(kindShoot, object)).agents(object.Spec.SeedName, object.Status.SeedName)
 	if len(b.edges) == 0 {
 		return nil
 	}
 	in, spec := object.Namespace, &object.Spec
 	b.from(kindNamespace, "", in).from(kindExposureClass, "", ptr.Deref(spec.ExposureClassName, ""))
-	b.from(kindSecretBinding, in, ptr.Deref(spec.SecretBindingName, "")).from(kindCredentialsBinding, in, ptr.Deref(spec.CredentialsBindingName, ""))
+	b.from(kindSecretBinding, in, ptr.Deref(spec.SecretBindingName, "")).from(kindCredentialsBinding, in,
+		ptr.Deref(spec.CredentialsBindingName, ""))
 	b.resources(in, spec.Resources)
 	if spec.DNS != nil {
 		for _, provider := range spec.DNS.Providers {
-			// The deprecated name counts where it is used, and whoever wrote it was asked whether they may read the Secret.
+			// The deprecated name counts where it is used, and whoever wrote it was asked whether they may read the
+			// Secret.
 			if reference := provider.CredentialsRef; reference != nil {
 				b.reference(reference.Kind, in, reference.Name)
 			} else {
@@ -131,26 +136,27 @@ func shootEdges(object *corev1beta1.Shoot) []Edge {
 	}
 	if IsFleet(object) {
 		b.from(kindFleetNamespace, "", in)
-		if fleetv1alpha1.AllowsGrowth(object.Annotations[fleetv1alpha1.AllowGrowthAnnotation], fleetv1alpha1.GrowPools) {
+		if fleetv1alpha1.AllowsGrowth(object.Annotations[fleetv1alpha1.AllowGrowthAnnotation],
+			fleetv1alpha1.GrowPools) {
 			b.from(kindGrowthNamespace, "", in)
 		}
 	}
 	return b.edges
 }
 
-func (b *builder) profile(object *corev1beta1.Shoot) {
+func (b *builder) profile(object *gardencorev1beta1.Shoot) {
 	reference := object.Spec.CloudProfile
 	switch {
 	case reference == nil:
 		b.from(kindCloudProfile, "", ptr.Deref(object.Spec.CloudProfileName, ""))
-	case reference.Kind == corev1beta1.CloudProfileReferenceKindNamespacedCloudProfile:
+	case reference.Kind == gardencorev1beta1.CloudProfileReferenceKindNamespacedCloudProfile:
 		b.from(kindNamespacedCloudProfile, object.Namespace, reference.Name)
 	default:
 		b.from(kindCloudProfile, "", reference.Name)
 	}
 }
 
-func (b *builder) apiServer(in string, config *corev1beta1.KubeAPIServerConfig) {
+func (b *builder) apiServer(in string, config *gardencorev1beta1.KubeAPIServerConfig) {
 	for _, plugin := range config.AdmissionPlugins {
 		b.from(kindSecret, in, ptr.Deref(plugin.KubeconfigSecretName, ""))
 	}
@@ -169,15 +175,16 @@ func (b *builder) apiServer(in string, config *corev1beta1.KubeAPIServerConfig) 
 }
 
 // IsFleet tells whether a shoot is a fleet.
-func IsFleet(object *corev1beta1.Shoot) bool {
-	return len(object.Spec.Provider.Workers) == 0 && slices.ContainsFunc(object.Spec.Extensions, func(e corev1beta1.Extension) bool {
-		return e.Type == federationExtension && !ptr.Deref(e.Disabled, false)
-	})
+func IsFleet(object *gardencorev1beta1.Shoot) bool {
+	return len(object.Spec.Provider.Workers) == 0 &&
+		slices.ContainsFunc(object.Spec.Extensions, func(e gardencorev1beta1.Extension) bool {
+			return e.Type == federationExtension && !ptr.Deref(e.Disabled, false)
+		})
 }
 
-// seedEdges: the credentials that a seed's configuration names belong to the seed, if they are offered to it, but not to a seed that
-// hosts it as a shoot. The seed's gardenlet writes the configuration, so to be named is not enough.
-func seedEdges(object *corev1beta1.Seed) []Edge {
+// seedEdges: the credentials that a seed's configuration names belong to the seed, if they are offered to it, but not
+// to a seed that hosts it as a shoot. The seed's gardenlet writes the configuration, so to be named is not enough.
+func seedEdges(object *gardencorev1beta1.Seed) []Edge {
 	self := vertexOf(kindSeed, object)
 	b := edgesTo(Vertex{Kind: kindAgent, Name: object.Name}).from(kindSeed, "", self.Name)
 	// The seed's bucket, asked for before it is created.
@@ -189,11 +196,12 @@ func seedEdges(object *corev1beta1.Seed) []Edge {
 	if spec.DNS.Provider != nil {
 		b.offeredObject(object.Name, spec.DNS.Provider.CredentialsRef)
 	}
-	for _, domain := range append(slices.Clone(spec.DNS.Defaults), ptr.Deref(spec.DNS.Internal, corev1beta1.SeedDNSProviderConfig{})) {
+	for _, domain := range append(slices.Clone(spec.DNS.Defaults),
+		ptr.Deref(spec.DNS.Internal, gardencorev1beta1.SeedDNSProviderConfig{})) {
 		b.offeredObject(object.Name, &domain.CredentialsRef)
 	}
 	for _, resource := range spec.Resources {
-		b.offered(object.Name, resource.ResourceRef.Kind, corev1beta1.GardenNamespace, resource.ResourceRef.Name)
+		b.offered(object.Name, resource.ResourceRef.Kind, gardencorev1beta1.GardenNamespace, resource.ResourceRef.Name)
 	}
 	return b.edges
 }
@@ -203,14 +211,16 @@ func consentEdges[T metav1.Object](kind Kind, name string) func(T) []Edge {
 	return func(object T) []Edge {
 		var edges []Edge
 		self := vertexOf(kind, object)
-		for _, seedName := range corev1beta1.SeedsAllowedToRead(object.GetLabels()) {
-			edges = append(edges, Edge{From: self, To: Vertex{kindOffer, self.Namespace, offerName(name, self.Name, seedName)}})
+		for _, seedName := range gardencorev1beta1.SeedsAllowedToRead(object.GetLabels()) {
+			edges = append(edges, Edge{
+				From: self, To: Vertex{kindOffer, self.Namespace, offerName(name, self.Name, seedName)},
+			})
 		}
 		return edges
 	}
 }
 
-func projectEdges(object *corev1beta1.Project) []Edge {
+func projectEdges(object *gardencorev1beta1.Project) []Edge {
 	in := ptr.Deref(object.Spec.Namespace, "")
 	if in == "" {
 		return nil
@@ -218,12 +228,14 @@ func projectEdges(object *corev1beta1.Project) []Edge {
 	return edgesTo(Vertex{Kind: kindNamespace, Name: in}).from(kindProject, "", object.Name).edges
 }
 
-func namespacedCloudProfileEdges(object *corev1beta1.NamespacedCloudProfile) []Edge {
-	return edgesTo(vertexOf(kindNamespacedCloudProfile, object)).from(kindCloudProfile, "", object.Spec.Parent.Name).edges
+func namespacedCloudProfileEdges(object *gardencorev1beta1.NamespacedCloudProfile) []Edge {
+	return edgesTo(vertexOf(kindNamespacedCloudProfile, object)).from(kindCloudProfile, "",
+		object.Spec.Parent.Name).edges
 }
 
-func secretBindingEdges(object *corev1beta1.SecretBinding) []Edge {
-	b := edgesTo(vertexOf(kindSecretBinding, object)).from(kindSecret, object.SecretRef.Namespace, object.SecretRef.Name)
+func secretBindingEdges(object *gardencorev1beta1.SecretBinding) []Edge {
+	b := edgesTo(vertexOf(kindSecretBinding, object)).from(kindSecret, object.SecretRef.Namespace,
+		object.SecretRef.Name)
 	return b.quotas(object.Quotas).edges
 }
 
@@ -238,19 +250,20 @@ func (b *builder) quotas(references []corev1.ObjectReference) *builder {
 	return b
 }
 
-func backupBucketEdges(object *corev1beta1.BackupBucket) []Edge {
+func backupBucketEdges(object *gardencorev1beta1.BackupBucket) []Edge {
 	b := edgesTo(vertexOf(kindBackupBucket, object)).agents(object.Spec.SeedName)
 	b.offeredObject(ptr.Deref(object.Spec.SeedName, ""), object.Spec.CredentialsRef)
 	// Gardenlets write the status, so what it refers to is not theirs for that.
-	return b.from(kindSecret, corev1beta1.GardenNamespace, corev1beta1.GeneratedBackupBucketSecretPrefix+object.Name).edges
+	return b.from(kindSecret, gardencorev1beta1.GardenNamespace,
+		gardencorev1beta1.GeneratedBackupBucketSecretPrefix+object.Name).edges
 }
 
-func backupEntryEdges(object *corev1beta1.BackupEntry) []Edge {
+func backupEntryEdges(object *gardencorev1beta1.BackupEntry) []Edge {
 	b := edgesTo(vertexOf(kindBackupEntry, object)).agents(object.Spec.SeedName, object.Status.SeedName)
 	return b.from(kindBackupBucket, "", object.Spec.BucketName).edges
 }
 
-func controllerInstallationEdges(object *corev1beta1.ControllerInstallation) []Edge {
+func controllerInstallationEdges(object *gardencorev1beta1.ControllerInstallation) []Edge {
 	if object.Spec.SeedRef == nil {
 		return nil
 	}
@@ -281,21 +294,22 @@ func bastionEdges(object *operationsv1alpha1.Bastion) []Edge {
 	return edgesTo(vertexOf(kindBastion, object)).agents(object.Spec.SeedName).edges
 }
 
-// managedSeedEdges: the seed that hosts the shoot sees that it is to become a seed, the bootstrap token that it makes for it, and
-// the Seed that it has become.
+// managedSeedEdges: the seed that hosts the shoot sees that it is to become a seed, the bootstrap token that it makes
+// for it, and the Seed that it has become.
 func managedSeedEdges(object *seedmanagementv1alpha1.ManagedSeed) []Edge {
 	if object.Spec.Shoot == nil {
 		return nil
 	}
 	self := vertexOf(kindManagedSeed, object)
 	b := edgesTo(self).from(kindSeed, "", object.Name)
-	b.from(kindBootstrapToken, seedmanagementv1alpha1.BootstrapTokenNamespace, seedmanagementv1alpha1.BootstrapTokenSecretName(object.Name))
+	b.from(kindBootstrapToken, seedmanagementv1alpha1.BootstrapTokenNamespace,
+		seedmanagementv1alpha1.BootstrapTokenSecretName(object.Name))
 	return append(b.edges, Edge{From: self, To: Vertex{kindShoot, object.Namespace, object.Spec.Shoot.Name}})
 }
 
 // certificateSigningRequestEdges: a gardenlet sees its own requests.
 func certificateSigningRequestEdges(object *certificatesv1.CertificateSigningRequest) []Edge {
-	name, found := strings.CutPrefix(object.Spec.Username, corev1beta1.SeedUserNamePrefix)
+	name, found := strings.CutPrefix(object.Spec.Username, gardencorev1beta1.SeedUserNamePrefix)
 	if !found {
 		return nil
 	}

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
+	toolscache "k8s.io/client-go/tools/cache"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
@@ -27,7 +27,8 @@ type Storage interface {
 	Watch(ctx context.Context, options *metainternalversion.ListOptions) (watch.Interface, error)
 }
 
-// feed brings the edges that the objects of one kind state into the graph, as the store of a reflector. Objects are not kept.
+// feed brings the edges that the objects of one kind state into the graph, as the store of a reflector. Objects are not
+// kept.
 type feed struct {
 	graph  *Graph
 	kind   Kind
@@ -35,7 +36,7 @@ type feed struct {
 	synced atomic.Bool
 }
 
-var _ cache.ReflectorStore = &feed{}
+var _ toolscache.ReflectorStore = &feed{}
 
 // statedBy adapts the edges of a type.
 func statedBy[T any](edges func(T) []Edge) func(any) ([]Edge, error) {
@@ -54,16 +55,26 @@ var sources = map[schema.GroupResource]struct {
 	kind  Kind
 	edges func(any) ([]Edge, error)
 }{
-	core("shoots"):                                  {kindShoot, statedBy(shootEdges)},
-	core("seeds"):                                   {kindSeed, statedBy(seedEdges)},
-	core("projects"):                                {kindProject, statedBy(projectEdges)},
-	core("namespacedcloudprofiles"):                 {kindNamespacedCloudProfile, statedBy(namespacedCloudProfileEdges)},
-	core("secretbindings"):                          {kindSecretBinding, statedBy(secretBindingEdges)},
-	core("backupbuckets"):                           {kindBackupBucket, statedBy(backupBucketEdges)},
-	core("backupentries"):                           {kindBackupEntry, statedBy(backupEntryEdges)},
-	core("controllerinstallations"):                 {kindControllerInstallation, statedBy(controllerInstallationEdges)},
-	core("internalsecrets"):                         {kindInternalSecret, statedBy(consentEdges[*corev1beta1.InternalSecret](kindInternalSecret, "InternalSecret"))},
-	security("workloadidentities"):                  {kindWorkloadIdentity, statedBy(consentEdges[*securityv1alpha1.WorkloadIdentity](kindWorkloadIdentity, "WorkloadIdentity"))},
+	core("shoots"):   {kindShoot, statedBy(shootEdges)},
+	core("seeds"):    {kindSeed, statedBy(seedEdges)},
+	core("projects"): {kindProject, statedBy(projectEdges)},
+	core("namespacedcloudprofiles"): {
+		kindNamespacedCloudProfile, statedBy(namespacedCloudProfileEdges),
+	},
+	core("secretbindings"): {kindSecretBinding, statedBy(secretBindingEdges)},
+	core("backupbuckets"):  {kindBackupBucket, statedBy(backupBucketEdges)},
+	core("backupentries"):  {kindBackupEntry, statedBy(backupEntryEdges)},
+	core("controllerinstallations"): {
+		kindControllerInstallation, statedBy(controllerInstallationEdges),
+	},
+	core("internalsecrets"): {
+		kindInternalSecret, statedBy(consentEdges[*gardencorev1beta1.InternalSecret](kindInternalSecret,
+			"InternalSecret")),
+	},
+	security("workloadidentities"): {
+		kindWorkloadIdentity, statedBy(consentEdges[*securityv1alpha1.WorkloadIdentity](kindWorkloadIdentity,
+			"WorkloadIdentity")),
+	},
 	security("credentialsbindings"):                 {kindCredentialsBinding, statedBy(credentialsBindingEdges)},
 	operationsv1alpha1.Resource("bastions"):         {kindBastion, statedBy(bastionEdges)},
 	seedmanagementv1alpha1.Resource("managedseeds"): {kindManagedSeed, statedBy(managedSeedEdges)},
@@ -80,24 +91,33 @@ type Feeds struct {
 
 type running struct {
 	feed   *feed
-	source cache.ListerWatcher
+	source toolscache.ListerWatcher
 }
 
-// NewFeeds returns feeds from the stores of this process, which must hold every kind that matters, and from the garden's
-// kube-apiserver, which holds the certificate signing requests, and the Secrets and ConfigMaps that let seeds read them.
-func NewFeeds(graph *Graph, storage func(schema.GroupResource) (Storage, bool), garden kubernetes.Interface) (*Feeds, error) {
+// NewFeeds returns feeds from the stores of this process, which must hold every kind that matters, and from the
+// garden's kube-apiserver, which holds the certificate signing requests, and the Secrets and ConfigMaps that let seeds
+// read them.
+func NewFeeds(graph *Graph, storage func(schema.GroupResource) (Storage, bool),
+	garden kubernetes.Interface) (*Feeds, error) {
 	feeds := &Feeds{graph: graph}
 	for resource, source := range sources {
 		store, found := storage(resource)
 		if !found {
-			return nil, fmt.Errorf("%s are not stored here, so it is not known what of them belongs to which seed", resource)
+			return nil, fmt.Errorf("%s are not stored here, so it is not known what of them belongs to which seed",
+				resource)
 		}
-		feeds.own = append(feeds.own, running{&feed{graph: graph, kind: source.kind, edges: source.edges}, fromStorage(store)})
+		feeds.own = append(feeds.own, running{
+			&feed{graph: graph, kind: source.kind, edges: source.edges}, fromStorage(store),
+		})
 	}
 	for kind, source := range map[Kind]running{
 		kindCertificateSigningRequest: {&feed{edges: statedBy(certificateSigningRequestEdges)}, requestsOf(garden)},
-		kindSecret:                    {&feed{edges: statedBy(consentEdges[*corev1.Secret](kindSecret, "Secret"))}, secretsOf(garden)},
-		kindConfigMap:                 {&feed{edges: statedBy(consentEdges[*corev1.ConfigMap](kindConfigMap, "ConfigMap"))}, configMapsOf(garden)},
+		kindSecret: {
+			&feed{edges: statedBy(consentEdges[*corev1.Secret](kindSecret, "Secret"))}, secretsOf(garden),
+		},
+		kindConfigMap: {
+			&feed{edges: statedBy(consentEdges[*corev1.ConfigMap](kindConfigMap, "ConfigMap"))}, configMapsOf(garden),
+		},
 	} {
 		source.feed.graph, source.feed.kind = graph, kind
 		feeds.others = append(feeds.others, source)
@@ -108,7 +128,10 @@ func NewFeeds(graph *Graph, storage func(schema.GroupResource) (Storage, bool), 
 // Run keeps the graph up to date until the context ends.
 func (f *Feeds) Run(ctx context.Context) {
 	for _, r := range slices.Concat(f.own, f.others) {
-		go cache.NewReflectorWithOptions(r.source, nil, r.feed, cache.ReflectorOptions{Name: "seedauthorizer", TypeDescription: fmt.Sprintf("kind %d", r.feed.kind)}).RunWithContext(ctx)
+		go toolscache.NewReflectorWithOptions(r.source, nil, r.feed,
+			toolscache.ReflectorOptions{
+				Name: "seedauthorizer", TypeDescription: fmt.Sprintf("kind %d", r.feed.kind),
+			}).RunWithContext(ctx)
 	}
 	<-ctx.Done()
 }
@@ -174,8 +197,8 @@ type listed struct{}
 // IsWatchListSemanticsUnSupported keeps the reflector from asking for the list as a watch.
 func (listed) IsWatchListSemanticsUnSupported() bool { return true }
 
-func fromStorage(storage Storage) cache.ListerWatcher {
-	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+func fromStorage(storage Storage) toolscache.ListerWatcher {
+	return toolscache.ToListWatcherWithWatchListSemantics(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			internal, err := internalOptions(options)
 			if err != nil {
@@ -210,20 +233,20 @@ func unwrapped(event watch.Event) (watch.Event, bool) {
 	return event, true
 }
 
-func requestsOf(garden kubernetes.Interface) cache.ListerWatcher {
+func requestsOf(garden kubernetes.Interface) toolscache.ListerWatcher {
 	requests := garden.CertificatesV1().CertificateSigningRequests()
 	return fromGarden(requests.List, requests.Watch, "")
 }
 
 // secretsOf and configMapsOf are those that let seeds read them; there are few.
-func secretsOf(garden kubernetes.Interface) cache.ListerWatcher {
+func secretsOf(garden kubernetes.Interface) toolscache.ListerWatcher {
 	secrets := garden.CoreV1().Secrets(metav1.NamespaceAll)
-	return fromGarden(secrets.List, secrets.Watch, corev1beta1.LabelSeedReadableBy)
+	return fromGarden(secrets.List, secrets.Watch, gardencorev1beta1.LabelSeedReadableBy)
 }
 
-func configMapsOf(garden kubernetes.Interface) cache.ListerWatcher {
+func configMapsOf(garden kubernetes.Interface) toolscache.ListerWatcher {
 	configMaps := garden.CoreV1().ConfigMaps(metav1.NamespaceAll)
-	return fromGarden(configMaps.List, configMaps.Watch, corev1beta1.LabelSeedReadableBy)
+	return fromGarden(configMaps.List, configMaps.Watch, gardencorev1beta1.LabelSeedReadableBy)
 }
 
 // fromGarden lists and watches what a label selector selects.
@@ -231,8 +254,8 @@ func fromGarden[T runtime.Object](
 	list func(context.Context, metav1.ListOptions) (T, error),
 	follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
 	selector string,
-) cache.ListerWatcher {
-	return &cache.ListWatch{
+) toolscache.ListerWatcher {
+	return &toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.LabelSelector = selector
 			return list(ctx, options)

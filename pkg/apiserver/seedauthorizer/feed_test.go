@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes/fake"
+	kubernetesfake "k8s.io/client-go/kubernetes/fake"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // store is a Storage with a list and events.
@@ -43,7 +43,10 @@ func (s shared) GetObject() runtime.Object { return s.Object.DeepCopyObject() }
 
 func TestFeedsFollowTheStores(t *testing.T) {
 	shoots := &store{
-		list:   &corev1beta1.ShootList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []corev1beta1.Shoot{*versioned(shootOn("garden-x", "first", "one"), "1")}},
+		list: &gardencorev1beta1.ShootList{
+			ListMeta: metav1.ListMeta{ResourceVersion: "1"},
+			Items:    []gardencorev1beta1.Shoot{*versioned(shootOn("garden-x", "first", "one"), "1")},
+		},
 		events: watch.NewFakeWithChanSize(10, false),
 	}
 	var mu sync.Mutex
@@ -56,8 +59,9 @@ func TestFeedsFollowTheStores(t *testing.T) {
 		if resource == core("shoots") {
 			return shoots, true
 		}
-		return &store{list: &metav1.List{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, events: watch.NewFake()}, true
-	}, fake.NewClientset())
+		return &store{list: &metav1.List{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, events: watch.NewFake()},
+			true
+	}, kubernetesfake.NewClientset())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,21 +84,23 @@ func TestFeedsFollowTheStores(t *testing.T) {
 	await(t, "a deleted shoot", func() bool { return !graph.Reaches(first, "one") })
 }
 
-func versioned(shoot *corev1beta1.Shoot, version string) *corev1beta1.Shoot {
+func versioned(shoot *gardencorev1beta1.Shoot, version string) *gardencorev1beta1.Shoot {
 	shoot.ResourceVersion = version
 	return shoot
 }
 
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) { return done(), nil })
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true,
+		func(context.Context) (bool, error) { return done(), nil })
 	if err != nil {
 		t.Fatalf("%s is not seen", what)
 	}
 }
 
 func TestFeedsNeedEveryKind(t *testing.T) {
-	_, err := NewFeeds(NewGraph(), func(schema.GroupResource) (Storage, bool) { return nil, false }, fake.NewClientset())
+	_, err := NewFeeds(NewGraph(), func(schema.GroupResource) (Storage, bool) { return nil, false },
+		kubernetesfake.NewClientset())
 	if err == nil {
 		t.Error("a graph without shoots decides wrongly")
 	}
@@ -102,7 +108,7 @@ func TestFeedsNeedEveryKind(t *testing.T) {
 
 func TestFeedRefusesOtherTypes(t *testing.T) {
 	f := &feed{graph: NewGraph(), kind: kindShoot, edges: statedBy(shootEdges)}
-	if err := f.Add(&corev1beta1.Seed{}); err == nil {
+	if err := f.Add(&gardencorev1beta1.Seed{}); err == nil {
 		t.Error("a seed is no shoot")
 	}
 	if err := f.Replace([]any{"text"}, "1"); err == nil || f.synced.Load() {

@@ -15,8 +15,8 @@ const (
 	kindInternalSecret
 	kindConfigMap
 	kindWorkloadIdentity
-	// kindOffer stands for an object with credentials once more, for one seed: the object leads to it if it lets that seed read it, and
-	// it leads on if that seed names the object. Both are needed.
+	// kindOffer stands for an object with credentials once more, for one seed: the object leads to it if it lets that
+	// seed read it, and it leads on if that seed names the object. Both are needed.
 	kindOffer
 	kindSecretBinding
 	kindCredentialsBinding
@@ -35,9 +35,11 @@ const (
 	kindBootstrapToken
 	kindGardenlet
 	kindManagedSeed
-	// kindFleetNamespace stands for the shoots of a namespace, once more: they may be joined to a fleet that the seed runs.
+	// kindFleetNamespace stands for the shoots of a namespace, once more: they may be joined to a fleet that the seed
+	// runs.
 	kindFleetNamespace
-	// kindGrowthNamespace stands for them as well: a fleet that the seed runs may change their worker pools, or create more.
+	// kindGrowthNamespace stands for them as well: a fleet that the seed runs may change their worker pools, or create
+	// more.
 	kindGrowthNamespace
 	kindShoot
 	kindCertificateSigningRequest
@@ -55,8 +57,8 @@ type Vertex struct {
 // Edge says that whoever may see To may see From.
 type Edge struct{ From, To Vertex }
 
-// Graph tells which objects belong to which seed. Objects state edges; the graph counts, for every vertex and seed, over how
-// many of its edges the seed is reached, so that a question costs one look-up however many shoots there are.
+// Graph tells which objects belong to which seed. Objects state edges; the graph counts, for every vertex and seed,
+// over how many of its edges the seed is reached, so that a question costs one look-up however many shoots there are.
 type Graph struct {
 	mu    sync.RWMutex
 	nodes map[Vertex]*node

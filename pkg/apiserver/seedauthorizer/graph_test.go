@@ -112,7 +112,9 @@ func TestConcurrentUse(t *testing.T) {
 		group.Go(func() {
 			object := Vertex{kindShoot, "garden-a", fmt.Sprint(worker)}
 			for i := range 500 {
-				g.Set(object, []Edge{to(object, seedVertex(fmt.Sprint(i%3))), to(Vertex{Kind: kindNamespace, Name: "garden-a"}, object)})
+				g.Set(object, []Edge{
+					to(object, seedVertex(fmt.Sprint(i%3))), to(Vertex{Kind: kindNamespace, Name: "garden-a"}, object),
+				})
 				if !g.Reaches(object, fmt.Sprint(i%3)) {
 					t.Errorf("what was just stated is not known")
 				}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // Identity is for whom somebody acts.
@@ -18,22 +18,23 @@ type Identity struct {
 	Extension bool
 }
 
-// IdentityOf recognises gardenlets by name and group, and extensions by the namespace of their service account: seed-<name>.
-// It is false for everybody else.
+// IdentityOf recognises gardenlets by name and group, and extensions by the namespace of their service account:
+// seed-<name>. It is false for everybody else.
 func IdentityOf(info user.Info) (Identity, bool) {
 	if info == nil {
 		return Identity{}, false
 	}
-	if name, found := strings.CutPrefix(info.GetName(), corev1beta1.SeedUserNamePrefix); found {
-		return Identity{Seed: name}, name != "" && slices.Contains(info.GetGroups(), corev1beta1.SeedsGroup)
+	if name, found := strings.CutPrefix(info.GetName(), gardencorev1beta1.SeedUserNamePrefix); found {
+		return Identity{Seed: name}, name != "" && slices.Contains(info.GetGroups(), gardencorev1beta1.SeedsGroup)
 	}
-	if !strings.HasPrefix(info.GetName(), serviceaccount.ServiceAccountUsernamePrefix+corev1beta1.SeedNamespaceNamePrefix) {
+	if !strings.HasPrefix(info.GetName(),
+		serviceaccount.ServiceAccountUsernamePrefix+gardencorev1beta1.SeedNamespaceNamePrefix) {
 		return Identity{}, false
 	}
 	in, _, err := serviceaccount.SplitUsername(info.GetName())
 	if err != nil {
 		return Identity{}, false
 	}
-	name := strings.TrimPrefix(in, corev1beta1.SeedNamespaceNamePrefix)
+	name := strings.TrimPrefix(in, gardencorev1beta1.SeedNamespaceNamePrefix)
 	return Identity{Seed: name, Extension: true}, name != ""
 }

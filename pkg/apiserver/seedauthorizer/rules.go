@@ -10,14 +10,11 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
-
-// leaseNamespace holds the Leases of all seeds, each with the name of its seed.
-const leaseNamespace = "gardener-system-seed-lease"
 
 // verbs are what may be done.
 type verbs []string
@@ -53,8 +50,8 @@ type rule struct {
 	catalogue bool
 	// selectors are the fields that name an object's seed. List and watch are allowed where they select the seed's own.
 	selectors []string
-	// shootSelector is the field that names a shoot, in the object's namespace. List and watch are allowed where it selects one of
-	// the seed's.
+	// shootSelector is the field that names a shoot, in the object's namespace. List and watch are allowed where it
+	// selects one of the seed's.
 	shootSelector string
 	// belongs are ways in which an object may belong to a seed; one is enough.
 	belongs []relation
@@ -98,8 +95,9 @@ func ofShoot(suffixes ...string) relation {
 
 // ofBucket: the Secret holds the access, made by an extension, to a bucket that the seed cares for.
 func ofBucket(q question) bool {
-	bucket, found := strings.CutPrefix(q.name, corev1beta1.GeneratedBackupBucketSecretPrefix)
-	return found && q.namespace == corev1beta1.GardenNamespace && q.graph.Cares(Vertex{kindBackupBucket, "", bucket}, q.Seed)
+	bucket, found := strings.CutPrefix(q.name, gardencorev1beta1.GeneratedBackupBucketSecretPrefix)
+	return found && q.namespace == gardencorev1beta1.GardenNamespace &&
+		q.graph.Cares(Vertex{kindBackupBucket, "", bucket}, q.Seed)
 }
 
 // likeShoot: the object has the name of a shoot of the seed.
@@ -112,25 +110,27 @@ func likeSeed(namespace string) relation {
 
 // seedNamespace: the object lies in the namespace of the seed.
 func seedNamespace(q question) bool {
-	return q.namespace == corev1beta1.SeedNamespaceNamePrefix+q.Seed
+	return q.namespace == gardencorev1beta1.SeedNamespaceNamePrefix+q.Seed
 }
 
 // isSeedNamespace: the object is the namespace of the seed.
 func isSeedNamespace(q question) bool {
-	return q.name == corev1beta1.SeedNamespaceNamePrefix+q.Seed
+	return q.name == gardencorev1beta1.SeedNamespaceNamePrefix+q.Seed
 }
 
 // shootNamespace: shoots of the seed lie in the namespace.
 func shootNamespace(q question) bool { return q.reaches(kindNamespace, "", q.namespace) }
 
-// fleetNamespace: the seed runs a fleet of the namespace, so all shoots there may become members: they are read, and asked for
-// credentials.
+// fleetNamespace: the seed runs a fleet of the namespace, so all shoots there may become members: they are read, and
+// asked for credentials.
 func fleetNamespace(q question) bool {
-	return (q.reads() || q.subresource != "") && q.subresource != "status" && q.reaches(kindFleetNamespace, "", q.namespace)
+	return (q.reads() || q.subresource != "") && q.subresource != "status" &&
+		q.reaches(kindFleetNamespace, "", q.namespace)
 }
 
-// growthNamespace: the seed runs a fleet of the namespace that may have its shoots enlarged, and create more, as the owners of the
-// project allowed in the fleet's Shoot. What an extension may change of a shoot is left to the admission plugin SeedRestriction.
+// growthNamespace: the seed runs a fleet of the namespace that may have its shoots enlarged, and create more, as the
+// owners of the project allowed in the fleet's Shoot. What an extension may change of a shoot is left to the admission
+// plugin SeedRestriction.
 func growthNamespace(q question) bool {
 	return q.Extension && q.subresource == "" && q.reaches(kindGrowthNamespace, "", q.namespace)
 }
@@ -142,7 +142,8 @@ func ownShoot(q question) bool {
 
 // eventNamespace: where events are about objects of the seed. Those of objects without a namespace are in "default".
 func eventNamespace(q question) bool {
-	return q.namespace == corev1.NamespaceDefault || q.namespace == corev1beta1.GardenNamespace || seedNamespace(q) || shootNamespace(q)
+	return q.namespace == corev1.NamespaceDefault || q.namespace == gardencorev1beta1.GardenNamespace ||
+		seedNamespace(q) || shootNamespace(q)
 }
 
 func anywhere(question) bool { return true }
@@ -150,7 +151,8 @@ func anywhere(question) bool { return true }
 // rules by resource. What is not listed is not for seeds.
 var rules = map[schema.GroupResource]rule{
 	core("shoots"): {
-		access: access{gardenlet: hold, extension: own}, selectors: []string{"spec.seedName", "status.seedName"}, creates: growthNamespace,
+		access: access{gardenlet: hold, extension: own}, selectors: []string{"spec.seedName", "status.seedName"},
+		creates: growthNamespace,
 		subresources: map[string]access{
 			"status": {gardenlet: change}, "adminkubeconfig": {create, create}, "viewerkubeconfig": {create, create},
 		},
@@ -159,41 +161,54 @@ var rules = map[schema.GroupResource]rule{
 	core("seeds"): {
 		access:       access{gardenlet: own, extension: read},
 		subresources: map[string]access{"status": {gardenlet: change}},
-		belongs:      []relation{unlessDeleted(likeSeed("")), readInGraph(kindSeed), deletedWithManagedSeed}, creates: anywhere,
+		belongs:      []relation{unlessDeleted(likeSeed("")), readInGraph(kindSeed), deletedWithManagedSeed},
+		creates:      anywhere,
 	},
 	core("backupbuckets"): {
-		access: access{gardenlet: hold, extension: read}, subresources: map[string]access{"status": {gardenlet: change}},
-		selectors: []string{"spec.seedName"}, belongs: []relation{inGraph(kindBackupBucket)},
+		access:       access{gardenlet: hold, extension: read},
+		subresources: map[string]access{"status": {gardenlet: change}},
+		selectors:    []string{"spec.seedName"}, belongs: []relation{inGraph(kindBackupBucket)},
 	},
 	core("backupentries"): {
-		access: access{gardenlet: hold, extension: read}, subresources: map[string]access{"status": {gardenlet: change}},
-		selectors: []string{"spec.seedName", "status.seedName"}, belongs: []relation{inGraph(kindBackupEntry)},
+		access:       access{gardenlet: hold, extension: read},
+		subresources: map[string]access{"status": {gardenlet: change}},
+		selectors:    []string{"spec.seedName", "status.seedName"}, belongs: []relation{inGraph(kindBackupEntry)},
 	},
 	core("controllerinstallations"): {
-		access: access{gardenlet: hold, extension: read}, subresources: map[string]access{"status": {gardenlet: change}},
-		selectors: []string{"spec.seedRef.name"}, belongs: []relation{inGraph(kindControllerInstallation)},
+		access:       access{gardenlet: hold, extension: read},
+		subresources: map[string]access{"status": {gardenlet: change}},
+		selectors:    []string{"spec.seedRef.name"}, belongs: []relation{inGraph(kindControllerInstallation)},
 	},
 	core("controllerregistrations"): {access: access{read, read}, catalogue: true},
-	core("controllerdeployments"):   {access: access{gardenlet: read}, belongs: []relation{inGraph(kindControllerDeployment)}},
-	core("cloudprofiles"):           {access: access{read, read}, belongs: []relation{inGraph(kindCloudProfile)}},
-	core("namespacedcloudprofiles"): {access: access{read, read}, belongs: []relation{inGraph(kindNamespacedCloudProfile)}},
-	core("exposureclasses"):         {access: access{read, read}, belongs: []relation{inGraph(kindExposureClass)}},
-	core("projects"):                {access: access{read, read}, belongs: []relation{inGraph(kindProject)}},
-	core("quotas"):                  {access: access{gardenlet: read}, belongs: []relation{inGraph(kindQuota)}},
-	core("secretbindings"):          {access: access{gardenlet: read}, belongs: []relation{inGraph(kindSecretBinding)}},
+	core("controllerdeployments"): {
+		access: access{gardenlet: read}, belongs: []relation{inGraph(kindControllerDeployment)},
+	},
+	core("cloudprofiles"): {access: access{read, read}, belongs: []relation{inGraph(kindCloudProfile)}},
+	core("namespacedcloudprofiles"): {
+		access: access{read, read}, belongs: []relation{inGraph(kindNamespacedCloudProfile)},
+	},
+	core("exposureclasses"): {access: access{read, read}, belongs: []relation{inGraph(kindExposureClass)}},
+	core("projects"):        {access: access{read, read}, belongs: []relation{inGraph(kindProject)}},
+	core("quotas"):          {access: access{gardenlet: read}, belongs: []relation{inGraph(kindQuota)}},
+	core("secretbindings"):  {access: access{gardenlet: read}, belongs: []relation{inGraph(kindSecretBinding)}},
 	core("shootstates"): {
 		access: access{own, change}, belongs: []relation{likeShoot}, creates: shootNamespace,
 	},
 	core("internalsecrets"): {
-		access: access{gardenlet: own}, belongs: []relation{ofShoot(shootSecrets...), readInGraph(kindInternalSecret)}, creates: shootNamespace,
+		access: access{gardenlet: own}, belongs: []relation{ofShoot(shootSecrets...), readInGraph(kindInternalSecret)},
+		creates: shootNamespace,
 	},
-	security("credentialsbindings"): {access: access{gardenlet: read}, belongs: []relation{inGraph(kindCredentialsBinding)}},
+	security("credentialsbindings"): {
+		access: access{gardenlet: read}, belongs: []relation{inGraph(kindCredentialsBinding)},
+	},
 	security("workloadidentities"): {
-		access: access{read, read}, subresources: map[string]access{"token": {gardenlet: create}}, belongs: []relation{inGraph(kindWorkloadIdentity)},
+		access: access{read, read}, subresources: map[string]access{"token": {gardenlet: create}},
+		belongs: []relation{inGraph(kindWorkloadIdentity)},
 	},
 	operationsv1alpha1.Resource("bastions"): {
-		access: access{gardenlet: hold, extension: read}, subresources: map[string]access{"status": {gardenlet: change}},
-		selectors: []string{"spec.seedName"}, belongs: []relation{inGraph(kindBastion)},
+		access:       access{gardenlet: hold, extension: read},
+		subresources: map[string]access{"status": {gardenlet: change}},
+		selectors:    []string{"spec.seedName"}, belongs: []relation{inGraph(kindBastion)},
 	},
 	seedmanagementv1alpha1.Resource("managedseeds"): {
 		access: access{gardenlet: hold}, subresources: map[string]access{"status": {gardenlet: change}},
@@ -201,7 +216,7 @@ var rules = map[schema.GroupResource]rule{
 	},
 	seedmanagementv1alpha1.Resource("gardenlets"): {
 		access: access{gardenlet: read}, subresources: map[string]access{"status": {gardenlet: change}},
-		belongs: []relation{likeSeed(corev1beta1.GardenNamespace)},
+		belongs: []relation{likeSeed(gardencorev1beta1.GardenNamespace)},
 	},
 
 	builtin("namespaces"): {
@@ -209,8 +224,12 @@ var rules = map[schema.GroupResource]rule{
 		belongs: []relation{isSeedNamespace, readNamespace},
 	},
 	builtin("secrets"): {
-		access: access{own, read}, creates: anyOf(shootNamespace, gardenletOnly(tokenNamespace), gardenletOnly(inGardenNamespace)),
-		belongs: []relation{seedNamespace, gardenletOnly(ofBucket), gardenletOnly(ofShoot(shootSecrets...)), gardenletOnly(readInGraph(kindSecret)), gardenletOnly(bootstrapToken)},
+		access: access{own, read}, creates: anyOf(shootNamespace, gardenletOnly(tokenNamespace),
+			gardenletOnly(inGardenNamespace)),
+		belongs: []relation{
+			seedNamespace, gardenletOnly(ofBucket), gardenletOnly(ofShoot(shootSecrets...)),
+			gardenletOnly(readInGraph(kindSecret)), gardenletOnly(bootstrapToken),
+		},
 	},
 	builtin("configmaps"): {
 		access: access{own, read}, creates: shootNamespace,
@@ -221,9 +240,13 @@ var rules = map[schema.GroupResource]rule{
 		belongs: []relation{seedNamespace, gardenletOnly(bootstrapAccount)}, creates: gardenletOnly(inGardenNamespace),
 	},
 	builtin("events"): {access: access{report, report}, belongs: []relation{eventNamespace}},
-	{Group: eventsv1.GroupName, Resource: "events"}: {access: access{report, report}, belongs: []relation{eventNamespace}},
+	{Group: eventsv1.GroupName, Resource: "events"}: {
+		access: access{report, report}, belongs: []relation{eventNamespace},
+	},
 	{Group: coordinationv1.GroupName, Resource: "leases"}: {
-		access: access{own, own}, belongs: []relation{gardenletOnly(likeSeed(leaseNamespace)), seedNamespace}, creates: gardenletOnly(inLeaseNamespace),
+		access: access{own, own}, belongs: []relation{
+			gardenletOnly(likeSeed(gardencorev1beta1.GardenerSeedLeaseNamespace)), seedNamespace,
+		}, creates: gardenletOnly(inLeaseNamespace),
 	},
 	{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests"}: {
 		access:  access{gardenlet: verbs{"get", "list", "watch", "create"}},
@@ -233,8 +256,11 @@ var rules = map[schema.GroupResource]rule{
 
 // shootSecrets and shootConfigMaps are the suffixes of objects in a project's namespace that belong to one shoot.
 var (
-	shootSecrets    = []string{corev1beta1.ShootProjectSecretSuffixCAClient, "ca-cluster", "kubeconfig", "monitoring", "ssh-keypair", "ssh-keypair.old"}
-	shootConfigMaps = []string{corev1beta1.ShootProjectConfigMapSuffixCACluster, "ca-kubelet"}
+	shootSecrets = []string{
+		gardencorev1beta1.ShootProjectSecretSuffixCAClient, "ca-cluster", "kubeconfig", "monitoring", "ssh-keypair",
+		"ssh-keypair.old",
+	}
+	shootConfigMaps = []string{gardencorev1beta1.ShootProjectConfigMapSuffixCACluster, "ca-kubelet"}
 )
 
 // IsShootSecret tells whether Secrets and InternalSecrets called <shoot>.<suffix> belong to the shoot.
@@ -242,10 +268,12 @@ func IsShootSecret(suffix string) bool { return slices.Contains(shootSecrets, su
 
 func readNamespace(q question) bool { return q.reads() && q.reaches(kindNamespace, "", q.name) }
 
-func inLeaseNamespace(q question) bool { return q.namespace == leaseNamespace }
+func inLeaseNamespace(q question) bool {
+	return q.namespace == gardencorev1beta1.GardenerSeedLeaseNamespace
+}
 
 func inGardenNamespace(q question) bool {
-	return q.namespace == corev1beta1.GardenNamespace && q.subresource == ""
+	return q.namespace == gardencorev1beta1.GardenNamespace && q.subresource == ""
 }
 
 func tokenNamespace(q question) bool {
@@ -257,7 +285,7 @@ func gardenletOnly(r relation) relation {
 	return func(q question) bool { return !q.Extension && r(q) }
 }
 
-func core(resource string) schema.GroupResource { return corev1beta1.Resource(resource) }
+func core(resource string) schema.GroupResource { return gardencorev1beta1.Resource(resource) }
 
 func security(resource string) schema.GroupResource { return securityv1alpha1.Resource(resource) }
 

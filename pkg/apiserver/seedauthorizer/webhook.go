@@ -14,24 +14,27 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 const (
 	// Path is where garden-apiserver answers SubjectAccessReviews.
 	Path = "/seedauthorizer"
-	// KubeAPIServerUser is as whom the garden's kube-apiserver asks: the common name of its client certificate. Nobody else may.
+	// KubeAPIServerUser is as whom the garden's kube-apiserver asks: the common name of its client certificate. Nobody
+	// else may.
 	KubeAPIServerUser = "gardener.cloud:system:kube-apiserver"
 
 	// maxReview bounds a request.
 	maxReview = 1 << 20
 )
 
-// MatchConditions are CEL expressions by which kube-apiserver knows the requests to ask about: those of IdentityOf for resources.
+// MatchConditions are CEL expressions by which kube-apiserver knows the requests to ask about: those of IdentityOf for
+// resources.
 func MatchConditions() []string {
 	return []string{
 		fmt.Sprintf("request.user.startsWith('%s') || request.user.startsWith('%s')",
-			corev1beta1.SeedUserNamePrefix, serviceaccount.ServiceAccountUsernamePrefix+corev1beta1.SeedNamespaceNamePrefix),
+			gardencorev1beta1.SeedUserNamePrefix,
+			serviceaccount.ServiceAccountUsernamePrefix+gardencorev1beta1.SeedNamespaceNamePrefix),
 		"has(request.resourceAttributes)",
 	}
 }
@@ -60,7 +63,8 @@ func Handler(a authorizer.Authorizer) http.Handler {
 			return
 		}
 		if review.APIVersion != authorizationv1.SchemeGroupVersion.String() || review.Kind != "SubjectAccessReview" {
-			http.Error(w, fmt.Sprintf("%s %s is not a SubjectAccessReview of %s", review.APIVersion, review.Kind, authorizationv1.SchemeGroupVersion), http.StatusBadRequest)
+			http.Error(w, fmt.Sprintf("%s %s is not a SubjectAccessReview of %s", review.APIVersion, review.Kind,
+				authorizationv1.SchemeGroupVersion), http.StatusBadRequest)
 			return
 		}
 		review.Status = statusOf(a.Authorize(r.Context(), attributesOf(&review.Spec)))
@@ -85,7 +89,8 @@ func attributesOf(spec *authorizationv1.SubjectAccessReviewSpec) authorizer.Attr
 	if resource := spec.ResourceAttributes; resource != nil {
 		record := authorizer.AttributesRecord{
 			User: who, ResourceRequest: true, Verb: resource.Verb, Namespace: resource.Namespace, Name: resource.Name,
-			APIGroup: resource.Group, APIVersion: resource.Version, Resource: resource.Resource, Subresource: resource.Subresource,
+			APIGroup: resource.Group, APIVersion: resource.Version, Resource: resource.Resource,
+			Subresource: resource.Subresource,
 		}
 		if resource.FieldSelector != nil {
 			record.FieldSelectorRequirements, record.FieldSelectorParsingErr = requirementsOf(resource.FieldSelector)
@@ -99,8 +104,8 @@ func attributesOf(spec *authorizationv1.SubjectAccessReviewSpec) authorizer.Attr
 	return record
 }
 
-// requirementsOf returns the requirements of a selector that are understood. Requirements narrow a selection, so one that is
-// left out allows nothing.
+// requirementsOf returns the requirements of a selector that are understood. Requirements narrow a selection, so one
+// that is left out allows nothing.
 func requirementsOf(attributes *authorizationv1.FieldSelectorAttributes) (fields.Requirements, error) {
 	if attributes.RawSelector != "" {
 		selector, err := fields.ParseSelector(attributes.RawSelector)
@@ -112,7 +117,9 @@ func requirementsOf(attributes *authorizationv1.FieldSelectorAttributes) (fields
 	var result fields.Requirements
 	for _, requirement := range attributes.Requirements {
 		if requirement.Operator == metav1.FieldSelectorOpIn && len(requirement.Values) == 1 {
-			result = append(result, fields.Requirement{Field: requirement.Key, Operator: selection.Equals, Value: requirement.Values[0]})
+			result = append(result, fields.Requirement{
+				Field: requirement.Key, Operator: selection.Equals, Value: requirement.Values[0],
+			})
 		}
 	}
 	return result, nil

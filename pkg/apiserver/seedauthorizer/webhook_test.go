@@ -14,7 +14,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-func review(user string, groups []string, resource *authorizationv1.ResourceAttributes) *authorizationv1.SubjectAccessReview {
+func review(user string, groups []string,
+	resource *authorizationv1.ResourceAttributes) *authorizationv1.SubjectAccessReview {
 	return &authorizationv1.SubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"},
 		Spec:     authorizationv1.SubjectAccessReviewSpec{User: user, Groups: groups, ResourceAttributes: resource},
@@ -42,7 +43,9 @@ func ask(t *testing.T, body any) (int, authorizationv1.SubjectAccessReviewStatus
 func TestHandler(t *testing.T) {
 	seed, seeds := "gardener.cloud:system:seed:one", []string{"gardener.cloud:system:seeds"}
 	shoot := func(change func(*authorizationv1.ResourceAttributes)) *authorizationv1.ResourceAttributes {
-		attributes := &authorizationv1.ResourceAttributes{Verb: "list", Group: "core.gardener.cloud", Version: "v1beta1", Resource: "shoots"}
+		attributes := &authorizationv1.ResourceAttributes{
+			Verb: "list", Group: "core.gardener.cloud", Version: "v1beta1", Resource: "shoots",
+		}
 		change(attributes)
 		return attributes
 	}
@@ -50,22 +53,44 @@ func TestHandler(t *testing.T) {
 		review *authorizationv1.SubjectAccessReview
 		want   bool
 	}{
-		"own":       {review(seed, seeds, shoot(func(a *authorizationv1.ResourceAttributes) { a.Verb, a.Namespace, a.Name = "get", "garden-one", "s" })), true},
-		"another's": {review(seed, seeds, shoot(func(a *authorizationv1.ResourceAttributes) { a.Verb, a.Namespace, a.Name = "get", "garden-two", "s" })), false},
-		"all":       {review(seed, seeds, shoot(func(*authorizationv1.ResourceAttributes) {})), false},
+		"own": {
+			review(seed, seeds, shoot(func(a *authorizationv1.ResourceAttributes) {
+				a.Verb, a.Namespace, a.Name = "get", "garden-one", "s"
+			})), true,
+		},
+		"another's": {
+			review(seed, seeds, shoot(func(a *authorizationv1.ResourceAttributes) {
+				a.Verb, a.Namespace, a.Name = "get", "garden-two", "s"
+			})), false,
+		},
+		"all": {review(seed, seeds, shoot(func(*authorizationv1.ResourceAttributes) {})), false},
 		"selected": {review(seed, seeds, shoot(func(a *authorizationv1.ResourceAttributes) {
-			a.FieldSelector = &authorizationv1.FieldSelectorAttributes{Requirements: []metav1.FieldSelectorRequirement{{Key: "spec.seedName", Operator: "In", Values: []string{"one"}}}}
+			a.FieldSelector = &authorizationv1.FieldSelectorAttributes{
+				Requirements: []metav1.FieldSelectorRequirement{
+					{Key: "spec.seedName", Operator: "In", Values: []string{"one"}},
+				},
+			}
 		})), true},
 		"selected among others": {review(seed, seeds, shoot(func(a *authorizationv1.ResourceAttributes) {
-			a.FieldSelector = &authorizationv1.FieldSelectorAttributes{Requirements: []metav1.FieldSelectorRequirement{{Key: "spec.seedName", Operator: "In", Values: []string{"one", "two"}}}}
+			a.FieldSelector = &authorizationv1.FieldSelectorAttributes{
+				Requirements: []metav1.FieldSelectorRequirement{
+					{Key: "spec.seedName", Operator: "In", Values: []string{"one", "two"}},
+				},
+			}
 		})), false},
 		"selected out": {review(seed, seeds, shoot(func(a *authorizationv1.ResourceAttributes) {
-			a.FieldSelector = &authorizationv1.FieldSelectorAttributes{Requirements: []metav1.FieldSelectorRequirement{{Key: "spec.seedName", Operator: "NotIn", Values: []string{"one"}}}}
+			a.FieldSelector = &authorizationv1.FieldSelectorAttributes{
+				Requirements: []metav1.FieldSelectorRequirement{
+					{Key: "spec.seedName", Operator: "NotIn", Values: []string{"one"}},
+				},
+			}
 		})), false},
 		"selected, unparsed": {review(seed, seeds, shoot(func(a *authorizationv1.ResourceAttributes) {
 			a.FieldSelector = &authorizationv1.FieldSelectorAttributes{RawSelector: "spec.seedName=one"}
 		})), true},
-		"somebody else":  {review("jane", seeds, shoot(func(a *authorizationv1.ResourceAttributes) { a.Verb = "get" })), false},
+		"somebody else": {
+			review("jane", seeds, shoot(func(a *authorizationv1.ResourceAttributes) { a.Verb = "get" })), false,
+		},
 		"not a resource": {review(seed, seeds, nil), false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +104,10 @@ func TestHandler(t *testing.T) {
 
 func TestHandlerRefusesNonsense(t *testing.T) {
 	for name, body := range map[string]any{
-		"another kind": map[string]string{"apiVersion": "v1", "kind": "Pod"}, "another version": map[string]string{"apiVersion": "authorization.k8s.io/v1beta1", "kind": "SubjectAccessReview"},
+		"another kind": map[string]string{"apiVersion": "v1", "kind": "Pod"},
+		"another version": map[string]string{
+			"apiVersion": "authorization.k8s.io/v1beta1", "kind": "SubjectAccessReview",
+		},
 		"no object": "text", "too much": strings.Repeat("x", maxReview+1),
 	} {
 		if code, _ := ask(t, body); code != http.StatusBadRequest {
@@ -95,14 +123,19 @@ func TestHandlerRefusesNonsense(t *testing.T) {
 
 func TestOnlyKubeAPIServerMayAsk(t *testing.T) {
 	for who, want := range map[string]authorizer.Decision{
-		KubeAPIServerUser: authorizer.DecisionAllow, "jane": authorizer.DecisionDeny, "gardener.cloud:system:seed:one": authorizer.DecisionDeny,
+		KubeAPIServerUser: authorizer.DecisionAllow, "jane": authorizer.DecisionDeny,
+		"gardener.cloud:system:seed:one": authorizer.DecisionDeny,
 	} {
-		decision, _, err := PathAuthorizer(t.Context(), authorizer.AttributesRecord{User: &user.DefaultInfo{Name: who}, Path: Path, Verb: "post"})
+		decision, _, err := PathAuthorizer(t.Context(),
+			authorizer.AttributesRecord{User: &user.DefaultInfo{Name: who}, Path: Path, Verb: "post"})
 		if decision != want || err != nil {
 			t.Errorf("%s: %v, %v", who, decision, err)
 		}
 	}
-	if decision, _, _ := PathAuthorizer(t.Context(), authorizer.AttributesRecord{User: &user.DefaultInfo{Name: KubeAPIServerUser}, Path: "/metrics"}); decision != authorizer.DecisionNoOpinion {
+	if decision, _, _ := PathAuthorizer(t.Context(),
+		authorizer.AttributesRecord{
+			User: &user.DefaultInfo{Name: KubeAPIServerUser}, Path: "/metrics",
+		}); decision != authorizer.DecisionNoOpinion {
 		t.Errorf("about other paths: %v", decision)
 	}
 }

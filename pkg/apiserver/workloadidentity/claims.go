@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
@@ -42,7 +42,8 @@ func referenceTo(object metav1.Object) *Reference {
 // Reader reads what the server has stored.
 type Reader interface {
 	Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (runtime.Object, error)
-	List(ctx context.Context, resource schema.GroupResource, namespace string, selector fields.Selector) (runtime.Object, error)
+	List(ctx context.Context, resource schema.GroupResource, namespace string,
+		selector fields.Selector) (runtime.Object, error)
 }
 
 // resolver adds to claims what belongs to a context object.
@@ -51,16 +52,19 @@ type resolver struct{ reader Reader }
 func contextPath() *field.Path { return field.NewPath("spec", "contextObject") }
 
 // resolve adds the context object, and what it belongs to. Mistakes in the request come back as errors of a field.
-func (r resolver) resolve(ctx context.Context, object *securityv1alpha1.ContextObject, claims *Claims) (*field.Error, error) {
+func (r resolver) resolve(ctx context.Context, object *securityv1alpha1.ContextObject,
+	claims *Claims) (*field.Error, error) {
 	version, err := schema.ParseGroupVersion(object.APIVersion)
-	if err != nil || version.Group != corev1beta1.GroupName {
-		return field.NotSupported(contextPath().Child("apiVersion"), object.APIVersion, []string{corev1beta1.SchemeGroupVersion.String()}), nil
+	if err != nil || version.Group != gardencorev1beta1.GroupName {
+		return field.NotSupported(contextPath().Child("apiVersion"), object.APIVersion,
+			[]string{gardencorev1beta1.SchemeGroupVersion.String()}), nil
 	}
 	add, ok := map[string]func(context.Context, *securityv1alpha1.ContextObject, *Claims) error{
 		"Shoot": r.addShoot, "Seed": r.addSeed, "BackupBucket": r.addBackupBucket, "BackupEntry": r.addBackupEntry,
 	}[object.Kind]
 	if !ok {
-		return field.NotSupported(contextPath().Child("kind"), object.Kind, []string{"BackupBucket", "BackupEntry", "Seed", "Shoot"}), nil
+		return field.NotSupported(contextPath().Child("kind"), object.Kind,
+			[]string{"BackupBucket", "BackupEntry", "Seed", "Shoot"}), nil
 	}
 	err = add(ctx, object, claims)
 	var fieldErr *field.Error
@@ -74,7 +78,7 @@ func (r resolver) resolve(ctx context.Context, object *securityv1alpha1.ContextO
 }
 
 func (r resolver) addShoot(ctx context.Context, object *securityv1alpha1.ContextObject, claims *Claims) error {
-	shoot, err := read[*corev1beta1.Shoot](ctx, r.reader, "shoots", ptr.Deref(object.Namespace, ""), object.Name)
+	shoot, err := read[*gardencorev1beta1.Shoot](ctx, r.reader, "shoots", ptr.Deref(object.Namespace, ""), object.Name)
 	if err != nil {
 		return err
 	}
@@ -96,7 +100,7 @@ func (r resolver) addSeed(ctx context.Context, object *securityv1alpha1.ContextO
 }
 
 func (r resolver) addBackupBucket(ctx context.Context, object *securityv1alpha1.ContextObject, claims *Claims) error {
-	bucket, err := read[*corev1beta1.BackupBucket](ctx, r.reader, "backupbuckets", "", object.Name)
+	bucket, err := read[*gardencorev1beta1.BackupBucket](ctx, r.reader, "backupbuckets", "", object.Name)
 	if err != nil {
 		return err
 	}
@@ -108,7 +112,8 @@ func (r resolver) addBackupBucket(ctx context.Context, object *securityv1alpha1.
 }
 
 func (r resolver) addBackupEntry(ctx context.Context, object *securityv1alpha1.ContextObject, claims *Claims) error {
-	entry, err := read[*corev1beta1.BackupEntry](ctx, r.reader, "backupentries", ptr.Deref(object.Namespace, ""), object.Name)
+	entry, err := read[*gardencorev1beta1.BackupEntry](ctx, r.reader, "backupentries", ptr.Deref(object.Namespace, ""),
+		object.Name)
 	if err != nil {
 		return err
 	}
@@ -116,7 +121,7 @@ func (r resolver) addBackupEntry(ctx context.Context, object *securityv1alpha1.C
 		return err
 	}
 	claims.BackupEntry = referenceTo(entry)
-	bucket, err := read[*corev1beta1.BackupBucket](ctx, r.reader, "backupbuckets", "", entry.Spec.BucketName)
+	bucket, err := read[*gardencorev1beta1.BackupBucket](ctx, r.reader, "backupbuckets", "", entry.Spec.BucketName)
 	if err != nil {
 		return err
 	}
@@ -128,12 +133,12 @@ func (r resolver) addBackupEntry(ctx context.Context, object *securityv1alpha1.C
 }
 
 // addShootOf adds the shoot whose backups an entry holds, unless it is gone: entries outlive their shoots.
-func (r resolver) addShootOf(ctx context.Context, entry *corev1beta1.BackupEntry, claims *Claims) error {
+func (r resolver) addShootOf(ctx context.Context, entry *gardencorev1beta1.BackupEntry, claims *Claims) error {
 	for _, owner := range entry.OwnerReferences {
 		if owner.Kind != "Shoot" {
 			continue
 		}
-		shoot, err := read[*corev1beta1.Shoot](ctx, r.reader, "shoots", entry.Namespace, owner.Name)
+		shoot, err := read[*gardencorev1beta1.Shoot](ctx, r.reader, "shoots", entry.Namespace, owner.Name)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -154,7 +159,7 @@ func (r resolver) addSeedNamed(ctx context.Context, name *string, claims *Claims
 	if ptr.Deref(name, "") == "" {
 		return nil
 	}
-	seed, err := read[*corev1beta1.Seed](ctx, r.reader, "seeds", "", *name)
+	seed, err := read[*gardencorev1beta1.Seed](ctx, r.reader, "seeds", "", *name)
 	if err != nil {
 		return err
 	}
@@ -163,11 +168,12 @@ func (r resolver) addSeedNamed(ctx context.Context, name *string, claims *Claims
 }
 
 func (r resolver) addProjectOf(ctx context.Context, namespace string, claims *Claims) error {
-	projects, err := r.reader.List(ctx, corev1beta1.Resource("projects"), "", fields.OneTermEqualSelector("spec.namespace", namespace))
+	projects, err := r.reader.List(ctx, gardencorev1beta1.Resource("projects"), "",
+		fields.OneTermEqualSelector("spec.namespace", namespace))
 	if err != nil {
 		return err
 	}
-	list, ok := projects.(*corev1beta1.ProjectList)
+	list, ok := projects.(*gardencorev1beta1.ProjectList)
 	if !ok {
 		return fmt.Errorf("projects are listed as %T", projects)
 	}
@@ -186,12 +192,13 @@ func checkUIDIs(object *securityv1alpha1.ContextObject, uid string) error {
 	if string(object.UID) == uid {
 		return nil
 	}
-	return field.Invalid(contextPath().Child("uid"), object.UID, fmt.Sprintf("%s %s has the UID %s: it was created anew", object.Kind, object.Name, uid))
+	return field.Invalid(contextPath().Child("uid"), object.UID,
+		fmt.Sprintf("%s %s has the UID %s: it was created anew", object.Kind, object.Name, uid))
 }
 
 func read[T runtime.Object](ctx context.Context, reader Reader, resource, namespace, name string) (T, error) {
 	var none T
-	object, err := reader.Get(ctx, corev1beta1.Resource(resource), namespace, name)
+	object, err := reader.Get(ctx, gardencorev1beta1.Resource(resource), namespace, name)
 	if err != nil {
 		return none, err
 	}

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// discoveryPath below the issuer's URL is where verifiers look for its configuration (OpenID Connect Discovery 1.0, section 4).
+	// discoveryPath below the issuer's URL is where verifiers look for its configuration (OpenID Connect Discovery 1.0,
+	// section 4).
 	discoveryPath = "/.well-known/openid-configuration"
 	// keysPath below the issuer's URL is where its public keys are (RFC 7517).
 	keysPath = "/jwks"
@@ -92,8 +93,10 @@ func (p *Publication) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Authorize implements authorizer.Authorizer: anybody may read the documents, also without having said who they are.
-func (p *Publication) Authorize(_ context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
-	if _, found := p.documents[attributes.GetPath()]; found && !attributes.IsResourceRequest() && attributes.GetVerb() == "get" {
+func (p *Publication) Authorize(_ context.Context,
+	attributes authorizer.Attributes) (authorizer.Decision, string, error) {
+	if _, found := p.documents[attributes.GetPath()]; found && !attributes.IsResourceRequest() &&
+		attributes.GetVerb() == "get" {
 		return authorizer.DecisionAllow, "", nil
 	}
 	return authorizer.DecisionNoOpinion, "", nil

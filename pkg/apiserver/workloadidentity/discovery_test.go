@@ -76,7 +76,10 @@ func TestAnybodyReadsThePublication(t *testing.T) {
 		{"get", "/jwks/more", authorizer.DecisionNoOpinion},
 		{"get", "/metrics", authorizer.DecisionNoOpinion},
 	} {
-		got, _, err := publication.Authorize(t.Context(), authorizer.AttributesRecord{User: &user.DefaultInfo{Name: user.Anonymous}, Verb: test.verb, Path: test.path})
+		got, _, err := publication.Authorize(t.Context(),
+			authorizer.AttributesRecord{
+				User: &user.DefaultInfo{Name: user.Anonymous}, Verb: test.verb, Path: test.path,
+			})
 		if got != test.want || err != nil {
 			t.Errorf("%s %s: %v, %v", test.verb, test.path, got, err)
 		}

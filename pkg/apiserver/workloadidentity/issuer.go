@@ -1,5 +1,6 @@
-// Package workloadidentity issues tokens of WorkloadIdentities: the subresource workloadidentities/token. A token is a signed JWT
-// with which controllers prove to an infrastructure who they are, so that no credentials for it are stored anywhere.
+// Package workloadidentity issues tokens of WorkloadIdentities: the subresource workloadidentities/token. A token is a
+// signed JWT with which controllers prove to an infrastructure who they are, so that no credentials for it are stored
+// anywhere.
 package workloadidentity
 
 import (
@@ -121,7 +122,8 @@ type registeredClaims struct {
 }
 
 // Issue signs a token that is valid from now on, for about as many seconds as asked for, and tells when it expires.
-func (i *Issuer) Issue(subject string, audiences []string, seconds *int64, claims Claims, now time.Time) (string, time.Time, error) {
+func (i *Issuer) Issue(subject string, audiences []string, seconds *int64, claims Claims,
+	now time.Time) (string, time.Time, error) {
 	now = now.Truncate(time.Second)
 	expiry := now.Add(i.limits.validity(seconds))
 	token, err := i.sign(registeredClaims{

@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/endpoints/request"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/clock"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
@@ -52,13 +52,15 @@ func (r *REST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind {
 }
 
 // Create answers a request with a token.
-func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
+func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc,
+	_ *metav1.CreateOptions) (runtime.Object, error) {
 	wanted, ok := obj.(*securityv1alpha1.TokenRequest)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("a %T is not a TokenRequest", obj))
 	}
 	if r.Issuer == nil {
-		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no tokens of workload identities are issued: garden-apiserver runs without --%s and --%s", SigningKeyFlag, IssuerFlag))
+		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no tokens of workload identities are issued: "+
+			"garden-apiserver runs without --%s and --%s", SigningKeyFlag, IssuerFlag))
 	}
 	if validate != nil {
 		if err := validate(ctx, obj.DeepCopyObject()); err != nil {
@@ -81,10 +83,12 @@ func validateMeta(ctx context.Context, wanted *securityv1alpha1.TokenRequest, na
 	var errs field.ErrorList
 	path := field.NewPath("metadata")
 	if wanted.Name != "" && wanted.Name != name {
-		errs = append(errs, field.Invalid(path.Child("name"), wanted.Name, "must be the name of the WorkloadIdentity: "+name))
+		errs = append(errs, field.Invalid(path.Child("name"), wanted.Name,
+			"must be the name of the WorkloadIdentity: "+name))
 	}
-	if namespace := request.NamespaceValue(ctx); wanted.Namespace != "" && wanted.Namespace != namespace {
-		errs = append(errs, field.Invalid(path.Child("namespace"), wanted.Namespace, "must be the namespace of the WorkloadIdentity: "+namespace))
+	if namespace := apirequest.NamespaceValue(ctx); wanted.Namespace != "" && wanted.Namespace != namespace {
+		errs = append(errs, field.Invalid(path.Child("namespace"), wanted.Namespace,
+			"must be the namespace of the WorkloadIdentity: "+namespace))
 	}
 	return errs
 }
@@ -101,7 +105,8 @@ func (r *REST) identity(ctx context.Context, name string) (*securityv1alpha1.Wor
 	return identity, nil
 }
 
-func (r *REST) answer(ctx context.Context, wanted *securityv1alpha1.TokenRequest, identity *securityv1alpha1.WorkloadIdentity) (runtime.Object, error) {
+func (r *REST) answer(ctx context.Context, wanted *securityv1alpha1.TokenRequest,
+	identity *securityv1alpha1.WorkloadIdentity) (runtime.Object, error) {
 	claims := Claims{WorkloadIdentity: *referenceTo(identity)}
 	if object := wanted.Spec.ContextObject; object != nil && fromGardenlet(ctx) {
 		mistake, err := resolver{r.Reader}.resolve(ctx, object, &claims)
@@ -109,26 +114,30 @@ func (r *REST) answer(ctx context.Context, wanted *securityv1alpha1.TokenRequest
 			return nil, r.invalid(identity.Name, mistake)
 		}
 		if err != nil {
-			return nil, apierrors.NewInternalError(fmt.Errorf("context object %s %s: %w", object.Kind, object.Name, err))
+			return nil, apierrors.NewInternalError(fmt.Errorf("context object %s %s: %w", object.Kind, object.Name,
+				err))
 		}
 	}
 	now := r.Clock.Now()
-	token, expiry, err := r.Issuer.Issue(identity.Status.Sub, identity.Spec.Audiences, wanted.Spec.ExpirationSeconds, claims, now)
+	token, expiry, err := r.Issuer.Issue(identity.Status.Sub, identity.Spec.Audiences, wanted.Spec.ExpirationSeconds,
+		claims, now)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
 	answer := &securityv1alpha1.TokenRequest{
-		ObjectMeta: metav1.ObjectMeta{Namespace: identity.Namespace, Name: identity.Name, CreationTimestamp: metav1.NewTime(now)},
-		Spec:       wanted.Spec,
-		Status:     securityv1alpha1.TokenRequestStatus{Token: token, ExpirationTimestamp: metav1.NewTime(expiry)},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: identity.Namespace, Name: identity.Name, CreationTimestamp: metav1.NewTime(now),
+		},
+		Spec:   wanted.Spec,
+		Status: securityv1alpha1.TokenRequestStatus{Token: token, ExpirationTimestamp: metav1.NewTime(expiry)},
 	}
 	return answer, nil
 }
 
 // fromGardenlet tells whether a gardenlet asks. Only these say truly for whose sake they ask.
 func fromGardenlet(ctx context.Context) bool {
-	caller, ok := request.UserFrom(ctx)
-	return ok && slices.Contains(caller.GetGroups(), corev1beta1.SeedsGroup)
+	caller, ok := apirequest.UserFrom(ctx)
+	return ok && slices.Contains(caller.GetGroups(), gardencorev1beta1.SeedsGroup)
 }
 
 func (r *REST) invalid(name string, errs ...*field.Error) error {

@@ -1,6 +1,6 @@
-// Package nodegroup offers the machines of a shoot as groups of equal nodes: a group is a MachineDeployment, which holds the
-// machines of a worker pool in one zone. Groups are grown and shrunk by the replicas of the MachineDeployment;
-// machine-controller-manager makes and deletes the machines.
+// Package nodegroup offers the machines of a shoot as groups of equal nodes: a group is a MachineDeployment, which
+// holds the machines of a worker pool in one zone. Groups are grown and shrunk by the replicas of the
+// MachineDeployment; machine-controller-manager makes and deletes the machines.
 package nodegroup
 
 import (
@@ -46,10 +46,11 @@ func ParseLimits(text, namespace string) (Limits, error) {
 
 // Options are settings that groups may have of their own.
 type Options struct {
-	// ScaleDownUtilizationThreshold and ScaleDownGPUUtilizationThreshold are shares of requested resources below which a node
-	// is unneeded.
+	// ScaleDownUtilizationThreshold and ScaleDownGPUUtilizationThreshold are shares of requested resources below which
+	// a node is unneeded.
 	ScaleDownUtilizationThreshold, ScaleDownGPUUtilizationThreshold float64
-	// ScaleDownUnneededTime and ScaleDownUnreadyTime are how long a ready or unready node is unneeded before it is removed.
+	// ScaleDownUnneededTime and ScaleDownUnreadyTime are how long a ready or unready node is unneeded before it is
+	// removed.
 	ScaleDownUnneededTime, ScaleDownUnreadyTime time.Duration
 	// MaxNodeProvisionTime is how long a machine may take to become a node.
 	MaxNodeProvisionTime time.Duration
@@ -67,15 +68,17 @@ const (
 // override returns the options with those of the annotations. What cannot be read is left as it is.
 func (o Options) override(annotations map[string]string) Options {
 	for key, target := range map[string]*float64{
-		AnnotationScaleDownUtilizationThreshold: &o.ScaleDownUtilizationThreshold, AnnotationScaleDownGPUUtilizationThreshold: &o.ScaleDownGPUUtilizationThreshold,
+		AnnotationScaleDownUtilizationThreshold:    &o.ScaleDownUtilizationThreshold,
+		AnnotationScaleDownGPUUtilizationThreshold: &o.ScaleDownGPUUtilizationThreshold,
 	} {
 		if value, err := strconv.ParseFloat(annotations[key], 64); err == nil {
 			*target = value
 		}
 	}
 	for key, target := range map[string]*time.Duration{
-		AnnotationScaleDownUnneededTime: &o.ScaleDownUnneededTime, AnnotationScaleDownUnreadyTime: &o.ScaleDownUnreadyTime,
-		AnnotationMaxNodeProvisionTime: &o.MaxNodeProvisionTime,
+		AnnotationScaleDownUnneededTime: &o.ScaleDownUnneededTime,
+		AnnotationScaleDownUnreadyTime:  &o.ScaleDownUnreadyTime,
+		AnnotationMaxNodeProvisionTime:  &o.MaxNodeProvisionTime,
 	} {
 		if value, err := time.ParseDuration(annotations[key]); err == nil {
 			*target = value

@@ -11,12 +11,14 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 const (
 	// labelName on a Machine names its MachineDeployment, labelPool the worker pool.
 	labelName = "name"
-	labelPool = "worker.gardener.cloud/pool"
+	labelPool = gardencorev1beta1.LabelWorkerPool
 )
 
 // Machines are the groups of a shoot, in the namespace of its control plane.
@@ -64,7 +66,8 @@ func (m *Machines) group(ctx context.Context, limits Limits, machines []machinev
 	}
 	return &Group{
 		Limits: limits, Options: m.Defaults.override(deployment.Annotations), Pool: deployment.Labels[labelPool],
-		Target: int(deployment.Spec.Replicas), Rolling: deployment.Status.UpdatedReplicas < deployment.Status.Replicas, Machines: machinesOf(deployment, machines), Template: template(deployment, class),
+		Target: int(deployment.Spec.Replicas), Rolling: deployment.Status.UpdatedReplicas < deployment.Status.Replicas,
+		Machines: machinesOf(deployment, machines), Template: template(deployment, class),
 	}, nil
 }
 
@@ -83,11 +86,16 @@ func machinesOf(deployment *machinev1alpha1.MachineDeployment, all []machinev1al
 	leaving := triggered(deployment)
 	var result []Machine
 	for _, machine := range all {
-		if machine.Labels[labelName] != deployment.Name || machine.DeletionTimestamp != nil || leaving[machine.Name] != "" {
+		if machine.Labels[labelName] != deployment.Name || machine.DeletionTimestamp != nil ||
+			leaving[machine.Name] != "" {
 			continue
 		}
-		found := Machine{Name: machine.Name, Node: machine.Labels[machinev1alpha1.NodeLabelKey], Created: machine.CreationTimestamp.Time}
-		if operation := machine.Status.LastOperation; operation.Type == machinev1alpha1.MachineOperationCreate && operation.State == machinev1alpha1.MachineStateFailed {
+		found := Machine{
+			Name: machine.Name, Node: machine.Labels[machinev1alpha1.NodeLabelKey],
+			Created: machine.CreationTimestamp.Time,
+		}
+		if operation := machine.Status.LastOperation; operation.Type == machinev1alpha1.MachineOperationCreate &&
+			operation.State == machinev1alpha1.MachineStateFailed {
 			found.Problem = operation.Description
 		}
 		result = append(result, found)
@@ -111,8 +119,8 @@ func (m *Machines) Increase(ctx context.Context, group *Group, delta int) error 
 	})
 }
 
-// Delete removes exactly these machines, and lowers the number of machines by as many; never below the minimum. Machines that
-// are being removed already do not count twice.
+// Delete removes exactly these machines, and lowers the number of machines by as many; never below the minimum.
+// Machines that are being removed already do not count twice.
 func (m *Machines) Delete(ctx context.Context, group *Group, machines ...string) error {
 	return m.change(ctx, group.Name, func(deployment *machinev1alpha1.MachineDeployment) error {
 		leaving := triggered(deployment)
@@ -174,7 +182,8 @@ func triggered(deployment *machinev1alpha1.MachineDeployment) map[string]string 
 	return result
 }
 
-// mark names the machines that are to go. machine-controller-manager takes them first when it lowers the number of machines.
+// mark names the machines that are to go. machine-controller-manager takes them first when it lowers the number of
+// machines.
 func mark(deployment *machinev1alpha1.MachineDeployment, leaving map[string]string, now string) {
 	var entries []string
 	for name, since := range leaving {

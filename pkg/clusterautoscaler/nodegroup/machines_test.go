@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
@@ -24,7 +23,10 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func deployment(replicas int32) *machinev1alpha1.MachineDeployment {
 	d := &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: "pool-z1", Labels: map[string]string{labelPool: "pool"},
-		Annotations: map[string]string{AnnotationScaleDownUnneededTime: "3m", AnnotationScaleDownUtilizationThreshold: "0.3", AnnotationMaxNodeProvisionTime: "soon"},
+		Annotations: map[string]string{
+			AnnotationScaleDownUnneededTime: "3m", AnnotationScaleDownUtilizationThreshold: "0.3",
+			AnnotationMaxNodeProvisionTime: "soon",
+		},
 	}}
 	d.Spec.Replicas = replicas
 	d.Spec.Template.Spec.Class.Name = "class"
@@ -37,7 +39,8 @@ func deployment(replicas int32) *machinev1alpha1.MachineDeployment {
 
 func machine(name, node string, change func(*machinev1alpha1.Machine)) *machinev1alpha1.Machine {
 	m := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: name, CreationTimestamp: metav1.NewTime(now), Labels: map[string]string{labelName: "pool-z1", machinev1alpha1.NodeLabelKey: node},
+		Namespace: namespace, Name: name, CreationTimestamp: metav1.NewTime(now),
+		Labels: map[string]string{labelName: "pool-z1", machinev1alpha1.NodeLabelKey: node},
 	}}
 	if change != nil {
 		change(m)
@@ -49,8 +52,11 @@ func class() *machinev1alpha1.MachineClass {
 	return &machinev1alpha1.MachineClass{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "class"},
 		NodeTemplate: &machinev1alpha1.NodeTemplate{
-			Capacity:     corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), "gpu": resource.MustParse("1")},
-			InstanceType: "large", Region: "eu", Zone: "eu-a", Architecture: ptr.To("arm64"),
+			Capacity: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),
+				"gpu": resource.MustParse("1"),
+			},
+			InstanceType: "large", Region: "eu", Zone: "eu-a", Architecture: new("arm64"),
 		},
 	}
 }
@@ -62,9 +68,13 @@ func groups(t *testing.T, objects ...client.Object) *Machines {
 		t.Fatal(err)
 	}
 	return &Machines{
-		Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Namespace: namespace, Now: func() time.Time { return now },
-		Limits:   []Limits{{Name: "pool-z1", Minimum: 1, Maximum: 3}, {Name: "missing", Maximum: 1}},
-		Defaults: Options{ScaleDownUtilizationThreshold: 0.5, ScaleDownUnneededTime: time.Hour, MaxNodeProvisionTime: 20 * time.Minute},
+		Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Namespace: namespace,
+		Now:    func() time.Time { return now },
+		Limits: []Limits{{Name: "pool-z1", Minimum: 1, Maximum: 3}, {Name: "missing", Maximum: 1}},
+		Defaults: Options{
+			ScaleDownUtilizationThreshold: 0.5, ScaleDownUnneededTime: time.Hour,
+			MaxNodeProvisionTime: 20 * time.Minute,
+		},
 	}
 }
 
@@ -81,19 +91,26 @@ func TestList(t *testing.T) {
 	group := list(t, groups(t, deployment(2), class(),
 		machine("b", "node-b", nil),
 		machine("a", "", func(m *machinev1alpha1.Machine) {
-			m.Status.LastOperation = machinev1alpha1.LastOperation{Type: machinev1alpha1.MachineOperationCreate, State: machinev1alpha1.MachineStateFailed, Description: "no capacity"}
+			m.Status.LastOperation = machinev1alpha1.LastOperation{
+				Type: machinev1alpha1.MachineOperationCreate, State: machinev1alpha1.MachineStateFailed,
+				Description: "no capacity",
+			}
 		}),
 		machine("other", "", func(m *machinev1alpha1.Machine) { m.Labels[labelName] = "pool-z2" }),
 		machine("gone", "", func(m *machinev1alpha1.Machine) {
-			m.DeletionTimestamp, m.Finalizers = ptr.To(metav1.NewTime(now)), []string{"mcm"}
+			m.DeletionTimestamp, m.Finalizers = new(metav1.NewTime(now)), []string{"mcm"}
 		}),
 	))
 	if group.Target != 2 || group.Pool != "pool" || group.Minimum != 1 || group.Maximum != 3 {
 		t.Errorf("got %+v", group)
 	}
-	want := Options{ScaleDownUtilizationThreshold: 0.3, ScaleDownUnneededTime: 3 * time.Minute, MaxNodeProvisionTime: 20 * time.Minute}
+	want := Options{
+		ScaleDownUtilizationThreshold: 0.3, ScaleDownUnneededTime: 3 * time.Minute,
+		MaxNodeProvisionTime: 20 * time.Minute,
+	}
 	if group.Options != want {
-		t.Errorf("options: got %+v, want those of the annotations, and defaults for what they do not say: %+v", group.Options, want)
+		t.Errorf("options: got %+v, want those of the annotations, and defaults for what they do not say: %+v",
+			group.Options, want)
 	}
 	if group.Rolling {
 		t.Error("no machine is being replaced")
@@ -103,7 +120,8 @@ func TestList(t *testing.T) {
 	if !list(t, groups(t, replacing, class())).Rolling {
 		t.Error("two machines are to be replaced")
 	}
-	if len(group.Machines) != 2 || group.Machines[0].Problem != "no capacity" || group.MachineOf("node-b") == nil || group.MachineOf("") != nil {
+	if len(group.Machines) != 2 || group.Machines[0].Problem != "no capacity" || group.MachineOf("node-b") == nil ||
+		group.MachineOf("") != nil {
 		t.Errorf("machines: got %+v", group.Machines)
 	}
 }
@@ -111,7 +129,8 @@ func TestList(t *testing.T) {
 func TestTemplate(t *testing.T) {
 	node := list(t, groups(t, deployment(0), class())).Template
 	for key, want := range map[string]string{
-		"disk": "ssd", corev1.LabelInstanceTypeStable: "large", corev1.LabelTopologyZone: "eu-a", corev1.LabelTopologyRegion: "eu", corev1.LabelArchStable: "arm64", corev1.LabelOSStable: "linux",
+		"disk": "ssd", corev1.LabelInstanceTypeStable: "large", corev1.LabelTopologyZone: "eu-a",
+		corev1.LabelTopologyRegion: "eu", corev1.LabelArchStable: "arm64", corev1.LabelOSStable: "linux",
 	} {
 		if node.Labels[key] != want {
 			t.Errorf("label %s: got %q, want %q", key, node.Labels[key], want)
@@ -124,11 +143,16 @@ func TestTemplate(t *testing.T) {
 	for name, quantity := range node.Status.Allocatable {
 		got[name] = quantity.String()
 	}
-	want := map[corev1.ResourceName]string{corev1.ResourceCPU: "3920m", corev1.ResourceMemory: "7Gi", corev1.ResourcePods: "110", "nvidia.com/gpu": "1"}
+	want := map[corev1.ResourceName]string{
+		corev1.ResourceCPU: "3920m", corev1.ResourceMemory: "7Gi", corev1.ResourcePods: "110", "nvidia.com/gpu": "1",
+	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("allocatable: got %v, want %v", got, want)
 	}
-	if list(t, groups(t, deployment(0), &machinev1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "class"}})).Template != nil {
+	if list(t, groups(t, deployment(0),
+		&machinev1alpha1.MachineClass{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "class"},
+		})).Template != nil {
 		t.Error("nothing is known")
 	}
 }
@@ -147,7 +171,8 @@ func TestIncrease(t *testing.T) {
 }
 
 func TestDelete(t *testing.T) {
-	m := groups(t, deployment(3), class(), machine("a", "node-a", nil), machine("b", "node-b", nil), machine("c", "node-c", nil))
+	m := groups(t, deployment(3), class(), machine("a", "node-a", nil), machine("b", "node-b", nil),
+		machine("c", "node-c", nil))
 	before := list(t, m)
 	for range 2 {
 		// The second time nothing is left to do.
@@ -166,7 +191,8 @@ func TestDelete(t *testing.T) {
 	if err := m.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "pool-z1"}, changed); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := changed.Annotations[machineutils.TriggerDeletionByMCM], "a~2026-01-02T03:04:05Z,b~2026-01-02T03:04:05Z"; got != want {
+	if got, want := changed.Annotations[machineutils.TriggerDeletionByMCM],
+		"a~2026-01-02T03:04:05Z,b~2026-01-02T03:04:05Z"; got != want {
 		t.Errorf("machine-controller-manager is told to delete %q, want %q", got, want)
 	}
 	if err := m.Delete(t.Context(), after, "c"); err == nil || !strings.Contains(err.Error(), "minimum of 1") {

@@ -10,11 +10,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// ResourceGPU is the resource of GPUs on nodes.
+const ResourceGPU corev1.ResourceName = "nvidia.com/gpu"
+
 // maxPods is how many pods kubelets take unless they are told otherwise.
 var maxPods = resource.MustParse("110")
 
 // reserved is what a node keeps for itself: an estimate, used until a real node of the group can be looked at.
-var reserved = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("80m"), corev1.ResourceMemory: resource.MustParse("1Gi")}
+var reserved = corev1.ResourceList{
+	corev1.ResourceCPU: resource.MustParse("80m"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+}
 
 // template is what a node of the group looks like by its machine class; nil if the class does not say.
 func template(deployment *machinev1alpha1.MachineDeployment, class *machinev1alpha1.MachineClass) *corev1.Node {
@@ -28,13 +33,15 @@ func template(deployment *machinev1alpha1.MachineDeployment, class *machinev1alp
 	if gpu, found := capacity["gpu"]; found {
 		delete(capacity, "gpu")
 		if !gpu.IsZero() {
-			capacity["nvidia.com/gpu"] = gpu
+			capacity[ResourceGPU] = gpu
 		}
 	}
 	if _, found := capacity[corev1.ResourcePods]; !found {
 		capacity[corev1.ResourcePods] = maxPods
 	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}, Annotations: maps.Clone(nodeSpec.Annotations)}}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}, Annotations: maps.Clone(nodeSpec.Annotations)},
+	}
 	maps.Copy(node.Labels, locationLabels(described))
 	maps.Copy(node.Labels, nodeSpec.Labels)
 	node.Spec.Taints = slices.Clone(nodeSpec.Spec.Taints)
@@ -48,8 +55,9 @@ func locationLabels(described *machinev1alpha1.NodeTemplate) map[string]string {
 		architecture = *described.Architecture
 	}
 	return map[string]string{
-		corev1.LabelArchStable: architecture, corev1.LabelOSStable: "linux", corev1.LabelInstanceTypeStable: described.InstanceType,
-		corev1.LabelTopologyRegion: described.Region, corev1.LabelTopologyZone: described.Zone,
+		corev1.LabelArchStable: architecture, corev1.LabelOSStable: "linux",
+		corev1.LabelInstanceTypeStable: described.InstanceType,
+		corev1.LabelTopologyRegion:     described.Region, corev1.LabelTopologyZone: described.Zone,
 	}
 }
 

@@ -20,7 +20,8 @@ func (c *Cluster) affine(pod *corev1.Pod, node *Node) error {
 		for _, other := range c.nodes[name].Pods {
 			for _, term := range requiredAntiAffinity(other) {
 				if c.selects(other, term, pod) && sameDomain(c.nodes[name], node, term.TopologyKey) {
-					return fmt.Errorf("pod %s/%s does not want it in the same %s", other.Namespace, other.Name, term.TopologyKey)
+					return fmt.Errorf("pod %s/%s does not want it in the same %s", other.Namespace, other.Name,
+						term.TopologyKey)
 				}
 			}
 		}
@@ -28,12 +29,13 @@ func (c *Cluster) affine(pod *corev1.Pod, node *Node) error {
 	return c.accompanied(pod, node)
 }
 
-// accompanied refuses nodes without the pods that the pod must be with: those that all of its terms mean, in the node's domain of each term.
-// The first of a group that wants to be with itself may be anywhere.
+// accompanied refuses nodes without the pods that the pod must be with: those that all of its terms mean, in the node's
+// domain of each term. The first of a group that wants to be with itself may be anywhere.
 func (c *Cluster) accompanied(pod *corev1.Pod, node *Node) error {
 	terms := requiredAffinity(pod)
 	wanted := func(other *corev1.Pod) bool {
-		return !slices.ContainsFunc(terms, func(term corev1.PodAffinityTerm) bool { return !c.selects(pod, term, other) })
+		return !slices.ContainsFunc(terms,
+			func(term corev1.PodAffinityTerm) bool { return !c.selects(pod, term, other) })
 	}
 	missing := ""
 	for _, term := range terms {
@@ -90,7 +92,8 @@ func (c *Cluster) inNamespaces(owner *corev1.Pod, term corev1.PodAffinityTerm, n
 	if len(term.Namespaces) == 0 && term.NamespaceSelector == nil {
 		return namespace == owner.Namespace
 	}
-	return slices.Contains(term.Namespaces, namespace) || term.NamespaceSelector != nil && matches(term.NamespaceSelector, c.facts.Namespaces[namespace])
+	return slices.Contains(term.Namespaces, namespace) ||
+		term.NamespaceSelector != nil && matches(term.NamespaceSelector, c.facts.Namespaces[namespace])
 }
 
 // mergedSelector adds the labels of the pod itself that the term names.
@@ -102,7 +105,8 @@ func mergedSelector(owner *corev1.Pod, term corev1.PodAffinityTerm) *metav1.Labe
 	add := func(keys []string, operator metav1.LabelSelectorOperator) {
 		for _, key := range keys {
 			if value, found := owner.Labels[key]; found {
-				selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{Key: key, Operator: operator, Values: []string{value}})
+				selector.MatchExpressions = append(selector.MatchExpressions,
+					metav1.LabelSelectorRequirement{Key: key, Operator: operator, Values: []string{value}})
 			}
 		}
 	}

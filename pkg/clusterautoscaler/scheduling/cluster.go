@@ -1,6 +1,7 @@
-// Package scheduling tells whether a pod would be scheduled to a node: a small model of what kube-scheduler refuses, over
-// nodes and pods that may not exist yet. It prefers nothing and preempts nobody; where it knows less than kube-scheduler
-// (devices, limits of volumes per node) it takes the pod to fit. test/schedulerfilters compares it with kube-scheduler's own filters.
+// Package scheduling tells whether a pod would be scheduled to a node: a small model of what kube-scheduler refuses,
+// over nodes and pods that may not exist yet. It prefers nothing and preempts nobody; where it knows less than
+// kube-scheduler (devices, limits of volumes per node) it takes the pod to fit. test/schedulerfilters compares it with
+// kube-scheduler's own filters.
 package scheduling
 
 import (

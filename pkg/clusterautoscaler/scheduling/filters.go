@@ -17,15 +17,17 @@ var one = resource.MustParse("1")
 func untainted(pod *corev1.Pod, node *Node) error {
 	taints := node.Spec.Taints
 	if node.Spec.Unschedulable {
-		taints = append([]corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}, taints...)
+		taints = append([]corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}},
+			taints...)
 	}
 	return tolerated(pod, taints)
 }
 
 func tolerated(pod *corev1.Pod, taints []corev1.Taint) error {
-	taint, found := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), taints, pod.Spec.Tolerations, func(taint *corev1.Taint) bool {
-		return taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
-	}, false)
+	taint, found := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), taints, pod.Spec.Tolerations,
+		func(taint *corev1.Taint) bool {
+			return taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
+		}, false)
 	if found {
 		return fmt.Errorf("the taint %s is not tolerated", taint.ToString())
 	}
@@ -64,7 +66,8 @@ func hasPorts(pod *corev1.Pod, node *Node) error {
 	for _, wanted := range hostPorts(pod) {
 		for _, other := range node.Pods {
 			for _, taken := range hostPorts(other) {
-				if wanted.HostPort == taken.HostPort && protocol(wanted) == protocol(taken) && sameHost(wanted.HostIP, taken.HostIP) {
+				if wanted.HostPort == taken.HostPort && protocol(wanted) == protocol(taken) &&
+					sameHost(wanted.HostIP, taken.HostIP) {
 					return fmt.Errorf("port %d of the node is taken", wanted.HostPort)
 				}
 			}

@@ -11,9 +11,14 @@ import (
 )
 
 func node(name string, change func(*corev1.Node)) *corev1.Node {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelTopologyZone: "a"}}}
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelTopologyZone: "a"},
+		},
+	}
 	n.Status.Allocatable = corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("3"),
+		corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"),
+		corev1.ResourcePods: resource.MustParse("3"),
 	}
 	if change != nil {
 		change(n)
@@ -22,8 +27,16 @@ func node(name string, change func(*corev1.Node)) *corev1.Node {
 }
 
 func pod(name, cpu string, change func(*corev1.Pod)) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"app": "web"}}}
-	p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"app": "web"}},
+	}
+	p.Spec.Containers = []corev1.Container{
+		{
+			Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
+			},
+		},
+	}
 	if change != nil {
 		change(p)
 	}
@@ -35,7 +48,9 @@ var web = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 func apart(key string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{LabelSelector: web, TopologyKey: key}},
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+				{LabelSelector: web, TopologyKey: key},
+			},
 		}}
 	}
 }
@@ -43,14 +58,18 @@ func apart(key string) func(*corev1.Pod) {
 func together(key string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{LabelSelector: web, TopologyKey: key}},
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+				{LabelSelector: web, TopologyKey: key},
+			},
 		}}
 	}
 }
 
 func spreadBy(key string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: web}}
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
+			{MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: web},
+		}
 	}
 }
 
@@ -63,7 +82,9 @@ func port(number int32) func(*corev1.Pod) {
 func sidecarPort(number int32) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		always := corev1.ContainerRestartPolicyAlways
-		p.Spec.InitContainers = []corev1.Container{{RestartPolicy: &always, Ports: []corev1.ContainerPort{{HostPort: number}}}}
+		p.Spec.InitContainers = []corev1.Container{
+			{RestartPolicy: &always, Ports: []corev1.ContainerPort{{HostPort: number}}},
+		}
 	}
 }
 
@@ -72,7 +93,13 @@ func TestFits(t *testing.T) {
 		n.Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "db", Effect: corev1.TaintEffectNoSchedule}}
 	}
 	volume := func(p *corev1.Pod) {
-		p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+		p.Spec.Volumes = []corev1.Volume{
+			{
+				VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+				},
+			},
+		}
 	}
 	for name, test := range map[string]struct {
 		node *corev1.Node
@@ -80,31 +107,70 @@ func TestFits(t *testing.T) {
 		pod  *corev1.Pod
 		want string
 	}{
-		"empty":                  {node("n", nil), nil, pod("p", "2", nil), ""},
-		"too big":                {node("n", nil), []*corev1.Pod{pod("a", "1", nil)}, pod("p", "1500m", nil), "of cpu is wanted"},
-		"too many":               {node("n", nil), []*corev1.Pod{pod("a", "0", nil), pod("b", "0", nil), pod("c", "0", nil)}, pod("p", "0", nil), "of pods is wanted"},
-		"tainted":                {node("n", tainted), nil, pod("p", "1", nil), "dedicated=db:NoSchedule"},
-		"tolerated":              {node("n", tainted), nil, pod("p", "1", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} }), ""},
-		"cordoned":               {node("n", func(n *corev1.Node) { n.Spec.Unschedulable = true }), nil, pod("p", "1", nil), "unschedulable"},
-		"other label":            {node("n", nil), nil, pod("p", "1", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }), "node selector"},
-		"port taken":             {node("n", nil), []*corev1.Pod{pod("a", "0", port(80))}, pod("p", "0", port(80)), "port 80"},
-		"port free":              {node("n", nil), []*corev1.Pod{pod("a", "0", port(80))}, pod("p", "0", port(81)), ""},
-		"apart":                  {node("n", nil), []*corev1.Pod{pod("a", "0", nil)}, pod("p", "0", apart(corev1.LabelHostname)), "must not be with"},
-		"kept away":              {node("n", nil), []*corev1.Pod{pod("a", "0", apart(corev1.LabelHostname))}, pod("p", "0", nil), "does not want it"},
-		"first of all":           {node("n", nil), nil, pod("p", "0", together(corev1.LabelHostname)), ""},
-		"together":               {node("n", nil), []*corev1.Pod{pod("a", "0", nil)}, pod("p", "0", together(corev1.LabelHostname)), ""},
-		"alone":                  {node("n", nil), nil, pod("p", "0", func(p *corev1.Pod) { together(corev1.LabelHostname)(p); p.Labels = nil }), "must be with"},
-		"skewed":                 {node("n", nil), []*corev1.Pod{pod("a", "0", nil)}, pod("p", "0", spreadBy(corev1.LabelHostname)), "a skew of 2"},
-		"spread":                 {node("n", nil), nil, pod("p", "0", spreadBy(corev1.LabelHostname)), ""},
-		"no such label":          {node("n", nil), nil, pod("p", "0", spreadBy("rack")), "no label rack"},
-		"port of one that stays": {node("n", nil), []*corev1.Pod{pod("a", "0", sidecarPort(80))}, pod("p", "0", port(80)), "port 80"},
+		"empty": {node("n", nil), nil, pod("p", "2", nil), ""},
+		"too big": {
+			node("n", nil), []*corev1.Pod{pod("a", "1", nil)}, pod("p", "1500m", nil), "of cpu is wanted",
+		},
+		"too many": {
+			node("n", nil), []*corev1.Pod{pod("a", "0", nil), pod("b", "0", nil), pod("c", "0", nil)},
+			pod("p", "0", nil), "of pods is wanted",
+		},
+		"tainted": {node("n", tainted), nil, pod("p", "1", nil), "dedicated=db:NoSchedule"},
+		"tolerated": {
+			node("n", tainted), nil, pod("p", "1",
+				func(p *corev1.Pod) {
+					p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+				}), "",
+		},
+		"cordoned": {
+			node("n", func(n *corev1.Node) { n.Spec.Unschedulable = true }), nil, pod("p", "1", nil), "unschedulable",
+		},
+		"other label": {
+			node("n", nil), nil, pod("p", "1",
+				func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }), "node selector",
+		},
+		"port taken": {
+			node("n", nil), []*corev1.Pod{pod("a", "0", port(80))}, pod("p", "0", port(80)), "port 80",
+		},
+		"port free": {node("n", nil), []*corev1.Pod{pod("a", "0", port(80))}, pod("p", "0", port(81)), ""},
+		"apart": {
+			node("n", nil), []*corev1.Pod{pod("a", "0", nil)}, pod("p", "0", apart(corev1.LabelHostname)),
+			"must not be with",
+		},
+		"kept away": {
+			node("n", nil), []*corev1.Pod{pod("a", "0", apart(corev1.LabelHostname))}, pod("p", "0", nil),
+			"does not want it",
+		},
+		"first of all": {node("n", nil), nil, pod("p", "0", together(corev1.LabelHostname)), ""},
+		"together": {
+			node("n", nil), []*corev1.Pod{pod("a", "0", nil)}, pod("p", "0", together(corev1.LabelHostname)), "",
+		},
+		"alone": {
+			node("n", nil), nil, pod("p", "0",
+				func(p *corev1.Pod) { together(corev1.LabelHostname)(p); p.Labels = nil }), "must be with",
+		},
+		"skewed": {
+			node("n", nil), []*corev1.Pod{pod("a", "0", nil)}, pod("p", "0", spreadBy(corev1.LabelHostname)),
+			"a skew of 2",
+		},
+		"spread":        {node("n", nil), nil, pod("p", "0", spreadBy(corev1.LabelHostname)), ""},
+		"no such label": {node("n", nil), nil, pod("p", "0", spreadBy("rack")), "no label rack"},
+		"port of one that stays": {
+			node("n", nil), []*corev1.Pod{pod("a", "0", sidecarPort(80))}, pod("p", "0", port(80)), "port 80",
+		},
 		"with two kinds": {
-			node("n", nil), []*corev1.Pod{pod("a", "0", nil), pod("b", "0", func(p *corev1.Pod) { p.Labels = map[string]string{"tier": "db"} })},
+			node("n", nil), []*corev1.Pod{
+				pod("a", "0", nil), pod("b", "0", func(p *corev1.Pod) { p.Labels = map[string]string{"tier": "db"} }),
+			},
 			pod("p", "0", func(p *corev1.Pod) {
 				together(corev1.LabelHostname)(p)
 				affinity := p.Spec.Affinity.PodAffinity
-				affinity.RequiredDuringSchedulingIgnoredDuringExecution = append(affinity.RequiredDuringSchedulingIgnoredDuringExecution,
-					corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "db"}}, TopologyKey: corev1.LabelHostname})
+				affinity.RequiredDuringSchedulingIgnoredDuringExecution =
+					append(affinity.RequiredDuringSchedulingIgnoredDuringExecution,
+						corev1.PodAffinityTerm{
+							LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "db"}},
+							TopologyKey:   corev1.LabelHostname,
+						})
 			}), "must be with", // one pod that both terms mean
 		},
 		"spread of all": {node("n", nil), []*corev1.Pod{pod("a", "0", nil)}, pod("p", "0", func(p *corev1.Pod) {
@@ -112,14 +178,19 @@ func TestFits(t *testing.T) {
 			p.Spec.TopologySpreadConstraints[0].LabelSelector = &metav1.LabelSelector{}
 		}), ""},
 		"spread by two labels": {
-			node("n", func(n *corev1.Node) { n.Labels["rack"] = "1" }), []*corev1.Pod{pod("a", "0", nil)}, pod("p", "0", func(p *corev1.Pod) {
+			node("n", func(n *corev1.Node) { n.Labels["rack"] = "1" }), []*corev1.Pod{pod("a", "0", nil)},
+			pod("p", "0", func(p *corev1.Pod) {
 				spreadBy(corev1.LabelHostname)(p)
-				p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
-					MaxSkew: 5, TopologyKey: "rack", WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: web,
-				})
+				p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints,
+					corev1.TopologySpreadConstraint{
+						MaxSkew: 5, TopologyKey: "rack", WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: web,
+					})
 			}), "", // the other node has no rack, and does not count
 		},
-		"far volume":  {node("n", func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = "b" }), nil, pod("p", "0", volume), "volume pv"},
+		"far volume": {
+			node("n", func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = "b" }), nil, pod("p", "0", volume),
+			"volume pv",
+		},
 		"near volume": {node("n", nil), nil, pod("p", "0", volume), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,9 +207,13 @@ func TestFits(t *testing.T) {
 
 func inZone(zone string) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{
-		NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}},
-		}}}},
+		NodeAffinity: &corev1.VolumeNodeAffinity{
+			Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{
+					{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone}},
+				},
+			}}},
+		},
 	}}
 }
 
@@ -147,7 +222,10 @@ func TestAffinityOfOtherNamespaces(t *testing.T) {
 	cluster.Add(node("n", nil), pod("a", "0", func(p *corev1.Pod) { p.Namespace = "team" }))
 	keep := pod("p", "0", func(p *corev1.Pod) {
 		apart(corev1.LabelHostname)(p)
-		p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
+		p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].NamespaceSelector =
+			&metav1.LabelSelector{
+				MatchLabels: map[string]string{"team": "a"},
+			}
 	})
 	if cluster.Fits(keep, "n") == nil {
 		t.Error("the namespace is selected")

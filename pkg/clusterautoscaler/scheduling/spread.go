@@ -38,7 +38,8 @@ func (c *Cluster) satisfies(pod *corev1.Pod, node *Node, constraint corev1.Topol
 }
 
 // countByDomain counts the pods that the constraint is about, in the domains where the pod may go.
-func (c *Cluster) countByDomain(pod *corev1.Pod, constraint corev1.TopologySpreadConstraint, selector *metav1.LabelSelector) map[string]int32 {
+func (c *Cluster) countByDomain(pod *corev1.Pod, constraint corev1.TopologySpreadConstraint,
+	selector *metav1.LabelSelector) map[string]int32 {
 	counts := map[string]int32{}
 	for _, name := range c.order {
 		node := c.nodes[name]
@@ -48,7 +49,8 @@ func (c *Cluster) countByDomain(pod *corev1.Pod, constraint corev1.TopologySprea
 		domain := node.Labels[constraint.TopologyKey]
 		counts[domain] += 0
 		for _, other := range node.Pods {
-			if other.Namespace == pod.Namespace && other.DeletionTimestamp == nil && selectsOthers(selector) && matches(selector, other.Labels) {
+			if other.Namespace == pod.Namespace && other.DeletionTimestamp == nil && selectsOthers(selector) &&
+				matches(selector, other.Labels) {
 				counts[domain]++
 			}
 		}
@@ -56,7 +58,8 @@ func (c *Cluster) countByDomain(pod *corev1.Pod, constraint corev1.TopologySprea
 	return counts
 }
 
-// selectsOthers is false for a selector that is empty, by which kube-scheduler counts no pods, though it means all of them.
+// selectsOthers is false for a selector that is empty, by which kube-scheduler counts no pods, though it means all of
+// them.
 func selectsOthers(selector *metav1.LabelSelector) bool {
 	return selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0
 }
@@ -64,7 +67,8 @@ func selectsOthers(selector *metav1.LabelSelector) bool {
 // inAllDomains: by none of its constraints does a pod count nodes that lack the label of another.
 func inAllDomains(pod *corev1.Pod, node *Node) bool {
 	for _, constraint := range pod.Spec.TopologySpreadConstraints {
-		if _, found := node.Labels[constraint.TopologyKey]; !found && constraint.WhenUnsatisfiable == corev1.DoNotSchedule {
+		if _, found := node.Labels[constraint.TopologyKey]; !found &&
+			constraint.WhenUnsatisfiable == corev1.DoNotSchedule {
 			return false
 		}
 	}
@@ -73,7 +77,8 @@ func inAllDomains(pod *corev1.Pod, node *Node) bool {
 
 // counted follows the constraint's policies: by default nodes count by the pod's node affinity, whatever their taints.
 func counted(pod *corev1.Pod, node *Node, constraint corev1.TopologySpreadConstraint) bool {
-	byAffinity := constraint.NodeAffinityPolicy == nil || *constraint.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor
+	byAffinity := constraint.NodeAffinityPolicy == nil ||
+		*constraint.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor
 	byTaints := constraint.NodeTaintsPolicy != nil && *constraint.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
 	return (!byAffinity || selected(pod, node) == nil) && (!byTaints || tolerated(pod, node.Spec.Taints) == nil)
 }
@@ -93,5 +98,7 @@ func least(counts map[string]int32, minDomains *int32) int32 {
 }
 
 func spreadSelector(pod *corev1.Pod, constraint corev1.TopologySpreadConstraint) *metav1.LabelSelector {
-	return mergedSelector(pod, corev1.PodAffinityTerm{LabelSelector: constraint.LabelSelector, MatchLabelKeys: constraint.MatchLabelKeys})
+	return mergedSelector(pod, corev1.PodAffinityTerm{
+		LabelSelector: constraint.LabelSelector, MatchLabelKeys: constraint.MatchLabelKeys,
+	})
 }

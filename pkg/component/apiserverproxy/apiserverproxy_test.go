@@ -8,6 +8,7 @@ import (
 
 func TestObjects(t *testing.T) {
 	golden.Check(t, "objects", Objects(Values{
-		Image: "vpn:v1", Gateway: "api.member1.demo.local.trellis.garden:8443", Authority: "api.member1.demo.local.trellis.garden",
+		Image: "vpn:v1", Gateway: "api.member1.demo.local.trellis.garden:8443",
+		Authority: "api.member1.demo.local.trellis.garden",
 	})...)
 }

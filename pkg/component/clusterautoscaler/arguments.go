@@ -15,7 +15,9 @@ import (
 func groups(namespace string, deployments []extensionsv1alpha1.MachineDeployment) []string {
 	var flags []string
 	for _, deployment := range deployments {
-		limits := nodegroup.Limits{Name: deployment.Name, Minimum: int(deployment.Minimum), Maximum: int(deployment.Maximum)}
+		limits := nodegroup.Limits{
+			Name: deployment.Name, Minimum: int(deployment.Minimum), Maximum: int(deployment.Maximum),
+		}
 		flags = append(flags, "--nodes="+limits.String(namespace))
 	}
 	return flags
@@ -46,7 +48,10 @@ func arguments(config *gardencorev1beta1.ClusterAutoscaler) []string {
 	for _, taints := range []struct {
 		flag string
 		keys []string
-	}{{"--ignore-taint=", config.IgnoreTaints}, {"--startup-taint=", config.StartupTaints}, {"--status-taint=", config.StatusTaints}} {
+	}{
+		{"--ignore-taint=", config.IgnoreTaints}, {"--startup-taint=", config.StartupTaints},
+		{"--status-taint=", config.StatusTaints},
+	} {
 		for _, key := range taints.keys {
 			list = append(list, taints.flag+key)
 		}

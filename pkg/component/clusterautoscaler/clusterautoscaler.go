@@ -1,47 +1,40 @@
-// Package clusterautoscaler deploys the cluster-autoscaler of a shoot: it runs beside the control plane, where the machines of the
-// shoot are objects, and has a token for the shoot.
+// Package clusterautoscaler deploys the cluster-autoscaler of a shoot: it runs beside the control plane, where the
+// machines of the shoot are objects, and has a token for the shoot.
 package clusterautoscaler
 
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
-	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/component/networkpolicies"
-	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
 const (
 	// Name of the Deployment, of its service account in the seed, and of the one in the shoot.
 	Name = "cluster-autoscaler"
-	// accessSecret holds the token for the shoot.
-	accessSecret = "shoot-access-" + Name
 
-	port           int32 = 8085
-	kubeconfigFile       = "kubeconfig"
+	port int32 = 8085
 )
 
-// mount is where the generic kubeconfig looks for its token.
-var mount = path.Dir(kubeapiserver.GenericTokenFile)
+// accessSecret holds the token for the shoot.
+var accessSecret = component.ShootAccessSecret(Name)
 
 // Values of a cluster-autoscaler.
 type Values struct {
 	// Image of cluster-autoscaler.
 	Image string
-	// Kubeconfig is the name of the Secret with the kubeconfig that reads its token from kubeapiserver.GenericTokenFile.
+	// Kubeconfig is the name of the Secret with the kubeconfig that reads its token from component.ShootTokenFile.
 	Kubeconfig string
 	// MachineDeployments are the machines of the shoot, with their limits.
 	MachineDeployments []extensionsv1alpha1.MachineDeployment
@@ -54,52 +47,34 @@ func Labels() map[string]string { return component.Labels("kubernetes", Name) }
 
 // New returns the component. What it may do in the shoot is ShootObjects.
 func New(c client.Client, namespace string, values Values) component.Component {
-	return &deployer{client: c, namespace: namespace, values: values}
+	return &deployer{
+		Part: component.Part{
+			Client: c, Namespace: namespace, Name: Name, Labels: Labels(), Others: access(namespace),
+		},
+		values: values,
+	}
 }
 
 type deployer struct {
-	client    client.Client
-	namespace string
-	values    Values
+	component.Part
+	values Values
 }
 
-// Deploy implements component.Deployer. It fails until there is a token: a pod that is started without it would be started again
-// only much later.
+// Deploy implements component.Deployer. It fails until there is a token: a pod that is started without it would be
+// started again only much later.
 func (d *deployer) Deploy(ctx context.Context) error {
-	if err := component.Apply(ctx, d.client, access(d.namespace)...); err != nil {
+	if err := component.Apply(ctx, d.Client, access(d.Namespace)...); err != nil {
 		return err
 	}
 	secret := &corev1.Secret{}
-	key := client.ObjectKey{Namespace: d.namespace, Name: accessSecret}
-	if err := d.client.Get(ctx, key, secret); err != nil {
+	key := client.ObjectKey{Namespace: d.Namespace, Name: accessSecret}
+	if err := d.Client.Get(ctx, key, secret); err != nil {
 		return fmt.Errorf("reading Secret %s: %w", key, err)
 	}
 	if len(secret.Data[resourcesv1alpha1.DataKeyToken]) == 0 {
 		return fmt.Errorf("Secret %s has no token for the shoot; is resource-manager running?", key)
 	}
-	return component.Apply(ctx, d.client, deployment(d.namespace, d.values))
-}
-
-// Destroy implements component.Deployer.
-func (d *deployer) Destroy(ctx context.Context) error {
-	return component.Delete(ctx, d.client, append([]client.Object{d.empty()}, access(d.namespace)...)...)
-}
-
-func (d *deployer) empty() *appsv1.Deployment {
-	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: Name}}
-}
-
-// Wait implements component.Waiter.
-func (d *deployer) Wait(ctx context.Context) error {
-	return component.WaitUntilHealthy(ctx, d.client, d.empty())
-}
-
-// WaitCleanup implements component.Waiter.
-func (d *deployer) WaitCleanup(ctx context.Context) error {
-	if err := component.WaitUntilGone(ctx, d.client, d.empty()); err != nil {
-		return err
-	}
-	return component.WaitUntilNoPods(ctx, d.client, d.namespace, Labels())
+	return component.Apply(ctx, d.Client, deployment(d.Namespace, d.values))
 }
 
 // access are the rights in the seed, and the request for a token in the shoot.
@@ -108,18 +83,19 @@ func access(namespace string) []client.Object {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: component.WithControlPlaneRole(Labels())}
 	}
 	token := &corev1.Secret{ObjectMeta: meta(accessSecret), Type: corev1.SecretTypeOpaque}
-	token.Labels = component.Merge(token.Labels, map[string]string{
-		resourcesv1alpha1.ResourceManagerPurpose: resourcesv1alpha1.LabelPurposeTokenRequest, resourcesv1alpha1.ResourceManagerClass: "shoot",
-	})
-	token.Annotations = map[string]string{
-		resourcesv1alpha1.ServiceAccountName: Name, resourcesv1alpha1.ServiceAccountNamespace: metav1.NamespaceSystem,
-	}
-	account := &corev1.ServiceAccount{ObjectMeta: meta(Name), AutomountServiceAccountToken: ptr.To(false)}
+	component.RequestShootToken(token, Name)
+	account := &corev1.ServiceAccount{ObjectMeta: meta(Name), AutomountServiceAccountToken: new(false)}
 	return []client.Object{
 		account,
 		&rbacv1.Role{ObjectMeta: meta(Name), Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{"machine.sapcloud.io"}, Resources: []string{"machineclasses", "machines"}, Verbs: []string{"get", "list", "watch"}},
-			{APIGroups: []string{"machine.sapcloud.io"}, Resources: []string{"machinedeployments"}, Verbs: []string{"get", "list", "patch", "watch"}},
+			{
+				APIGroups: []string{"machine.sapcloud.io"}, Resources: []string{"machineclasses", "machines"},
+				Verbs: []string{"get", "list", "watch"},
+			},
+			{
+				APIGroups: []string{"machine.sapcloud.io"}, Resources: []string{"machinedeployments"},
+				Verbs: []string{"get", "list", "patch", "watch"},
+			},
 		}},
 		&rbacv1.RoleBinding{
 			ObjectMeta: meta(Name), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: Name},
@@ -144,19 +120,22 @@ func deployment(namespace string, v Values) *appsv1.Deployment {
 		Labels:    Labels(),
 		Replicas:  1,
 		Image:     v.Image,
-		Args:      slices.Concat([]string{"--kubeconfig=" + path.Join(mount, kubeconfigFile), "--namespace=" + namespace}, groups(namespace, v.MachineDeployments), arguments(v.Config)),
+		Args: slices.Concat(
+			[]string{"--kubeconfig=" + component.ShootKubeconfigFile, "--namespace=" + namespace},
+			groups(namespace, v.MachineDeployments), arguments(v.Config),
+		),
 		Env:       component.GarbageCollection(resources),
 		Requests:  resources,
-		Secrets: []component.SecretFiles{
-			{Secret: v.Kubeconfig, Files: map[string]string{secrets.DataKeyKubeconfig: kubeconfigFile}},
-			{Secret: accessSecret, Files: map[string]string{resourcesv1alpha1.DataKeyToken: path.Base(kubeapiserver.GenericTokenFile)}},
+		Secrets:   component.ShootAccessFiles(v.Kubeconfig, Name),
+		MountPath: component.ShootAccessDir,
+		Health: component.HealthEndpoint{
+			Scheme: corev1.URISchemeHTTP, Port: port, Ready: "/healthz", Live: "/healthz",
 		},
-		MountPath: mount,
-		Health:    component.HealthEndpoint{Scheme: corev1.URISchemeHTTP, Port: port, Ready: "/healthz", Live: "/healthz"},
-		Ports:     []corev1.ContainerPort{{Name: "metrics", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
+		Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
 	})
-	result.Spec.Template.Labels = component.Merge(result.Spec.Template.Labels, map[string]string{networkpolicies.LabelToSeedAPIServer: networkpolicies.Allowed})
+	result.Spec.Template.Labels = component.Merge(result.Spec.Template.Labels,
+		map[string]string{networkpolicies.LabelToSeedAPIServer: networkpolicies.Allowed})
 	pod := &result.Spec.Template.Spec
-	pod.ServiceAccountName, pod.AutomountServiceAccountToken = Name, ptr.To(true)
+	pod.ServiceAccountName, pod.AutomountServiceAccountToken = Name, new(true)
 	return result
 }

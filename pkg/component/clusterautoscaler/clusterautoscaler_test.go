@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -30,7 +29,8 @@ func values(config *gardencorev1beta1.ClusterAutoscaler) Values {
 	return Values{
 		Image: "cluster-autoscaler:v1", Kubeconfig: "generic-token-kubeconfig-11111111", Config: config,
 		MachineDeployments: []extensionsv1alpha1.MachineDeployment{
-			{Name: namespace + "-small-z1", Minimum: 1, Maximum: 3, Priority: ptr.To[int32](10)}, {Name: namespace + "-large-z1", Maximum: 2},
+			{Name: namespace + "-small-z1", Minimum: 1, Maximum: 3, Priority: new(int32(10))},
+			{Name: namespace + "-large-z1", Maximum: 2},
 		},
 	}
 }
@@ -39,13 +39,21 @@ func values(config *gardencorev1beta1.ClusterAutoscaler) Values {
 func settings() *gardencorev1beta1.ClusterAutoscaler {
 	minutes := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Minute} }
 	return &gardencorev1beta1.ClusterAutoscaler{
-		ScaleDownDelayAfterAdd: minutes(1), ScaleDownDelayAfterDelete: minutes(2), ScaleDownDelayAfterFailure: minutes(30), ScaleDownUnneededTime: minutes(4),
-		ScaleDownUtilizationThreshold: ptr.To(0.75), ScanInterval: minutes(5), Expander: ptr.To(gardencorev1beta1.ExpanderMode("priority,most-pods")),
-		MaxNodeProvisionTime: minutes(6), MaxGracefulTerminationSeconds: ptr.To[int32](7), IgnoreTaints: []string{"a"}, NewPodScaleUpDelay: minutes(8),
-		IgnoreDaemonsetsUtilization: ptr.To(true), Verbosity: ptr.To[int32](4), StartupTaints: []string{"b", "c"}, StatusTaints: []string{"d"},
-		MaxScaleDownParallelism: ptr.To[int32](9), MaxDrainParallelism: ptr.To[int32](10), InitialNodeGroupBackoffDuration: minutes(11),
-		MaxNodeGroupBackoffDuration: minutes(12), NodeGroupBackoffResetTimeout: minutes(13), EmitPerNodeGroupMetrics: ptr.To(true), MaxBinpackingTime: minutes(14),
-		Autoscaling: &gardencorev1beta1.ControlPlaneAutoscaling{MinAllowed: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("200Mi")}},
+		ScaleDownDelayAfterAdd: minutes(1), ScaleDownDelayAfterDelete: minutes(2),
+		ScaleDownDelayAfterFailure: minutes(30), ScaleDownUnneededTime: minutes(4),
+		ScaleDownUtilizationThreshold: new(0.75), ScanInterval: minutes(5),
+		Expander:             new(gardencorev1beta1.ExpanderMode("priority,most-pods")),
+		MaxNodeProvisionTime: minutes(6), MaxGracefulTerminationSeconds: new(int32(7)), IgnoreTaints: []string{"a"},
+		NewPodScaleUpDelay:          minutes(8),
+		IgnoreDaemonsetsUtilization: new(true), Verbosity: new(int32(4)), StartupTaints: []string{"b", "c"},
+		StatusTaints:            []string{"d"},
+		MaxScaleDownParallelism: new(int32(9)), MaxDrainParallelism: new(int32(10)),
+		InitialNodeGroupBackoffDuration: minutes(11),
+		MaxNodeGroupBackoffDuration:     minutes(12), NodeGroupBackoffResetTimeout: minutes(13),
+		EmitPerNodeGroupMetrics: new(true), MaxBinpackingTime: minutes(14),
+		Autoscaling: &gardencorev1beta1.ControlPlaneAutoscaling{
+			MinAllowed: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("200Mi")},
+		},
 	}
 }
 
@@ -88,8 +96,10 @@ func TestPriorities(t *testing.T) {
 		change func(*Values)
 		want   bool
 	}{
-		"asked for":             {func(*Values) {}, true},
-		"other expander":        {func(v *Values) { v.Config.Expander = ptr.To(gardencorev1beta1.ClusterAutoscalerExpanderRandom) }, false},
+		"asked for": {func(*Values) {}, true},
+		"other expander": {
+			func(v *Values) { v.Config.Expander = new(gardencorev1beta1.ClusterAutoscalerExpanderRandom) }, false,
+		},
 		"pools without any":     {func(v *Values) { v.MachineDeployments[0].Priority = nil }, false},
 		"nothing is configured": {func(v *Values) { v.Config = nil }, false},
 	} {
@@ -99,7 +109,8 @@ func TestPriorities(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := slices.ContainsFunc(objects, func(o client.Object) bool { _, is := o.(*corev1.ConfigMap); return is }); got != test.want {
+		if got := slices.ContainsFunc(objects,
+			func(o client.Object) bool { _, is := o.(*corev1.ConfigMap); return is }); got != test.want {
 			t.Errorf("%s: ConfigMap with priorities: %v, want %v", name, got, test.want)
 		}
 	}
@@ -108,7 +119,8 @@ func TestPriorities(t *testing.T) {
 		t.Fatal(err)
 	}
 	parsed, err := clusterautoscaler.ParsePriorities(text)
-	if err != nil || !slices.Equal(slices.Sorted(maps.Keys(parsed)), []int{0, 10}) || !parsed[10][0].MatchString(namespace+"-small-z1") || parsed[10][0].MatchString(namespace+"-small-z10") {
+	if err != nil || !slices.Equal(slices.Sorted(maps.Keys(parsed)), []int{0, 10}) ||
+		!parsed[10][0].MatchString(namespace+"-small-z1") || parsed[10][0].MatchString(namespace+"-small-z10") {
 		t.Errorf("the expander reads %v (%v)", parsed, err)
 	}
 }
@@ -125,7 +137,8 @@ func TestDeployNeedsAToken(t *testing.T) {
 		t.Fatalf("%d Deployments, %v", len(list.Items), err)
 	}
 	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: accessSecret}}
-	if err := seed.Patch(t.Context(), token, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"token":"YQ=="}}`))); err != nil {
+	if err := seed.Patch(t.Context(), token,
+		client.RawPatch("application/merge-patch+json", []byte(`{"data":{"token":"YQ=="}}`))); err != nil {
 		t.Fatal(err)
 	}
 	if err := autoscaler.Deploy(t.Context()); err != nil {
@@ -134,13 +147,16 @@ func TestDeployNeedsAToken(t *testing.T) {
 	if err := seed.List(t.Context(), list); err != nil || len(list.Items) != 1 {
 		t.Fatalf("%d Deployments, %v", len(list.Items), err)
 	}
-	if err := seed.Get(t.Context(), client.ObjectKeyFromObject(token), token); err != nil || string(token.Data["token"]) != "a" {
+	if err := seed.Get(t.Context(), client.ObjectKeyFromObject(token), token); err != nil ||
+		string(token.Data["token"]) != "a" {
 		t.Errorf("the token has become %q (%v)", token.Data["token"], err)
 	}
 	if err := autoscaler.Destroy(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, left := range []client.ObjectList{list, &corev1.SecretList{}, &corev1.ServiceAccountList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}} {
+	for _, left := range []client.ObjectList{
+		list, &corev1.SecretList{}, &corev1.ServiceAccountList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
+	} {
 		if err := seed.List(t.Context(), left); err != nil || meta.LenList(left) > 0 {
 			t.Errorf("%T has %d items after Destroy (%v)", left, meta.LenList(left), err)
 		}

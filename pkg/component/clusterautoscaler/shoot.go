@@ -28,7 +28,8 @@ func ShootObjects(v Values) ([]client.Object, error) {
 		return nil, err
 	}
 	return append(objects, &corev1.ConfigMap{
-		ObjectMeta: component.SystemMeta(clusterautoscaler.PriorityConfigMap, Name), Data: map[string]string{clusterautoscaler.PriorityKey: data},
+		ObjectMeta: component.SystemMeta(clusterautoscaler.PriorityConfigMap, Name),
+		Data:       map[string]string{clusterautoscaler.PriorityKey: data},
 	}), nil
 }
 
@@ -41,7 +42,11 @@ func rights() []client.Object {
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: Name, Namespace: metav1.NamespaceSystem}}
 	return []client.Object{
 		&rbacv1.ClusterRole{ObjectMeta: global, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"namespaces", "persistentvolumeclaims", "persistentvolumes", "pods"}, Verbs: read},
+			{
+				APIGroups: []string{""}, Resources: []string{
+					"namespaces", "persistentvolumeclaims", "persistentvolumes", "pods",
+				}, Verbs: read,
+			},
 			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "patch", "watch"}},
 			{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
 			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
@@ -49,26 +54,30 @@ func rights() []client.Object {
 			{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}, Verbs: read},
 		}},
 		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: global, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, Subjects: subjects,
+			ObjectMeta: global, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects: subjects,
 		},
 		&rbacv1.Role{ObjectMeta: local, Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{clusterautoscaler.PriorityConfigMap}, Verbs: read,
+			APIGroups: []string{""}, Resources: []string{"configmaps"},
+			ResourceNames: []string{clusterautoscaler.PriorityConfigMap}, Verbs: read,
 		}}},
 		&rbacv1.RoleBinding{
-			ObjectMeta: local, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}, Subjects: subjects,
+			ObjectMeta: local, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+			Subjects: subjects,
 		},
 	}
 }
 
-// wantsPriorities says whether pools have priorities that count. Without one the ConfigMap is left to the user, who may say more
-// in it than pools can.
+// wantsPriorities says whether pools have priorities that count. Without one the ConfigMap is left to the user, who may
+// say more in it than pools can.
 func wantsPriorities(v Values) bool {
 	if v.Config == nil || v.Config.Expander == nil {
 		return false
 	}
 	modes := strings.Split(string(*v.Config.Expander), ",")
 	return slices.Contains(modes, string(gardencorev1beta1.ClusterAutoscalerExpanderPriority)) &&
-		slices.ContainsFunc(v.MachineDeployments, func(d extensionsv1alpha1.MachineDeployment) bool { return d.Priority != nil })
+		slices.ContainsFunc(v.MachineDeployments,
+			func(d extensionsv1alpha1.MachineDeployment) bool { return d.Priority != nil })
 }
 
 // priorities renders the priorities of pools as the expander reads them; that of a pool without one is 0.

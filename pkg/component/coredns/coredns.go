@@ -7,7 +7,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/pkg/component"
@@ -54,15 +53,23 @@ func Objects(v Values) []client.Object {
 	global := metav1.ObjectMeta{Name: "system:coredns", Labels: meta.Labels}
 	return []client.Object{
 		config,
-		&corev1.ServiceAccount{ObjectMeta: meta, AutomountServiceAccountToken: ptr.To(false)},
+		&corev1.ServiceAccount{ObjectMeta: meta, AutomountServiceAccountToken: new(false)},
 		&rbacv1.ClusterRole{ObjectMeta: global, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"endpoints", "services", "pods", "namespaces"}, Verbs: []string{"list", "watch"}},
-			{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"list", "watch"}},
+			{
+				APIGroups: []string{""}, Resources: []string{"endpoints", "services", "pods", "namespaces"},
+				Verbs: []string{"list", "watch"},
+			},
+			{
+				APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"},
+				Verbs: []string{"list", "watch"},
+			},
 		}},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: global,
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: global.Name},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: Name, Namespace: metav1.NamespaceSystem}},
+			Subjects: []rbacv1.Subject{
+				{Kind: rbacv1.ServiceAccountKind, Name: Name, Namespace: metav1.NamespaceSystem},
+			},
 		},
 		service(v),
 		deployment(v, config.Name),
@@ -82,7 +89,10 @@ func service(v Values) *corev1.Service {
 			Ports: []corev1.ServicePort{
 				{Name: "dns", Protocol: corev1.ProtocolUDP, Port: 53, TargetPort: intstr.FromInt32(dnsPort)},
 				{Name: "dns-tcp", Protocol: corev1.ProtocolTCP, Port: 53, TargetPort: intstr.FromInt32(dnsPort)},
-				{Name: "metrics", Protocol: corev1.ProtocolTCP, Port: metricsPort, TargetPort: intstr.FromInt32(metricsPort)},
+				{
+					Name: "metrics", Protocol: corev1.ProtocolTCP, Port: metricsPort,
+					TargetPort: intstr.FromInt32(metricsPort),
+				},
 			},
 		},
 	}
@@ -100,9 +110,10 @@ func deployment(v Values, config string) *appsv1.Deployment {
 		}},
 		// It asks the node's servers itself; its own Service would be a loop.
 		DNSPolicy: corev1.DNSDefault,
-		Volumes: []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: config},
-		}}}},
+		Volumes: []corev1.Volume{{Name: "config",
+			VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: config},
+			}}}},
 		Containers: []corev1.Container{{
 			Name:            Name,
 			Image:           v.Image,
@@ -121,15 +132,17 @@ func deployment(v Values, config string) *appsv1.Deployment {
 			VolumeMounts:             []corev1.VolumeMount{{Name: "config", MountPath: configMount, ReadOnly: true}},
 		}},
 	})
-	spec.AutomountServiceAccountToken = ptr.To(true)
+	spec.AutomountServiceAccountToken = new(true)
 	return &appsv1.Deployment{
 		ObjectMeta: meta,
 		Spec: appsv1.DeploymentSpec{
-			Replicas:             ptr.To(v.Replicas),
-			RevisionHistoryLimit: ptr.To[int32](1),
+			Replicas:             new(v.Replicas),
+			RevisionHistoryLimit: new(int32(1)),
 			Strategy:             component.SurgeStrategy(),
 			Selector:             &metav1.LabelSelector{MatchLabels: component.SystemLabels(app)},
-			Template:             corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels}, Spec: spec},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels}, Spec: spec,
+			},
 		},
 	}
 }

@@ -20,7 +20,9 @@ func TestRewriting(t *testing.T) {
 	if rules != want {
 		t.Errorf("rules are\n%s", rules)
 	}
-	if file := corefile(Values{ClusterDomain: "cluster.local", CommonSuffixes: []string{".example.com"}}); strings.Index(file, "rewrite stop") > strings.Index(file, "kubernetes cluster.local") {
+	if file := corefile(Values{
+		ClusterDomain: "cluster.local", CommonSuffixes: []string{".example.com"},
+	}); strings.Index(file, "rewrite stop") > strings.Index(file, "kubernetes cluster.local") {
 		t.Error("names are rewritten after they were looked up")
 	}
 }
@@ -39,7 +41,8 @@ func TestSearched(t *testing.T) {
 		{".example.com", "web.default.svc.cluster.local.", ""},
 	} {
 		got := ""
-		if match := regexp.MustCompile(searched(test.suffix, "cluster.local")).FindStringSubmatch(test.question); match != nil {
+		if match := regexp.MustCompile(searched(test.suffix,
+			"cluster.local")).FindStringSubmatch(test.question); match != nil {
 			got = match[1]
 		}
 		if got != test.name {

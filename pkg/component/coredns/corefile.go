@@ -28,8 +28,9 @@ func corefile(v Values) string {
 `, dnsPort, healthPort, readinessPort, rewriting(v.CommonSuffixes, v.ClusterDomain), v.ClusterDomain, metricsPort)
 }
 
-// rewriting answers look-ups of names with a common suffix at once. Pods ask for names with few dots by all of their search
-// path first, <name>.<namespace>.svc.<domain> before all others; that question is answered as if it were for the name alone.
+// rewriting answers look-ups of names with a common suffix at once. Pods ask for names with few dots by all of their
+// search path first, <name>.<namespace>.svc.<domain> before all others; that question is answered as if it were for the
+// name alone.
 func rewriting(suffixes []string, domain string) string {
 	var rules strings.Builder
 	for _, suffix := range suffixes {
@@ -38,12 +39,13 @@ func rewriting(suffixes []string, domain string) string {
 	return rules.String()
 }
 
-// searched matches the first question for a name with the suffix, and captures the name. A suffix that begins with a dot stands
-// for the names below it, another one for itself as well.
+// searched matches the first question for a name with the suffix, and captures the name. A suffix that begins with a
+// dot stands for the names below it, another one for itself as well.
 func searched(suffix, domain string) string {
 	below := `.+\.`
 	if !strings.HasPrefix(suffix, ".") {
 		below = `(?:.+\.)?`
 	}
-	return `^(` + below + regexp.QuoteMeta(strings.TrimPrefix(suffix, ".")) + `)\.[^.]+\.svc\.` + regexp.QuoteMeta(domain) + `\.?$`
+	return `^(` + below + regexp.QuoteMeta(strings.TrimPrefix(suffix, ".")) + `)\.[^.]+\.svc\.` +
+		regexp.QuoteMeta(domain) + `\.?$`
 }

@@ -1,5 +1,5 @@
-// Package etcd deploys one etcd of a control plane: a StatefulSet that runs etcd-steward, the Service for its clients, and
-// the headless Service for its members. Clients must present a certificate of the authority ca-etcd.
+// Package etcd deploys one etcd of a control plane: a StatefulSet that runs etcd-steward, the Service for its clients,
+// and the headless Service for its members. Clients must present a certificate of the authority ca-etcd.
 package etcd
 
 import (
@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/pkg/component"
@@ -63,14 +62,15 @@ type Values struct {
 	MinimumCapacity resource.Quantity
 	// TrafficDistribution of the Service; empty for the seed's default.
 	TrafficDistribution string
-	// BackupDir is a directory on the seed's node below which snapshots are kept, in <namespace>/<name>. Empty: they are
-	// kept on the etcd's own volume, which helps against damaged files but not against a lost volume.
+	// BackupDir is a directory on the seed's node below which snapshots are kept, in <namespace>/<name>. Empty: they
+	// are kept on the etcd's own volume, which helps against damaged files but not against a lost volume.
 	BackupDir string
 	// SnapshotPeriod is the time between full snapshots; default an hour for Main, six for Events.
 	SnapshotPeriod time.Duration
 	// SnapshotRetention is the number of full snapshots kept; default 12 for Main, 1 for Events.
 	SnapshotRetention int
-	// Quota limits the size of the database; default 8Gi for Main, 2Gi for Events, but not more than 80 % of the volume.
+	// Quota limits the size of the database; default 8Gi for Main, 2Gi for Events, but not more than 80 % of the
+	// volume.
 	Quota resource.Quantity
 	// MinAllowed are the least requests of the container.
 	MinAllowed corev1.ResourceList
@@ -140,7 +140,8 @@ func (d *deployer) Deploy(ctx context.Context) error {
 	return component.Apply(ctx, d.client, objects(d.namespace, values, names)...)
 }
 
-// withPresentVolume returns the values with the size of the volume that is there: the volume of a StatefulSet cannot change.
+// withPresentVolume returns the values with the size of the volume that is there: the volume of a StatefulSet cannot
+// change.
 func (d *deployer) withPresentVolume(ctx context.Context) (Values, error) {
 	present := &appsv1.StatefulSet{ObjectMeta: d.meta(Name(d.values.Role))}
 	err := d.client.Get(ctx, client.ObjectKeyFromObject(present), present)
@@ -185,7 +186,8 @@ func serverCertificate(namespace string, role Role) secrets.CertificateConfig {
 		SigningCA:  component.CAETCD,
 		DNSNames: []string{
 			"localhost", service, service + "." + namespace, service + "." + namespace + ".svc",
-			service + "." + namespace + ".svc.cluster.local", "*." + peerServiceName(role) + "." + namespace + ".svc.cluster.local",
+			service + "." + namespace + ".svc.cluster.local",
+			"*." + peerServiceName(role) + "." + namespace + ".svc.cluster.local",
 		},
 	}
 }
@@ -232,7 +234,9 @@ func (d *deployer) WaitCleanup(ctx context.Context) error {
 
 // objects returns what makes up an etcd.
 func objects(namespace string, v Values, names secretNames) []client.Object {
-	return []client.Object{clientService(namespace, v), peerService(namespace, v.Role), statefulSet(namespace, v, names)}
+	return []client.Object{
+		clientService(namespace, v), peerService(namespace, v.Role), statefulSet(namespace, v, names),
+	}
 }
 
 func objectMeta(namespace, name string, role Role) metav1.ObjectMeta {
@@ -283,9 +287,9 @@ func statefulSet(namespace string, v Values, names secretNames) *appsv1.Stateful
 	return &appsv1.StatefulSet{
 		ObjectMeta: meta,
 		Spec: appsv1.StatefulSetSpec{
-			Replicas:             ptr.To(v.Replicas),
+			Replicas:             new(v.Replicas),
 			ServiceName:          peerServiceName(v.Role),
-			RevisionHistoryLimit: ptr.To[int32](1),
+			RevisionHistoryLimit: new(int32(1)),
 			PodManagementPolicy:  appsv1.ParallelPodManagement,
 			Selector:             &metav1.LabelSelector{MatchLabels: Labels(v.Role)},
 			Template: corev1.PodTemplateSpec{
@@ -332,9 +336,11 @@ func podSpec(namespace string, v Values, names secretNames) corev1.PodSpec {
 		},
 	}
 	spec := component.HardenedPod(corev1.PodSpec{
-		TerminationGracePeriodSeconds: ptr.To[int64](60),
+		TerminationGracePeriodSeconds: new(int64(60)),
 		Volumes: []corev1.Volume{component.ProjectedSecrets("pki",
-			component.SecretFiles{Secret: names.ca, Files: map[string]string{secrets.DataKeyCertificateBundle: "ca.crt"}},
+			component.SecretFiles{
+				Secret: names.ca, Files: map[string]string{secrets.DataKeyCertificateBundle: "ca.crt"},
+			},
 			component.SecretFiles{Secret: names.server, Files: map[string]string{
 				secrets.DataKeyCertificate: "tls.crt", secrets.DataKeyPrivateKey: "tls.key",
 			}},
@@ -343,13 +349,14 @@ func podSpec(namespace string, v Values, names secretNames) corev1.PodSpec {
 	if v.BackupDir != "" {
 		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "backup", VolumeSource: corev1.VolumeSource{
 			HostPath: &corev1.HostPathVolumeSource{
-				Path: path.Join(v.BackupDir, namespace, Name(v.Role)), Type: ptr.To(corev1.HostPathDirectoryOrCreate),
+				Path: path.Join(v.BackupDir, namespace, Name(v.Role)), Type: new(corev1.HostPathDirectoryOrCreate),
 			},
 		}})
-		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "backup", MountPath: backupMount})
+		container.VolumeMounts = append(container.VolumeMounts,
+			corev1.VolumeMount{Name: "backup", MountPath: backupMount})
 		// kubelet creates the directory for root, without whom it could not be written to.
 		spec.SecurityContext.RunAsNonRoot = nil
-		spec.SecurityContext.RunAsUser = ptr.To[int64](0)
+		spec.SecurityContext.RunAsUser = new(int64(0))
 	}
 	spec.Containers = []corev1.Container{container}
 	return spec

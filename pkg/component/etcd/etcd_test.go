@@ -18,7 +18,10 @@ const namespace = "shoot--demo--member1"
 func TestObjects(t *testing.T) {
 	names := secretNames{ca: "ca-etcd-bundle-11111111", server: "etcd-server-22222222"}
 	for name, values := range map[string]Values{
-		"main": {Role: Main, Image: "etcd-steward:v1", Replicas: 1, StorageClass: ptr.To("default"), BackupDir: "/var/lib/backups"},
+		"main": {
+			Role: Main, Image: "etcd-steward:v1", Replicas: 1, StorageClass: new("default"),
+			BackupDir: "/var/lib/backups",
+		},
 		"events": {Role: Events, Image: "etcd-steward:v1", Replicas: 0, MinAllowed: corev1.ResourceList{
 			corev1.ResourceMemory: resource.MustParse("300M"), corev1.ResourceCPU: resource.MustParse("1m"),
 		}},
@@ -45,11 +48,14 @@ func TestQuotaLeavesRoomOnTheVolume(t *testing.T) {
 func TestVolumesOfTheSeed(t *testing.T) {
 	small := Values{Role: Main, MinimumCapacity: resource.MustParse("1Gi")}.withDefaults()
 	large := Values{Role: Main, MinimumCapacity: resource.MustParse("20Gi")}.withDefaults()
-	if small.StorageCapacity.String() != "2Gi" || large.StorageCapacity.String() != "20Gi" || large.Quota.String() != "8Gi" {
-		t.Errorf("volumes of %s and %s, quota %s", small.StorageCapacity.String(), large.StorageCapacity.String(), large.Quota.String())
+	if small.StorageCapacity.String() != "2Gi" || large.StorageCapacity.String() != "20Gi" ||
+		large.Quota.String() != "8Gi" {
+		t.Errorf("volumes of %s and %s, quota %s", small.StorageCapacity.String(), large.StorageCapacity.String(),
+			large.Quota.String())
 	}
 	present := statefulSet(namespace, small, secretNames{})
-	if kept := large.withVolumeOf(present); kept.StorageCapacity.String() != "2Gi" || kept.Quota.Value() != small.Quota.Value() {
+	if kept := large.withVolumeOf(present); kept.StorageCapacity.String() != "2Gi" ||
+		kept.Quota.Value() != small.Quota.Value() {
 		t.Errorf("beside a volume of 2Gi: %s, quota %s", kept.StorageCapacity.String(), kept.Quota.String())
 	}
 }
@@ -58,7 +64,9 @@ func TestTrafficDistribution(t *testing.T) {
 	if got := clientService(namespace, Values{Role: Main}).Spec.TrafficDistribution; got != nil {
 		t.Errorf("got %q", *got)
 	}
-	if got := clientService(namespace, Values{Role: Main, TrafficDistribution: "PreferClose"}).Spec.TrafficDistribution; ptr.Deref(got, "") != "PreferClose" {
+	if got := clientService(namespace,
+		Values{Role: Main, TrafficDistribution: "PreferClose"}).Spec.TrafficDistribution; ptr.Deref(got,
+		"") != "PreferClose" {
 		t.Errorf("got %v", got)
 	}
 }
@@ -81,7 +89,8 @@ func TestDestroyLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := manager.Generate(t.Context(), secrets.CertificateConfig{Name: "ca-etcd", CertType: secrets.CACert}); err != nil {
+	if _, err := manager.Generate(t.Context(),
+		secrets.CertificateConfig{Name: "ca-etcd", CertType: secrets.CACert}); err != nil {
 		t.Fatal(err)
 	}
 	etcd := New(c, namespace, manager, Values{Role: Main, Image: "i", Replicas: 1})

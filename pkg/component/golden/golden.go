@@ -10,11 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/apply"
 )
 
 // UpdateEnv is set to write the files instead of comparing.
@@ -23,7 +23,7 @@ const UpdateEnv = "UPDATE_GOLDEN"
 // Check compares objects, as they are sent to the server, with testdata/<name>.yaml.
 func Check[T client.Object](t *testing.T, name string, objects ...T) {
 	t.Helper()
-	CheckWithScheme(t, scheme.Scheme, name, objects...)
+	CheckWithScheme(t, clientgoscheme.Scheme, name, objects...)
 }
 
 // CheckWithScheme is Check for objects whose kinds are not in client-go's scheme.
@@ -31,7 +31,7 @@ func CheckWithScheme[T client.Object](t *testing.T, s *runtime.Scheme, name stri
 	t.Helper()
 	var got bytes.Buffer
 	for i, object := range objects {
-		u, err := component.ToUnstructured(s, object)
+		u, err := apply.ToUnstructured(s, object)
 		if err != nil {
 			t.Fatal(err)
 		}

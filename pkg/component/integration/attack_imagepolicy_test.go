@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	egresscomponent "github.com/trellis-garden/trellis/pkg/component/egress"
-	componentetcd "github.com/trellis-garden/trellis/pkg/component/etcd"
+	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/egress/sidecar"
@@ -31,7 +31,8 @@ import (
 	"github.com/trellis-garden/trellis/test/seedegress"
 )
 
-// TestAttackImagePolicyWebhookInTheSeed plays a tenant whose ImagePolicyWebhook is at an address of the seed, or sends kube-apiserver there.
+// TestAttackImagePolicyWebhookInTheSeed plays a tenant whose ImagePolicyWebhook is at an address of the seed, or sends
+// kube-apiserver there.
 func TestAttackImagePolicyWebhookInTheSeed(t *testing.T) {
 	inside := newImagePolicy(t, "")
 	t.Run("by its kubeconfig", func(t *testing.T) {
@@ -56,7 +57,8 @@ func TestAttackImagePolicyWebhookInTheSeed(t *testing.T) {
 		if err := createPod(t, admin, "image:v1"); err != nil || outside.asked.Load() != 1 {
 			t.Errorf("a webhook outside, asked %d times: %v", outside.asked.Load(), err)
 		}
-		if err := createPod(t, admin, "image:refused"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "not this one") {
+		if err := createPod(t, admin, "image:refused"); !apierrors.IsForbidden(err) ||
+			!strings.Contains(err.Error(), "not this one") {
 			t.Errorf("an image that the webhook refuses: %v", err)
 		}
 		if err := createPod(t, admin, "image:redirected"); !apierrors.IsForbidden(err) {
@@ -119,17 +121,21 @@ func startWithImagePolicy(t *testing.T, proxy *seedegress.Proxy, kubeconfig []by
 	t.Helper()
 	cp := newControlPlaneOf(t, secrets.Options{Authorities: proxy.Authorities()})
 	cp.addresses = map[string]string{
-		fmt.Sprintf("%s:%d", egresscomponent.Host, egress.OutsidePort): proxy.Address, egress.SidecarAddress: fmt.Sprintf("127.0.0.1:%d", freePort(t)),
+		fmt.Sprintf("%s:%d", egresscomponent.Host, egress.OutsidePort): proxy.Address,
+		egress.SidecarAddress: fmt.Sprintf("127.0.0.1:%d", freePort(t)),
 	}
-	for _, role := range []componentetcd.Role{componentetcd.Main, componentetcd.Events} {
-		cp.deploy(t, componentetcd.New(cp.seed, namespace, cp.secrets, componentetcd.Values{Role: role, Image: "etcd", Replicas: 1}))
+	for _, role := range []etcdcomponent.Role{etcdcomponent.Main, etcdcomponent.Events} {
+		cp.deploy(t, etcdcomponent.New(cp.seed, namespace, cp.secrets,
+			etcdcomponent.Values{Role: role, Image: "etcd", Replicas: 1}))
 		cp.startEtcd(t, role)
 	}
 	cp.deploy(t, kubeapiserver.New(cp.seed, namespace, cp.secrets, kubeapiserver.Values{
-		Version: version, Image: "kube-apiserver", Replicas: 1, ServiceNetworks: []string{"10.4.0.0/16"}, IsWorkerless: true,
-		EgressHost: egresscomponent.Host, EgressImage: "vpn", EnabledAdmissionPlugins: []string{"ImagePolicyWebhook"},
+		Version: version, Image: "kube-apiserver", Replicas: 1, ServiceNetworks: []string{"10.4.0.0/16"},
+		IsWorkerless: true,
+		EgressHost:   egresscomponent.Host, EgressImage: "vpn", EnabledAdmissionPlugins: []string{"ImagePolicyWebhook"},
 		AdmissionConfigs: []kubeapiserver.AdmissionConfig{{
-			Name: "ImagePolicyWebhook", Config: []byte(`{"imagePolicy":{"defaultAllow":false,"retryBackoff":1}}`), Kubeconfig: kubeconfig,
+			Name: "ImagePolicyWebhook", Config: []byte(`{"imagePolicy":{"defaultAllow":false,"retryBackoff":1}}`),
+			Kubeconfig: kubeconfig,
 		}},
 	}))
 	cp.startSidecar(t)
@@ -140,7 +146,8 @@ func startWithImagePolicy(t *testing.T, proxy *seedegress.Proxy, kubeconfig []by
 		return err
 	})
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
-	if _, err := admin.CoreV1().ServiceAccounts("default").Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+	if _, err := admin.CoreV1().ServiceAccounts("default").Create(t.Context(), account,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return admin
@@ -150,7 +157,8 @@ func startWithImagePolicy(t *testing.T, proxy *seedegress.Proxy, kubeconfig []by
 func (cp *controlPlane) startSidecar(t *testing.T) {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
-	if err := cp.seed.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: kubeapiserver.Name}, deployment); err != nil {
+	if err := cp.seed.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: kubeapiserver.Name},
+		deployment); err != nil {
 		t.Fatal(err)
 	}
 	pod := deployment.Spec.Template.Spec
@@ -181,7 +189,8 @@ func (cp *controlPlane) startSidecar(t *testing.T) {
 func createPod(t *testing.T, admin kubernetes.Interface, image string) error {
 	t.Helper()
 	_, err := admin.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "pod-"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: image}}},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "pod-"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: image}}},
 	}, metav1.CreateOptions{})
 	return err
 }

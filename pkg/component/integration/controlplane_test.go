@@ -1,6 +1,6 @@
 // Package integration runs the control plane that the components describe with the real programs of Kubernetes, as
-// processes of the test: what the Deployments would mount is written to files, and their arguments are used as they are but
-// for paths, ports and names. It needs the "kubernetes" binary that the landscape builds (KUBERNETES_BINARY, or
+// processes of the test: what the Deployments would mount is written to files, and their arguments are used as they are
+// but for paths, ports and names. It needs the "kubernetes" binary that the landscape builds (KUBERNETES_BINARY, or
 // .cache/bin/kubernetes-v*).
 package integration
 
@@ -35,7 +35,7 @@ import (
 
 	"github.com/trellis-garden/trellis/pkg/apis"
 	"github.com/trellis-garden/trellis/pkg/component"
-	componentetcd "github.com/trellis-garden/trellis/pkg/component/etcd"
+	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/component/kubecontrollermanager"
 	"github.com/trellis-garden/trellis/pkg/component/kubescheduler"
@@ -55,10 +55,12 @@ const (
 
 func TestShootControlPlane(t *testing.T) {
 	cp := newControlPlane(t)
-	cp.deploy(t, componentetcd.New(cp.seed, namespace, cp.secrets, componentetcd.Values{Role: componentetcd.Main, Image: "etcd", Replicas: 1}))
-	cp.deploy(t, componentetcd.New(cp.seed, namespace, cp.secrets, componentetcd.Values{Role: componentetcd.Events, Image: "etcd", Replicas: 1}))
-	cp.startEtcd(t, componentetcd.Main)
-	cp.startEtcd(t, componentetcd.Events)
+	cp.deploy(t, etcdcomponent.New(cp.seed, namespace, cp.secrets,
+		etcdcomponent.Values{Role: etcdcomponent.Main, Image: "etcd", Replicas: 1}))
+	cp.deploy(t, etcdcomponent.New(cp.seed, namespace, cp.secrets,
+		etcdcomponent.Values{Role: etcdcomponent.Events, Image: "etcd", Replicas: 1}))
+	cp.startEtcd(t, etcdcomponent.Main)
+	cp.startEtcd(t, etcdcomponent.Events)
 
 	cp.deploy(t, kubeapiserver.New(cp.seed, namespace, cp.secrets, kubeapiserver.Values{
 		Version: version, Image: "kube-apiserver", Replicas: 1, ServiceNetworks: []string{"10.4.0.0/16"},
@@ -73,9 +75,11 @@ func TestShootControlPlane(t *testing.T) {
 	})
 
 	cp.deploy(t, kubecontrollermanager.New(cp.seed, namespace, cp.secrets, kubecontrollermanager.Values{
-		Version: version, Image: "kcm", Replicas: 1, ClusterName: namespace, PodNetworks: []string{"10.3.0.0/16"}, ServiceNetworks: []string{"10.4.0.0/16"},
+		Version: version, Image: "kcm", Replicas: 1, ClusterName: namespace, PodNetworks: []string{"10.3.0.0/16"},
+		ServiceNetworks: []string{"10.4.0.0/16"},
 	}))
-	cp.deploy(t, kubescheduler.New(cp.seed, namespace, cp.secrets, kubescheduler.Values{Version: version, Image: "scheduler", Replicas: 1}))
+	cp.deploy(t, kubescheduler.New(cp.seed, namespace, cp.secrets,
+		kubescheduler.Values{Version: version, Image: "scheduler", Replicas: 1}))
 	cp.start(t, kubecontrollermanager.Name)
 	cp.start(t, kubescheduler.Name)
 
@@ -98,7 +102,8 @@ func TestShootControlPlane(t *testing.T) {
 		})
 	})
 	t.Run("the issuer's keys are where clients reach them", func(t *testing.T) {
-		described, err := admin.Discovery().RESTClient().Get().AbsPath("/.well-known/openid-configuration").DoRaw(t.Context())
+		described, err := admin.Discovery().
+			RESTClient().Get().AbsPath("/.well-known/openid-configuration").DoRaw(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +138,8 @@ func TestShootControlPlane(t *testing.T) {
 		if _, err := set.Discovery().RESTClient().Get().AbsPath("/livez").DoRaw(t.Context()); err != nil {
 			t.Errorf("health check: %v", err)
 		}
-		if _, err := set.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(t.Context()); !apierrors.IsUnauthorized(err) {
+		if _, err := set.Discovery().RESTClient().
+			Get().AbsPath("/version").DoRaw(t.Context()); !apierrors.IsUnauthorized(err) {
 			t.Errorf("another path: %v", err)
 		}
 	})
@@ -152,13 +158,15 @@ func TestShootControlPlane(t *testing.T) {
 
 func TestWorkerlessControlPlane(t *testing.T) {
 	cp := newControlPlane(t)
-	for _, role := range []componentetcd.Role{componentetcd.Main, componentetcd.Events} {
-		cp.deploy(t, componentetcd.New(cp.seed, namespace, cp.secrets, componentetcd.Values{Role: role, Image: "etcd", Replicas: 1}))
+	for _, role := range []etcdcomponent.Role{etcdcomponent.Main, etcdcomponent.Events} {
+		cp.deploy(t, etcdcomponent.New(cp.seed, namespace, cp.secrets,
+			etcdcomponent.Values{Role: role, Image: "etcd", Replicas: 1}))
 		cp.startEtcd(t, role)
 	}
 	cp.deploy(t, kubeapiserver.New(cp.seed, namespace, cp.secrets, kubeapiserver.Values{
-		Version: version, Image: "kube-apiserver", Replicas: 1, ServiceNetworks: []string{"10.4.0.0/16"}, IsWorkerless: true,
-		Encryption: kubeapiserver.EncryptionValues{Provider: kubeapiserver.AESCBC},
+		Version: version, Image: "kube-apiserver", Replicas: 1, ServiceNetworks: []string{"10.4.0.0/16"},
+		IsWorkerless: true,
+		Encryption:   kubeapiserver.EncryptionValues{Provider: kubeapiserver.AESCBC},
 	}))
 	cp.start(t, kubeapiserver.Name)
 	admin := cp.adminClient(t)
@@ -167,7 +175,8 @@ func TestWorkerlessControlPlane(t *testing.T) {
 		return err
 	})
 	cp.deploy(t, kubecontrollermanager.New(cp.seed, namespace, cp.secrets, kubecontrollermanager.Values{
-		Version: version, Image: "kcm", Replicas: 1, ClusterName: namespace, ServiceNetworks: []string{"10.4.0.0/16"}, IsWorkerless: true,
+		Version: version, Image: "kcm", Replicas: 1, ClusterName: namespace, ServiceNetworks: []string{"10.4.0.0/16"},
+		IsWorkerless: true,
 	}))
 	cp.start(t, kubecontrollermanager.Name)
 	cp.eventually(t, "the default service account is there", func(ctx context.Context) error {
@@ -226,8 +235,13 @@ func newControlPlaneOf(t *testing.T, options secrets.Options) *controlPlane {
 	if err := component.GenerateCertificateAuthorities(t.Context(), manager, false); err != nil {
 		t.Fatal(err)
 	}
-	cp := &controlPlane{seed: seed, secrets: manager, dir: t.TempDir(), binary: binary, ports: map[string]int{}, outputs: map[string]*output{}}
-	for _, name := range []string{"etcd-main-client", "etcd-events-client", kubeapiserver.Name, kubecontrollermanager.Name, kubescheduler.Name} {
+	cp := &controlPlane{
+		seed: seed, secrets: manager, dir: t.TempDir(), binary: binary, ports: map[string]int{},
+		outputs: map[string]*output{},
+	}
+	for _, name := range []string{
+		"etcd-main-client", "etcd-events-client", kubeapiserver.Name, kubecontrollermanager.Name, kubescheduler.Name,
+	} {
 		cp.ports[name] = freePort(t)
 	}
 	return cp
@@ -282,8 +296,10 @@ func (cp *controlPlane) eventually(t *testing.T, what string, check func(context
 	}
 }
 
-// write puts the files of a container's projected Secrets below the test's directory and returns the mount paths' new places.
-func (cp *controlPlane) write(t *testing.T, name string, pod corev1.PodSpec, container corev1.Container) map[string]string {
+// write puts the files of a container's projected Secrets below the test's directory and returns the mount paths' new
+// places.
+func (cp *controlPlane) write(t *testing.T, name string, pod corev1.PodSpec,
+	container corev1.Container) map[string]string {
 	t.Helper()
 	places := map[string]string{}
 	for _, mount := range container.VolumeMounts {
@@ -295,7 +311,8 @@ func (cp *controlPlane) write(t *testing.T, name string, pod corev1.PodSpec, con
 		}
 		for _, source := range pod.Volumes[index].Projected.Sources {
 			secret := &corev1.Secret{}
-			if err := cp.seed.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: source.Secret.Name}, secret); err != nil {
+			if err := cp.seed.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: source.Secret.Name},
+				secret); err != nil {
 				t.Fatal(err)
 			}
 			for _, item := range source.Secret.Items {
@@ -377,9 +394,9 @@ func (cp *controlPlane) start(t *testing.T, name string) {
 }
 
 // startEtcd runs etcd-steward in process with the options of the StatefulSet.
-func (cp *controlPlane) startEtcd(t *testing.T, role componentetcd.Role) {
+func (cp *controlPlane) startEtcd(t *testing.T, role etcdcomponent.Role) {
 	t.Helper()
-	name := componentetcd.Name(role)
+	name := etcdcomponent.Name(role)
 	set := &appsv1.StatefulSet{}
 	if err := cp.seed.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, set); err != nil {
 		t.Fatal(err)
@@ -395,7 +412,7 @@ func (cp *controlPlane) startEtcd(t *testing.T, role componentetcd.Role) {
 	if err := flags.Parse(arguments); err != nil {
 		t.Fatalf("etcd-steward refuses the arguments of the StatefulSet: %v", err)
 	}
-	options.ListenClientURL = fmt.Sprintf("https://127.0.0.1:%d", cp.ports[componentetcd.ClientServiceName(role)])
+	options.ListenClientURL = fmt.Sprintf("https://127.0.0.1:%d", cp.ports[etcdcomponent.ClientServiceName(role)])
 	options.AdvertiseClientURL = ""
 	options.ListenPeerURL = fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
 	options.HealthAddress = ""
@@ -413,7 +430,8 @@ func (cp *controlPlane) startEtcd(t *testing.T, role componentetcd.Role) {
 func (cp *controlPlane) adminConfig(t *testing.T) *rest.Config {
 	t.Helper()
 	secret := &corev1.Secret{}
-	if err := cp.seed.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: kubeapiserver.InternalKubeconfigSecret}, secret); err != nil {
+	if err := cp.seed.Get(t.Context(),
+		client.ObjectKey{Namespace: namespace, Name: kubeapiserver.InternalKubeconfigSecret}, secret); err != nil {
 		t.Fatal(err)
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(cp.relocate(string(secret.Data["kubeconfig"]), nil)))
@@ -434,29 +452,33 @@ func (cp *controlPlane) adminClient(t *testing.T) kubernetes.Interface {
 
 func (cp *controlPlane) checkStorage(t *testing.T, admin kubernetes.Interface) {
 	t.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}, StringData: map[string]string{"password": "plain-text-secret"}}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "s"}, StringData: map[string]string{"password": "plain-text-secret"},
+	}
 	if _, err := admin.CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	stored := cp.read(t, componentetcd.Main, "/registry/secrets/default/s")
-	if len(stored) == 0 || bytes.Contains(stored, []byte("plain-text-secret")) || !bytes.HasPrefix(stored, []byte("k8s:enc:secretbox:")) {
+	stored := cp.read(t, etcdcomponent.Main, "/registry/secrets/default/s")
+	if len(stored) == 0 || bytes.Contains(stored, []byte("plain-text-secret")) ||
+		!bytes.HasPrefix(stored, []byte("k8s:enc:secretbox:")) {
 		t.Errorf("the secret is stored as %q", stored)
 	}
 	event := &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Name: "e"}, InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "default", Name: "p"},
+		ObjectMeta:     metav1.ObjectMeta{Name: "e"},
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "default", Name: "p"},
 	}
 	if _, err := admin.CoreV1().Events("default").Create(t.Context(), event, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if len(cp.read(t, componentetcd.Events, "/registry/events/default/e")) == 0 {
+	if len(cp.read(t, etcdcomponent.Events, "/registry/events/default/e")) == 0 {
 		t.Error("the event is not in etcd-events")
 	}
-	if len(cp.read(t, componentetcd.Main, "/registry/events/default/e")) != 0 {
+	if len(cp.read(t, etcdcomponent.Main, "/registry/events/default/e")) != 0 {
 		t.Error("the event is in etcd-main")
 	}
 }
 
-func (cp *controlPlane) read(t *testing.T, role componentetcd.Role, key string) []byte {
+func (cp *controlPlane) read(t *testing.T, role etcdcomponent.Role, key string) []byte {
 	t.Helper()
 	pki := filepath.Join(cp.dir, kubeapiserver.Name, "pki")
 	tls, err := transport.TLSInfo{
@@ -467,7 +489,8 @@ func (cp *controlPlane) read(t *testing.T, role componentetcd.Role, key string) 
 		t.Fatal(err)
 	}
 	c, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{fmt.Sprintf("https://localhost:%d", cp.ports[componentetcd.ClientServiceName(role)])}, TLS: tls, Logger: zap.NewNop(),
+		Endpoints: []string{fmt.Sprintf("https://localhost:%d", cp.ports[etcdcomponent.ClientServiceName(role)])},
+		TLS:       tls, Logger: zap.NewNop(),
 	})
 	if err != nil {
 		t.Fatal(err)

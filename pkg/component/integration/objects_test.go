@@ -39,7 +39,8 @@ func (cp *controlPlane) systemObjects(t *testing.T, values shootsystem.Values) [
 		t.Fatal(err)
 	}
 	objects, err := kubeproxy.Objects(kubeproxy.Values{
-		Image: "kube-proxy", PodNetworks: []string{"10.3.0.0/16"}, Server: "https://api.member1.demo.local.trellis.garden",
+		Image: "kube-proxy", PodNetworks: []string{"10.3.0.0/16"},
+		Server:   "https://api.member1.demo.local.trellis.garden",
 		CABundle: bundle.Data[secrets.DataKeyCertificateBundle],
 	})
 	if err != nil {
@@ -47,8 +48,17 @@ func (cp *controlPlane) systemObjects(t *testing.T, values shootsystem.Values) [
 	}
 	objects = append(objects, shootsystem.Objects(values)...)
 	objects = append(objects, coredns.Objects(coredns.Values{Image: "coredns", ClusterIP: "10.4.0.10"})...)
-	objects = append(objects, metricsserver.Objects(metricsserver.Values{Image: "metrics-server", CABundle: bundle.Data[secrets.DataKeyCertificateBundle]})...)
-	objects = append(objects, vpnshoot.Objects(vpnshoot.Values{Image: "vpn", Endpoint: "gw:51820", PrivateKey: private, SeedPublicKey: public})...)
-	objects = append(objects, apiserverproxy.Objects(apiserverproxy.Values{Image: "vpn", Gateway: "gw:8443", Authority: "api"})...)
-	return append(objects, networkpolicies.Objects(networkpolicies.Shoot, "default", networkpolicies.Values{Networks: gardencorev1beta1.SeedNetworks{Pods: "10.1.0.0/16", Services: "10.2.0.0/16"}})...)
+	objects = append(objects, metricsserver.Objects(metricsserver.Values{
+		Image: "metrics-server", CABundle: bundle.Data[secrets.DataKeyCertificateBundle],
+	})...)
+	objects = append(objects, vpnshoot.Objects(vpnshoot.Values{
+		Image: "vpn", Endpoint: "gw:51820", PrivateKey: private, SeedPublicKey: public,
+	})...)
+	objects = append(objects, apiserverproxy.Objects(apiserverproxy.Values{
+		Image: "vpn", Gateway: "gw:8443", Authority: "api",
+	})...)
+	return append(objects, networkpolicies.Objects(networkpolicies.Shoot, "default",
+		networkpolicies.Values{
+			Networks: gardencorev1beta1.SeedNetworks{Pods: "10.1.0.0/16", Services: "10.2.0.0/16"},
+		})...)
 }

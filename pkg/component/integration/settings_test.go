@@ -27,11 +27,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apiserverconfig"
-	componentetcd "github.com/trellis-garden/trellis/pkg/component/etcd"
+	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/component/kubecontrollermanager"
 	"github.com/trellis-garden/trellis/pkg/component/kubescheduler"
@@ -50,8 +49,9 @@ rules:
 // Every setting that a user can make, at once, with the real programs.
 func TestAllSettings(t *testing.T) {
 	cp := newControlPlane(t)
-	for _, role := range []componentetcd.Role{componentetcd.Main, componentetcd.Events} {
-		cp.deploy(t, componentetcd.New(cp.seed, namespace, cp.secrets, componentetcd.Values{Role: role, Image: "etcd", Replicas: 1}))
+	for _, role := range []etcdcomponent.Role{etcdcomponent.Main, etcdcomponent.Events} {
+		cp.deploy(t, etcdcomponent.New(cp.seed, namespace, cp.secrets,
+			etcdcomponent.Values{Role: role, Image: "etcd", Replicas: 1}))
 		cp.startEtcd(t, role)
 	}
 	issuer, webhook := newIssuer(t), newWebhook(t)
@@ -63,29 +63,33 @@ func TestAllSettings(t *testing.T) {
 		return err
 	})
 	cp.deploy(t, kubecontrollermanager.New(cp.seed, namespace, cp.secrets, kubecontrollermanager.Values{
-		Version: version, Image: "kcm", Replicas: 1, ClusterName: namespace, PodNetworks: []string{"10.3.0.0/16"}, ServiceNetworks: []string{"10.4.0.0/16"},
-		FeatureGates: map[string]bool{"AllAlpha": false}, NodeCIDRMaskSize: 25,
+		Version: version, Image: "kcm", Replicas: 1, ClusterName: namespace, PodNetworks: []string{"10.3.0.0/16"},
+		ServiceNetworks: []string{"10.4.0.0/16"},
+		FeatureGates:    map[string]bool{"AllAlpha": false}, NodeCIDRMaskSize: 25,
 		ExtraArgs: map[string]string{"node-monitor-grace-period": "1m0s", "horizontal-pod-autoscaler-tolerance": "0.2"},
 	}))
 	cp.deploy(t, kubescheduler.New(cp.seed, namespace, cp.secrets, kubescheduler.Values{
-		Version: version, Image: "scheduler", Replicas: 1, Profile: kubescheduler.BinPacking, FeatureGates: map[string]bool{"AllAlpha": false},
+		Version: version, Image: "scheduler", Replicas: 1, Profile: kubescheduler.BinPacking,
+		FeatureGates: map[string]bool{"AllAlpha": false},
 	}))
 	cp.start(t, kubecontrollermanager.Name)
 	cp.start(t, kubescheduler.Name)
 
 	t.Run("the audit policy is honoured", func(t *testing.T) { cp.checkAudit(t, admin) })
-	t.Run("tokens of the issuer are accepted, and the authorizer is asked", func(t *testing.T) { cp.checkIdentity(t, issuer, webhook) })
+	t.Run("tokens of the issuer are accepted, and the authorizer is asked",
+		func(t *testing.T) { cp.checkIdentity(t, issuer, webhook) })
 	t.Run("anonymous requests reach what the configuration names", func(t *testing.T) {
 		client := cp.clientWith(t, "")
 		if _, err := client.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(t.Context()); err != nil {
 			t.Errorf("/version: %v", err)
 		}
-		if _, err := client.Discovery().RESTClient().Get().AbsPath("/api").DoRaw(t.Context()); !apierrors.IsUnauthorized(err) {
+		if _, err := client.Discovery().
+			RESTClient().Get().AbsPath("/api").DoRaw(t.Context()); !apierrors.IsUnauthorized(err) {
 			t.Errorf("/api: %v", err)
 		}
 	})
 	t.Run("objects are encrypted with AES-GCM", func(t *testing.T) {
-		stored := cp.read(t, componentetcd.Main, "/registry/configmaps/default/audited")
+		stored := cp.read(t, etcdcomponent.Main, "/registry/configmaps/default/audited")
 		if !strings.HasPrefix(string(stored), "k8s:enc:aesgcm:") {
 			t.Errorf("the ConfigMap is stored as %q", stored[:min(40, len(stored))])
 		}
@@ -97,17 +101,25 @@ func TestAllSettings(t *testing.T) {
 func allSettings(t *testing.T, issuer *issuer, webhook *webhook) kubeapiserver.Values {
 	t.Helper()
 	user := &gardencorev1beta1.KubeAPIServerConfig{
-		AuditConfig:              &gardencorev1beta1.AuditConfig{AuditPolicy: &gardencorev1beta1.AuditPolicy{ConfigMapRef: &corev1.ObjectReference{Name: "audit"}}},
+		AuditConfig: &gardencorev1beta1.AuditConfig{
+			AuditPolicy: &gardencorev1beta1.AuditPolicy{ConfigMapRef: &corev1.ObjectReference{Name: "audit"}},
+		},
 		StructuredAuthentication: &gardencorev1beta1.StructuredAuthentication{ConfigMapName: "authentication"},
 		StructuredAuthorization: &gardencorev1beta1.StructuredAuthorization{
-			ConfigMapName: "authorization", Kubeconfigs: []gardencorev1beta1.AuthorizerKubeconfigReference{{AuthorizerName: "mine", SecretName: "mine"}},
+			ConfigMapName: "authorization",
+			Kubeconfigs: []gardencorev1beta1.AuthorizerKubeconfigReference{
+				{AuthorizerName: "mine", SecretName: "mine"},
+			},
 		},
 	}
 	files := &apiserverconfig.Files{
-		AuditPolicy: []byte(auditPolicy), Authentication: []byte(issuer.configuration()), Authorization: []byte(authorization),
+		AuditPolicy: []byte(auditPolicy), Authentication: []byte(issuer.configuration()),
+		Authorization:         []byte(authorization),
 		AuthorizerKubeconfigs: map[string][]byte{"mine": []byte(webhook.kubeconfig())},
 	}
-	config, errs, err := apiserverconfig.Parse(files, user, apiserverconfig.Rules{Issuers: []string{"https://issuer.example.com"}, KubernetesVersion: "1.36.3"}, field.NewPath("spec"))
+	config, errs, err := apiserverconfig.Parse(files, user,
+		apiserverconfig.Rules{Issuers: []string{"https://issuer.example.com"}, KubernetesVersion: "1.36.3"},
+		field.NewPath("spec"))
 	if err != nil || len(errs) > 0 {
 		t.Fatal(err, errs)
 	}
@@ -118,29 +130,48 @@ func allSettings(t *testing.T, issuer *issuer, webhook *webhook) kubeapiserver.V
 		AuditPolicy: config.AuditPolicy, Authentication: config.Authentication,
 		Authorizers: config.Authorizers, AuthorizerKubeconfigs: config.AuthorizerKubeconfigs,
 		ServiceAccounts: kubeapiserver.ServiceAccountValues{
-			Issuer: "https://issuer.example.com", AcceptedIssuers: []string{"https://old.example.com"}, ExtendTokenExpiration: true, MaxTokenExpiration: 720 * time.Hour,
+			Issuer: "https://issuer.example.com", AcceptedIssuers: []string{"https://old.example.com"},
+			ExtendTokenExpiration: true, MaxTokenExpiration: 720 * time.Hour,
 		},
 		APIAudiences: []string{"kubernetes", "vault"},
-		Encryption:   kubeapiserver.EncryptionValues{Provider: kubeapiserver.AESGCM, Resources: []string{"secrets", "configmaps"}},
+		Encryption: kubeapiserver.EncryptionValues{
+			Provider: kubeapiserver.AESGCM, Resources: []string{"secrets", "configmaps"},
+		},
 		EnabledAdmissionPlugins: []string{
-			"PodNodeSelector", "EventRateLimit", "ValidatingAdmissionWebhook", "MutatingAdmissionWebhook", "PodSecurity", "ImagePolicyWebhook",
+			"PodNodeSelector", "EventRateLimit", "ValidatingAdmissionWebhook", "MutatingAdmissionWebhook",
+			"PodSecurity", "ImagePolicyWebhook",
 		},
 		DisabledAdmissionPlugins: []string{"LimitRanger"},
 		AdmissionConfigs: []kubeapiserver.AdmissionConfig{
-			{Name: "PodNodeSelector", Config: []byte(`{"podNodeSelectorPluginConfig":{"clusterDefaultNodeSelector":"kind=worker"}}`)},
-			{Name: "EventRateLimit", Config: []byte(`{"apiVersion":"eventratelimit.admission.k8s.io/v1alpha1","kind":"Configuration","limits":[{"type":"Server","qps":1000,"burst":1000}]}`)},
-			{Name: "PodSecurity", Config: []byte(`{"apiVersion":"pod-security.admission.config.k8s.io/v1","kind":"PodSecurityConfiguration","defaults":{"enforce":"baseline"}}`)},
+			{
+				Name:   "PodNodeSelector",
+				Config: []byte(`{"podNodeSelectorPluginConfig":{"clusterDefaultNodeSelector":"kind=worker"}}`),
+			},
+			{
+				Name:   "EventRateLimit",
+				Config: []byte(`{"apiVersion":"eventratelimit.admission.k8s.io/v1alpha1","kind":"Configuration","limits":[{"type":"Server","qps":1000,"burst":1000}]}`),
+			},
+			{
+				Name:   "PodSecurity",
+				Config: []byte(`{"apiVersion":"pod-security.admission.config.k8s.io/v1","kind":"PodSecurityConfiguration","defaults":{"enforce":"baseline"}}`),
+			},
 			{Name: "ValidatingAdmissionWebhook", Kubeconfig: []byte(webhook.kubeconfig())},
 			{Name: "MutatingAdmissionWebhook", Kubeconfig: []byte(webhook.kubeconfig())},
-			{Name: "ImagePolicyWebhook", Config: []byte(`{"imagePolicy":{"defaultAllow":true}}`), Kubeconfig: []byte(webhook.kubeconfig())},
+			{
+				Name: "ImagePolicyWebhook", Config: []byte(`{"imagePolicy":{"defaultAllow":true}}`),
+				Kubeconfig: []byte(webhook.kubeconfig()),
+			},
 		},
 		EventTTL: 2 * time.Hour, Verbosity: 2, HTTPAccessVerbosity: 3,
-		WatchCacheSizes: []kubeapiserver.WatchCacheSize{{Resource: "secrets", Size: 0}, {Resource: "deployments.apps", Size: 50}},
+		WatchCacheSizes: []kubeapiserver.WatchCacheSize{
+			{Resource: "secrets", Size: 0}, {Resource: "deployments.apps", Size: 50},
+		},
 		// A field of older versions; the program still takes it.
-		DefaultWatchCacheSize:     ptr.To[int32](100),
-		NotReadyTolerationSeconds: ptr.To[int64](60), UnreachableTolerationSeconds: ptr.To[int64](90),
-		TLSMinVersion: "VersionTLS13", MinAllowed: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
-		FeatureGates: map[string]bool{"AllAlpha": false}, RuntimeConfig: map[string]bool{"api/beta": true},
+		DefaultWatchCacheSize:     new(int32(100)),
+		NotReadyTolerationSeconds: new(int64(60)), UnreachableTolerationSeconds: new(int64(90)),
+		TLSMinVersion: "VersionTLS13",
+		MinAllowed:    corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
+		FeatureGates:  map[string]bool{"AllAlpha": false}, RuntimeConfig: map[string]bool{"api/beta": true},
 		MaxRequestsInflight: 40, MaxMutatingRequestsInflight: 20,
 	}
 }
@@ -149,11 +180,14 @@ func allSettings(t *testing.T, issuer *issuer, webhook *webhook) kubeapiserver.V
 func (cp *controlPlane) checkAudit(t *testing.T, admin kubernetes.Interface) {
 	t.Helper()
 	object := metav1.ObjectMeta{Name: "audited"}
-	if _, err := admin.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: object, Data: map[string]string{"a": "in-the-log"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := admin.CoreV1().ConfigMaps("default").Create(t.Context(),
+		&corev1.ConfigMap{ObjectMeta: object, Data: map[string]string{"a": "in-the-log"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	object.Name = "unaudited"
-	if _, err := admin.CoreV1().Secrets("default").Create(t.Context(), &corev1.Secret{ObjectMeta: object}, metav1.CreateOptions{}); err != nil {
+	if _, err := admin.CoreV1().Secrets("default").Create(t.Context(), &corev1.Secret{ObjectMeta: object},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	cp.eventually(t, "the request is in the audit log", func(context.Context) error {
@@ -169,12 +203,14 @@ func (cp *controlPlane) checkAudit(t *testing.T, admin kubernetes.Interface) {
 	}
 }
 
-// checkIdentity uses a token of an issuer that only the authentication configuration knows, for what only the webhook allows.
+// checkIdentity uses a token of an issuer that only the authentication configuration knows, for what only the webhook
+// allows.
 func (cp *controlPlane) checkIdentity(t *testing.T, issuer *issuer, webhook *webhook) {
 	t.Helper()
 	alice := cp.clientWith(t, issuer.token(t, "alice"))
 	cp.eventually(t, "the token is accepted", func(ctx context.Context) error {
-		review, err := alice.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		review, err := alice.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
+			metav1.CreateOptions{})
 		if err == nil && review.Status.UserInfo.Username != "oidc:alice" {
 			err = fmt.Errorf("the user is %q", review.Status.UserInfo.Username)
 		}
@@ -183,7 +219,8 @@ func (cp *controlPlane) checkIdentity(t *testing.T, issuer *issuer, webhook *web
 	if _, err := alice.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Errorf("what the webhook allows: %v", err)
 	}
-	if _, err := alice.CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := alice.CoreV1().Secrets("default").List(t.Context(),
+		metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("what nobody allows: %v", err)
 	}
 	if forged := cp.clientWith(t, newIssuer(t).token(t, "alice")); forged != nil {
@@ -200,8 +237,13 @@ func (cp *controlPlane) checkPlacement(t *testing.T, admin kubernetes.Interface)
 		node := &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kind": "worker"}},
 			Status: corev1.NodeStatus{
-				Allocatable: corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("10")},
-				Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}},
+				Allocatable: corev1.ResourceList{
+					"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"),
+					"pods": resource.MustParse("10"),
+				},
+				Conditions: []corev1.NodeCondition{
+					{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()},
+				},
 			},
 		}
 		node.Status.Capacity = node.Status.Allocatable
@@ -223,9 +265,11 @@ func (cp *controlPlane) placeOf(t *testing.T, admin kubernetes.Interface, name s
 	t.Helper()
 	wanted := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i", Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("100Mi")},
-		}}}},
+		Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "c", Image: "i", Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("100Mi")},
+			}}},
+		},
 	}
 	cp.eventually(t, "the pod is accepted", func(ctx context.Context) error {
 		_, err := admin.CoreV1().Pods("default").Create(ctx, wanted, metav1.CreateOptions{})
@@ -281,13 +325,15 @@ func newIssuer(t *testing.T) *issuer {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, map[string]any{
-			"issuer": i.server.URL, "jwks_uri": i.server.URL + "/jwks", "response_types_supported": []string{"id_token"},
-			"subject_types_supported": []string{"public"}, "id_token_signing_alg_values_supported": []string{"RS256"},
+			"issuer": i.server.URL, "jwks_uri": i.server.URL + "/jwks",
+			"response_types_supported": []string{"id_token"},
+			"subject_types_supported":  []string{"public"}, "id_token_signing_alg_values_supported": []string{"RS256"},
 		})
 	})
 	mux.HandleFunc("/jwks", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, map[string]any{"keys": []any{map[string]any{
-			"kty": "RSA", "use": "sig", "alg": "RS256", "kid": "k", "n": encode(key.N.Bytes()), "e": encode(big.NewInt(int64(key.E)).Bytes()),
+			"kty": "RSA", "use": "sig", "alg": "RS256", "kid": "k", "n": encode(key.N.Bytes()),
+			"e": encode(big.NewInt(int64(key.E)).Bytes()),
 		}}})
 	})
 	i.server = httptest.NewTLSServer(mux)
@@ -313,7 +359,10 @@ jwt:
 // token returns a signed token for a subject.
 func (i *issuer) token(t *testing.T, subject string) string {
 	t.Helper()
-	claims, err := json.Marshal(map[string]any{"iss": i.server.URL, "aud": "cluster", "sub": subject, "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix()})
+	claims, err := json.Marshal(map[string]any{
+		"iss": i.server.URL, "aud": "cluster", "sub": subject, "exp": time.Now().Add(time.Hour).Unix(),
+		"iat": time.Now().Unix(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +401,8 @@ func newWebhook(t *testing.T) *webhook {
 			return
 		}
 		attributes := review.Spec.ResourceAttributes
-		review.Status.Allowed = review.Kind == "ImageReview" || attributes != nil && attributes.Resource == "nodes" && attributes.Verb == "list"
+		review.Status.Allowed = review.Kind == "ImageReview" ||
+			attributes != nil && attributes.Resource == "nodes" && attributes.Verb == "list"
 		reply(w, review)
 	}))
 	t.Cleanup(server.Close)

@@ -27,7 +27,9 @@ func admission(configs []AdmissionConfig) (map[string]any, error) {
 		}
 		plugins = append(plugins, map[string]any{"name": config.Name, "configuration": content})
 	}
-	return map[string]any{"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": plugins}, nil
+	return map[string]any{
+		"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": plugins,
+	}, nil
 }
 
 // pluginConfig is the configuration of a plugin with the place of its kubeconfig.
@@ -45,7 +47,8 @@ func pluginConfig(config AdmissionConfig) (map[string]any, error) {
 	if len(fields) == 1 && len(content) == 0 {
 		content["apiVersion"], content["kind"] = "apiserver.config.k8s.io/v1", "WebhookAdmissionConfiguration"
 	}
-	return content, unstructured.SetNestedField(content, path.Join(configMount, admissionFolder, config.Name), fields...)
+	return content, unstructured.SetNestedField(content, path.Join(configMount, admissionFolder, config.Name),
+		fields...)
 }
 
 // admissionKubeconfigs are the kubeconfigs by the name of the plugin.

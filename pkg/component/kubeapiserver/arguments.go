@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/trellis-garden/trellis/pkg/component"
-	"github.com/trellis-garden/trellis/pkg/component/etcd"
+	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
 )
 
 const (
@@ -36,7 +36,8 @@ func Arguments(v Values) []string {
 	v = v.withDefaults()
 	flags := map[string]string{}
 	for _, group := range []map[string]string{
-		servingFlags(v), authenticationFlags(v), authorizationFlags(v), auditFlags(), etcdFlags(), resourceFlags(v), nodeFlags(v), optionalFlags(v),
+		servingFlags(v), authenticationFlags(v), authorizationFlags(v), auditFlags(), etcdFlags(), resourceFlags(v),
+		nodeFlags(v), optionalFlags(v),
 		loggingFlags(v), v.ExtraArgs,
 	} {
 		maps.Copy(flags, group)
@@ -138,12 +139,12 @@ func authenticationFlags(v Values) map[string]string {
 }
 
 func etcdFlags() map[string]string {
-	server := func(role etcd.Role) string {
-		return fmt.Sprintf("https://%s:%d", etcd.ClientServiceName(role), etcd.ClientPort)
+	server := func(role etcdcomponent.Role) string {
+		return fmt.Sprintf("https://%s:%d", etcdcomponent.ClientServiceName(role), etcdcomponent.ClientPort)
 	}
 	return map[string]string{
-		"etcd-servers":           server(etcd.Main),
-		"etcd-servers-overrides": "/events#" + server(etcd.Events),
+		"etcd-servers":           server(etcdcomponent.Main),
+		"etcd-servers-overrides": "/events#" + server(etcdcomponent.Events),
 		"etcd-cafile":            pkiMount + "/ca-etcd/bundle.crt",
 		"etcd-certfile":          pkiMount + "/etcd-client/tls.crt",
 		"etcd-keyfile":           pkiMount + "/etcd-client/tls.key",

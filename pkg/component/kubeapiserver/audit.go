@@ -5,8 +5,8 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// DefaultAuditPolicy is for clusters whose owners have none. It notes who changed what others trust or are allowed, and who went
-// into pods: never the content of an object, and nothing of what goes on all the time.
+// DefaultAuditPolicy is for clusters whose owners have none. It notes who changed what others trust or are allowed, and
+// who went into pods: never the content of an object, and nothing of what goes on all the time.
 func DefaultAuditPolicy() *auditv1.Policy {
 	changes := []string{"create", "update", "patch", "delete", "deletecollection"}
 	return &auditv1.Policy{
@@ -15,7 +15,11 @@ func DefaultAuditPolicy() *auditv1.Policy {
 		OmitManagedFields: true,
 		Rules: []auditv1.PolicyRule{
 			{Level: auditv1.LevelMetadata, Resources: []auditv1.GroupResources{
-				{Resources: []string{"pods/attach", "pods/exec", "pods/portforward", "pods/ephemeralcontainers", "nodes/proxy"}},
+				{
+					Resources: []string{
+						"pods/attach", "pods/exec", "pods/portforward", "pods/ephemeralcontainers", "nodes/proxy",
+					},
+				},
 			}},
 			{Level: auditv1.LevelMetadata, Verbs: changes, Resources: []auditv1.GroupResources{
 				{Resources: []string{"secrets"}},

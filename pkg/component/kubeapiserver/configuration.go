@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	apiserverv1beta1 "k8s.io/apiserver/pkg/apis/apiserver/v1beta1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-garden/trellis/pkg/egress"
@@ -48,8 +47,8 @@ func configurationFiles(v Values) (map[string][]byte, error) {
 // healthChecks are the paths that kubelet asks without credentials.
 var healthChecks = []string{"/livez", "/readyz", "/healthz"}
 
-// authentication is the user's, if there is one. Anonymous requests reach the health checks, whatever the user says, and what the
-// user lets them reach.
+// authentication is the user's, if there is one. Anonymous requests reach the health checks, whatever the user says,
+// and what the user lets them reach.
 func authentication(v Values) *apiserverv1.AuthenticationConfiguration {
 	config := &apiserverv1.AuthenticationConfiguration{TypeMeta: typeMeta("AuthenticationConfiguration")}
 	if v.Authentication != nil {
@@ -64,7 +63,8 @@ func authentication(v Values) *apiserverv1.AuthenticationConfiguration {
 		return config
 	}
 	for _, path := range healthChecks {
-		config.Anonymous.Conditions = append(config.Anonymous.Conditions, apiserverv1.AnonymousAuthCondition{Path: path})
+		config.Anonymous.Conditions = append(config.Anonymous.Conditions,
+			apiserverv1.AnonymousAuthCondition{Path: path})
 	}
 	if wanted == nil {
 		return config
@@ -77,8 +77,8 @@ func authentication(v Values) *apiserverv1.AuthenticationConfiguration {
 	return config
 }
 
-// leaveThroughEgress has the keys of issuers asked for through the proxy. Versions of Kubernetes that cannot have no issuers
-// (apiserverconfig.Rules).
+// leaveThroughEgress has the keys of issuers asked for through the proxy. Versions of Kubernetes that cannot have no
+// issuers (apiserverconfig.Rules).
 func leaveThroughEgress(authenticators []apiserverv1.JWTAuthenticator) {
 	for i := range authenticators {
 		if issuer := &authenticators[i].Issuer; issuer.EgressSelectorType == "" {
@@ -91,26 +91,30 @@ func typeMeta(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: apiserverv1.SchemeGroupVersion.String(), Kind: kind}
 }
 
-// Webhook decisions are remembered for as long as it may take to notice a change. Refusals are not: what a client is refused now
-// may be its own in a moment.
+// Webhook decisions are remembered for as long as it may take to notice a change. Refusals are not: what a client is
+// refused now may be its own in a moment.
 const (
 	authorizedTTL        = 5 * time.Second
 	authorizationTimeout = 3 * time.Second
 )
 
-// Authorization lets RBAC decide, where there are nodes the Node authorizer before it, and asks a webhook about what they do not
-// allow.
-func Authorization(webhook AuthorizationWebhook, kubeconfigFile string, node bool) *apiserverv1.AuthorizationConfiguration {
+// Authorization lets RBAC decide, where there are nodes the Node authorizer before it, and asks a webhook about what
+// they do not allow.
+func Authorization(webhook AuthorizationWebhook, kubeconfigFile string,
+	node bool) *apiserverv1.AuthorizationConfiguration {
 	config := baseAuthorization(node)
 	asked := &apiserverv1.WebhookConfiguration{
-		AuthorizedTTL: metav1.Duration{Duration: authorizedTTL}, CacheUnauthorizedRequests: ptr.To(false), Timeout: metav1.Duration{Duration: authorizationTimeout},
-		SubjectAccessReviewVersion: "v1", MatchConditionSubjectAccessReviewVersion: "v1", FailurePolicy: apiserverv1.FailurePolicyNoOpinion,
+		AuthorizedTTL: metav1.Duration{Duration: authorizedTTL}, CacheUnauthorizedRequests: new(false),
+		Timeout:                    metav1.Duration{Duration: authorizationTimeout},
+		SubjectAccessReviewVersion: "v1", MatchConditionSubjectAccessReviewVersion: "v1",
+		FailurePolicy:  apiserverv1.FailurePolicyNoOpinion,
 		ConnectionInfo: connection(kubeconfigFile),
 	}
 	for _, expression := range webhook.MatchConditions {
 		asked.MatchConditions = append(asked.MatchConditions, apiserverv1.WebhookMatchCondition{Expression: expression})
 	}
-	config.Authorizers = append(config.Authorizers, apiserverv1.AuthorizerConfiguration{Type: string(apiserverv1.TypeWebhook), Name: webhook.Name, Webhook: asked})
+	config.Authorizers = append(config.Authorizers,
+		apiserverv1.AuthorizerConfiguration{Type: string(apiserverv1.TypeWebhook), Name: webhook.Name, Webhook: asked})
 	return config
 }
 
@@ -138,13 +142,16 @@ func baseAuthorization(node bool) *apiserverv1.AuthorizationConfiguration {
 }
 
 func connection(kubeconfigFile string) apiserverv1.WebhookConnectionInfo {
-	return apiserverv1.WebhookConnectionInfo{Type: apiserverv1.AuthorizationWebhookConnectionInfoTypeKubeConfigFile, KubeConfigFile: &kubeconfigFile}
+	return apiserverv1.WebhookConnectionInfo{
+		Type: apiserverv1.AuthorizationWebhookConnectionInfoTypeKubeConfigFile, KubeConfigFile: &kubeconfigFile,
+	}
 }
 
 func hasEgressSelector(v Values) bool { return v.VPN != nil || v.EgressHost != "" }
 
-// egressSelector sends what goes to the cluster's networks through the VPN. A cluster without workers has no such networks: its requests go
-// to the seed's proxy, which knows what little there may be instead. What users name by URL goes through that proxy as well.
+// egressSelector sends what goes to the cluster's networks through the VPN. A cluster without workers has no such
+// networks: its requests go to the seed's proxy, which knows what little there may be instead. What users name by URL
+// goes through that proxy as well.
 func egressSelector(v Values) *apiserverv1beta1.EgressSelectorConfiguration {
 	direct := apiserverv1beta1.Connection{ProxyProtocol: apiserverv1beta1.ProtocolDirect}
 	cluster, controlPlane := direct, direct

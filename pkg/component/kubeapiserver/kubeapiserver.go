@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/pkg/component"
@@ -21,7 +20,7 @@ import (
 type Interface interface {
 	component.Component
 	// GenericTokenKubeconfigSecretName returns the name of the Secret with the kubeconfig that reads its token from
-	// GenericTokenFile; empty before Deploy or GenerateKubeconfigs.
+	// component.ShootTokenFile; empty before Deploy or GenerateKubeconfigs.
 	GenericTokenKubeconfigSecretName() string
 	// GenerateKubeconfigs makes the kubeconfigs only, which does not need the API server to run.
 	GenerateKubeconfigs(ctx context.Context) error
@@ -31,14 +30,19 @@ type Interface interface {
 
 // New returns the component. The authorities must have been generated before Deploy.
 func New(c client.Client, namespace string, manager secrets.Manager, values Values) Interface {
-	return &deployer{client: c, namespace: namespace, secrets: manager, values: values.withDefaults()}
+	return &deployer{
+		Part: component.Part{Client: c, Namespace: namespace, Name: Name, Labels: Labels(), Others: []client.Object{
+			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name}},
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: InternalKubeconfigSecret}},
+		}},
+		secrets: manager, values: values.withDefaults(),
+	}
 }
 
 type deployer struct {
-	client    client.Client
-	namespace string
-	secrets   secrets.Manager
-	values    Values
+	component.Part
+	secrets secrets.Manager
+	values  Values
 }
 
 // Labels are those of the pods.
@@ -49,26 +53,26 @@ func (d *deployer) Deploy(ctx context.Context) error {
 	if err := d.values.validate(); err != nil {
 		return err
 	}
-	mounted, err := generateSecrets(ctx, d.secrets, d.namespace, d.values)
+	mounted, err := generateSecrets(ctx, d.secrets, d.Namespace, d.values)
 	if err != nil {
 		return err
 	}
 	if err := d.GenerateKubeconfigs(ctx); err != nil {
 		return err
 	}
-	return component.Apply(ctx, d.client, service(d.namespace, d.values), deployment(d.namespace, d.values, mounted))
+	return component.Apply(ctx, d.Client, service(d.Namespace, d.values), deployment(d.Namespace, d.values, mounted))
 }
 
 // DeployService implements Interface.
 func (d *deployer) DeployService(ctx context.Context) error {
-	return component.Apply(ctx, d.client, service(d.namespace, d.values))
+	return component.Apply(ctx, d.Client, service(d.Namespace, d.values))
 }
 
 // GenerateKubeconfigs implements Interface.
 func (d *deployer) GenerateKubeconfigs(ctx context.Context) error {
 	internal, err := d.secrets.Generate(ctx, secrets.KubeconfigConfig{
 		Name:   InternalKubeconfigSecret,
-		Server: "https://" + InternalHost(d.namespace),
+		Server: "https://" + InternalHost(d.Namespace),
 		User:   "gardener.cloud:system:gardenlet:internal",
 		Groups: []string{"system:masters"},
 	})
@@ -76,15 +80,15 @@ func (d *deployer) GenerateKubeconfigs(ctx context.Context) error {
 		return err
 	}
 	if _, err := d.secrets.Generate(ctx, secrets.KubeconfigConfig{
-		Name: GenericTokenKubeconfigName, Server: LocalServer, TokenFile: GenericTokenFile,
+		Name: GenericTokenKubeconfigName, Server: LocalServer, TokenFile: component.ShootTokenFile,
 	}); err != nil {
 		return err
 	}
 	if d.values.KeepInternalKubeconfig {
 		return nil
 	}
-	return component.Apply(ctx, d.client, &corev1.Secret{
-		ObjectMeta: objectMeta(d.namespace, InternalKubeconfigSecret),
+	return component.Apply(ctx, d.Client, &corev1.Secret{
+		ObjectMeta: objectMeta(d.Namespace, InternalKubeconfigSecret),
 		Type:       corev1.SecretTypeOpaque,
 		Data:       internal.Data,
 	})
@@ -99,32 +103,6 @@ func (d *deployer) GenericTokenKubeconfigSecretName() string {
 	return secret.Name
 }
 
-// Destroy implements component.Deployer.
-func (d *deployer) Destroy(ctx context.Context) error {
-	return component.Delete(ctx, d.client, d.deletable()...)
-}
-
-func (d *deployer) deletable() []client.Object {
-	return []client.Object{
-		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: Name}},
-		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: Name}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: InternalKubeconfigSecret}},
-	}
-}
-
-// Wait implements component.Waiter.
-func (d *deployer) Wait(ctx context.Context) error {
-	return component.WaitUntilHealthy(ctx, d.client, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: Name}})
-}
-
-// WaitCleanup implements component.Waiter.
-func (d *deployer) WaitCleanup(ctx context.Context) error {
-	if err := component.WaitUntilGone(ctx, d.client, d.deletable()...); err != nil {
-		return err
-	}
-	return component.WaitUntilNoPods(ctx, d.client, d.namespace, Labels())
-}
-
 func objectMeta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: component.WithControlPlaneRole(Labels())}
 }
@@ -136,7 +114,8 @@ func service(namespace string, v Values) *corev1.Service {
 			Type:     corev1.ServiceTypeClusterIP,
 			Selector: Labels(),
 			Ports: []corev1.ServicePort{{
-				Name: "kube-apiserver", Protocol: corev1.ProtocolTCP, Port: ServicePort, TargetPort: intstr.FromInt32(Port),
+				Name: "kube-apiserver", Protocol: corev1.ProtocolTCP, Port: ServicePort,
+				TargetPort: intstr.FromInt32(Port),
 			}},
 			TrafficDistribution: component.TrafficDistribution(v.TrafficDistribution),
 		},
@@ -148,8 +127,8 @@ func deployment(namespace string, v Values, mounted mountedSecrets) *appsv1.Depl
 	return &appsv1.Deployment{
 		ObjectMeta: meta,
 		Spec: appsv1.DeploymentSpec{
-			Replicas:             ptr.To(v.Replicas),
-			RevisionHistoryLimit: ptr.To[int32](1),
+			Replicas:             new(v.Replicas),
+			RevisionHistoryLimit: new(int32(1)),
 			Selector:             &metav1.LabelSelector{MatchLabels: Labels()},
 			Strategy:             component.SurgeStrategy(),
 			Template: corev1.PodTemplateSpec{
@@ -167,7 +146,7 @@ func podSpec(v Values, mounted mountedSecrets) corev1.PodSpec {
 	resources := component.LimitMemory(component.AtLeast(component.Requests("20m", "200Mi"), v.MinAllowed), mostMemory)
 	pod := component.HardenedPod(corev1.PodSpec{
 		HostAliases:                   v.HostAliases,
-		TerminationGracePeriodSeconds: ptr.To[int64](30),
+		TerminationGracePeriodSeconds: new(int64(30)),
 		Volumes: []corev1.Volume{
 			component.ProjectedSecrets("pki", inFolders(mounted.pki)...),
 			component.ProjectedSecrets("config", inFolders(mounted.config)...),

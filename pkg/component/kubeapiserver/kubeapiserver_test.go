@@ -11,12 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/trellis-garden/trellis/pkg/component"
-	proxy "github.com/trellis-garden/trellis/pkg/component/egress"
+	egresscomponent "github.com/trellis-garden/trellis/pkg/component/egress"
 	"github.com/trellis-garden/trellis/pkg/component/golden"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
@@ -25,8 +24,10 @@ const namespace = "shoot--demo--member1"
 
 func shootValues() Values {
 	return Values{
-		Version: "1.36.3", Image: "registry.k8s.io/kube-apiserver:v1.36.3", Replicas: 1, ServiceNetworks: []string{"10.4.0.0/16"},
-		AdvertiseAddress: "240.0.0.1", ExternalHostnames: []string{"api.member1.demo.local.trellis.garden"}, VPN: &VPNValues{},
+		Version: "1.36.3", Image: "registry.k8s.io/kube-apiserver:v1.36.3", Replicas: 1,
+		ServiceNetworks:  []string{"10.4.0.0/16"},
+		AdvertiseAddress: "240.0.0.1", ExternalHostnames: []string{"api.member1.demo.local.trellis.garden"},
+		VPN:        &VPNValues{},
 		EgressHost: "egress.garden.svc", AggregatorRouting: true,
 	}
 }
@@ -34,18 +35,26 @@ func shootValues() Values {
 func TestObjects(t *testing.T) {
 	mounted := mountedSecrets{
 		pki: map[string]component.SecretFiles{
-			"egress-client": {Secret: "kube-apiserver-egress-client-33333333", Files: map[string]string{"tls.crt": "tls.crt"}},
-			"server":        {Secret: "kube-apiserver-11111111", Files: map[string]string{"tls.crt": "tls.crt"}},
+			"egress-client": {
+				Secret: "kube-apiserver-egress-client-33333333", Files: map[string]string{"tls.crt": "tls.crt"},
+			},
+			"server": {Secret: "kube-apiserver-11111111", Files: map[string]string{"tls.crt": "tls.crt"}},
 		},
-		config: map[string]component.SecretFiles{"files": {Secret: "kube-apiserver-config-22222222", Files: map[string]string{"a.yaml": "a.yaml"}}},
+		config: map[string]component.SecretFiles{
+			"files": {Secret: "kube-apiserver-config-22222222", Files: map[string]string{"a.yaml": "a.yaml"}},
+		},
 	}
 	for name, values := range map[string]Values{
-		"shoot":      shootValues(),
-		"workerless": {Image: "kube-apiserver:v1", Replicas: 1, ServiceNetworks: []string{"10.4.0.0/16"}, IsWorkerless: true, EgressHost: "egress.garden.svc"},
-		"settings":   allSettings(),
+		"shoot": shootValues(),
+		"workerless": {
+			Image: "kube-apiserver:v1", Replicas: 1, ServiceNetworks: []string{"10.4.0.0/16"}, IsWorkerless: true,
+			EgressHost: "egress.garden.svc",
+		},
+		"settings": allSettings(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			golden.Check[client.Object](t, name, service(namespace, values), deployment(namespace, values.withDefaults(), mounted))
+			golden.Check[client.Object](t, name, service(namespace, values),
+				deployment(namespace, values.withDefaults(), mounted))
 		})
 	}
 }
@@ -67,42 +76,61 @@ func allSettings() Values {
 	values := shootValues()
 	values.EgressImage = "vpn:v1"
 	values.ServiceAccounts = ServiceAccountValues{
-		Issuer: "https://issuer.example.com", AcceptedIssuers: []string{"https://old.example.com", "https://older.example.com"},
+		Issuer:                "https://issuer.example.com",
+		AcceptedIssuers:       []string{"https://old.example.com", "https://older.example.com"},
 		ExtendTokenExpiration: true, MaxTokenExpiration: 720 * time.Hour,
 	}
 	values.APIAudiences = []string{"vault"}
 	values.Encryption = EncryptionValues{Provider: AESGCM, Resources: []string{"secrets", "configmaps"}}
-	values.EnabledAdmissionPlugins, values.DisabledAdmissionPlugins = []string{"PodNodeSelector"}, []string{"LimitRanger"}
+	values.EnabledAdmissionPlugins, values.DisabledAdmissionPlugins = []string{"PodNodeSelector"},
+		[]string{"LimitRanger"}
 	values.AdmissionConfigs = []AdmissionConfig{
-		{Name: "PodNodeSelector", Config: []byte(`{"podNodeSelectorPluginConfig":{"clusterDefaultNodeSelector":"a=b"}}`)},
+		{
+			Name:   "PodNodeSelector",
+			Config: []byte(`{"podNodeSelectorPluginConfig":{"clusterDefaultNodeSelector":"a=b"}}`),
+		},
 		{Name: "ValidatingAdmissionWebhook", Kubeconfig: []byte("kubeconfig of webhooks")},
-		{Name: "ImagePolicyWebhook", Config: []byte(`{"imagePolicy":{"defaultAllow":true}}`), Kubeconfig: []byte(imagePolicyKubeconfig)},
+		{
+			Name: "ImagePolicyWebhook", Config: []byte(`{"imagePolicy":{"defaultAllow":true}}`),
+			Kubeconfig: []byte(imagePolicyKubeconfig),
+		},
 	}
 	values.Authentication = &apiserverv1.AuthenticationConfiguration{
 		TypeMeta: typeMeta("AuthenticationConfiguration"),
 		JWT: []apiserverv1.JWTAuthenticator{{
-			Issuer:        apiserverv1.Issuer{URL: "https://accounts.example.com", Audiences: []string{"kubernetes"}},
-			ClaimMappings: apiserverv1.ClaimMappings{Username: apiserverv1.PrefixedClaimOrExpression{Claim: "sub", Prefix: ptr.To("oidc:")}},
+			Issuer: apiserverv1.Issuer{URL: "https://accounts.example.com", Audiences: []string{"kubernetes"}},
+			ClaimMappings: apiserverv1.ClaimMappings{
+				Username: apiserverv1.PrefixedClaimOrExpression{Claim: "sub", Prefix: new("oidc:")},
+			},
 		}},
-		Anonymous: &apiserverv1.AnonymousAuthConfig{Enabled: true, Conditions: []apiserverv1.AnonymousAuthCondition{{Path: "/livez"}, {Path: "/version"}}},
+		Anonymous: &apiserverv1.AnonymousAuthConfig{
+			Enabled: true, Conditions: []apiserverv1.AnonymousAuthCondition{{Path: "/livez"}, {Path: "/version"}},
+		},
 	}
-	values.Authorizers = []apiserverv1.AuthorizerConfiguration{{Type: "Webhook", Name: "opa", Webhook: &apiserverv1.WebhookConfiguration{FailurePolicy: "NoOpinion"}}}
+	values.Authorizers = []apiserverv1.AuthorizerConfiguration{
+		{Type: "Webhook", Name: "opa", Webhook: &apiserverv1.WebhookConfiguration{FailurePolicy: "NoOpinion"}},
+	}
 	values.AuthorizerKubeconfigs = map[string][]byte{"opa": []byte("kubeconfig of opa")}
 	values.AuditPolicy = []byte("rules: [{level: None}]")
 	values.EventTTL = 2 * time.Hour
 	values.Verbosity, values.HTTPAccessVerbosity = 4, 3
 	values.WatchCacheSizes = []WatchCacheSize{{Resource: "secrets", Size: 0}, {Resource: "deployments.apps", Size: 50}}
-	values.DefaultWatchCacheSize = ptr.To[int32](100)
-	values.NotReadyTolerationSeconds, values.UnreachableTolerationSeconds = ptr.To[int64](60), ptr.To[int64](0)
+	values.DefaultWatchCacheSize = new(int32(100))
+	values.NotReadyTolerationSeconds, values.UnreachableTolerationSeconds = new(int64(60)), new(int64(0))
 	values.TLSMinVersion = "VersionTLS13"
-	values.MinAllowed = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi"), corev1.ResourceCPU: resource.MustParse("1m")}
+	values.MinAllowed = corev1.ResourceList{
+		corev1.ResourceMemory: resource.MustParse("1Gi"), corev1.ResourceCPU: resource.MustParse("1m"),
+	}
 	values.FeatureGates, values.RuntimeConfig = map[string]bool{"A": true}, map[string]bool{"api/beta": true}
 	values.MaxRequestsInflight, values.MaxMutatingRequestsInflight = 40, 20
 	return values
 }
 
 func TestConfigurationFiles(t *testing.T) {
-	for name, values := range map[string]Values{"shoot": shootValues(), "settings": allSettings(), "workerless": {IsWorkerless: true, EgressHost: "egress.garden.svc"}} {
+	for name, values := range map[string]Values{
+		"shoot": shootValues(), "settings": allSettings(),
+		"workerless": {IsWorkerless: true, EgressHost: "egress.garden.svc"},
+	} {
 		files, err := configurationFiles(values.withDefaults())
 		if err != nil {
 			t.Fatal(err)
@@ -128,7 +156,11 @@ func TestAnonymousRequests(t *testing.T) {
 		"turned off":                {configured(&apiserverv1.AnonymousAuthConfig{}), healthChecks},
 		"everything":                {configured(&apiserverv1.AnonymousAuthConfig{Enabled: true}), nil},
 		"everything, the older way": {Values{AllowAnonymous: true}, nil},
-		"one path":                  {configured(&apiserverv1.AnonymousAuthConfig{Enabled: true, Conditions: []apiserverv1.AnonymousAuthCondition{{Path: "/version"}}}), append(slices.Clone(healthChecks), "/version")},
+		"one path": {
+			configured(&apiserverv1.AnonymousAuthConfig{
+				Enabled: true, Conditions: []apiserverv1.AnonymousAuthCondition{{Path: "/version"}},
+			}), append(slices.Clone(healthChecks), "/version"),
+		},
 	} {
 		got := authentication(test.values).Anonymous
 		var paths []string
@@ -175,11 +207,14 @@ func TestKeysOfIssuersAreAskedForThroughTheProxy(t *testing.T) {
 }
 
 func TestAuthorizationWebhook(t *testing.T) {
-	values := Values{Image: "kube-apiserver:v1", ServiceNetworks: []string{"10.4.0.0/16"}, IsWorkerless: true, AuthorizationWebhook: &AuthorizationWebhook{
-		Name: "seeds", Server: "https://garden-apiserver.garden.svc/seedauthorizer", User: "kube-apiserver", MatchConditions: []string{"true"},
-	}}
+	values := Values{Image: "kube-apiserver:v1", ServiceNetworks: []string{"10.4.0.0/16"}, IsWorkerless: true,
+		AuthorizationWebhook: &AuthorizationWebhook{
+			Name: "seeds", Server: "https://garden-apiserver.garden.svc/seedauthorizer", User: "kube-apiserver",
+			MatchConditions: []string{"true"},
+		}}
 	arguments := strings.Join(Arguments(values), " ")
-	if strings.Contains(arguments, "--authorization-mode") || !strings.Contains(arguments, "--authorization-config="+configMount+"/files/"+fileAuthorization) {
+	if strings.Contains(arguments, "--authorization-mode") ||
+		!strings.Contains(arguments, "--authorization-config="+configMount+"/files/"+fileAuthorization) {
 		t.Errorf("arguments = %s", arguments)
 	}
 	files, err := configurationFiles(values)
@@ -188,7 +223,8 @@ func TestAuthorizationWebhook(t *testing.T) {
 	}
 	config := string(files[fileAuthorization])
 	rbac, webhook := strings.Index(config, "type: RBAC"), strings.Index(config, "type: Webhook")
-	if rbac < 0 || webhook < rbac || !strings.Contains(config, "failurePolicy: NoOpinion") || !strings.Contains(config, authorizationKubeconfig) || strings.Contains(config, "Node") {
+	if rbac < 0 || webhook < rbac || !strings.Contains(config, "failurePolicy: NoOpinion") ||
+		!strings.Contains(config, authorizationKubeconfig) || strings.Contains(config, "Node") {
 		t.Errorf("configuration = %s", config)
 	}
 	values.IsWorkerless = false
@@ -202,7 +238,10 @@ func TestServiceIP(t *testing.T) {
 		network string
 		offset  int
 		want    string
-	}{{"10.4.0.0/16", 1, "10.4.0.1"}, {"10.4.0.7/16", 10, "10.4.0.10"}, {"fd00::/112", 1, "fd00::1"}, {"10.4.0.0/30", 10, ""}, {"x", 1, ""}} {
+	}{
+		{"10.4.0.0/16", 1, "10.4.0.1"}, {"10.4.0.7/16", 10, "10.4.0.10"}, {"fd00::/112", 1, "fd00::1"},
+		{"10.4.0.0/30", 10, ""}, {"x", 1, ""},
+	} {
 		got, err := ServiceIP(test.network, test.offset)
 		if got != test.want || (err == nil) != (test.want != "") {
 			t.Errorf("ServiceIP(%s, %d) = %q, %v; want %q", test.network, test.offset, got, err, test.want)
@@ -232,11 +271,12 @@ func TestValidate(t *testing.T) {
 func TestDeployIsStableAndDestroyLeavesNothing(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	deploy := func() Interface {
-		egress, err := proxy.Authority(t.Context(), c)
+		egress, err := egresscomponent.Authority(t.Context(), c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		manager, err := secrets.New(t.Context(), c, namespace, secrets.Options{Authorities: map[string]*corev1.Secret{component.CAEgress: egress}})
+		manager, err := secrets.New(t.Context(), c, namespace,
+			secrets.Options{Authorities: map[string]*corev1.Secret{component.CAEgress: egress}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -283,7 +323,8 @@ func secretNames(t *testing.T, c client.Client) []string {
 }
 
 func TestTrafficDistribution(t *testing.T) {
-	if got := service(namespace, Values{TrafficDistribution: "PreferClose"}).Spec.TrafficDistribution; got == nil || *got != "PreferClose" {
+	if got := service(namespace, Values{TrafficDistribution: "PreferClose"}).Spec.TrafficDistribution; got == nil ||
+		*got != "PreferClose" {
 		t.Errorf("got %v", got)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-garden/trellis/pkg/component"
-	"github.com/trellis-garden/trellis/pkg/component/etcd"
+	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/encryption"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
@@ -89,26 +89,30 @@ func certificates(namespace string, v Values) (map[string]secrets.CertificateCon
 	}
 	configs := map[string]secrets.CertificateConfig{
 		"server":      server,
-		"etcd-client": etcd.ClientCertificate(),
+		"etcd-client": etcdcomponent.ClientCertificate(),
 		"front-proxy-client": {
 			// Aggregated API servers learn of a new authority from a ConfigMap, when they look the next time.
-			Name: "kube-aggregator", CommonName: frontProxyUser, CertType: secrets.ClientCert, SigningCA: component.CAFrontProxy, SignedByOldCA: true,
+			Name: "kube-aggregator", CommonName: frontProxyUser, CertType: secrets.ClientCert,
+			SigningCA: component.CAFrontProxy, SignedByOldCA: true,
 		},
 	}
 	if !v.IsWorkerless {
 		configs["kubelet-client"] = secrets.CertificateConfig{
 			// Kubelets learn of a new authority through this API server.
-			Name: "kube-apiserver-kubelet", CommonName: KubeletClientUser, CertType: secrets.ClientCert, SigningCA: component.CAKubelet, SignedByOldCA: true,
+			Name: "kube-apiserver-kubelet", CommonName: KubeletClientUser, CertType: secrets.ClientCert,
+			SigningCA: component.CAKubelet, SignedByOldCA: true,
 		}
 	}
 	if v.VPN != nil {
 		configs[folderVPNClient] = secrets.CertificateConfig{
-			Name: "kube-apiserver-http-proxy-client", CommonName: Name, CertType: secrets.ClientCert, SigningCA: component.CAVPN,
+			Name: "kube-apiserver-http-proxy-client", CommonName: Name, CertType: secrets.ClientCert,
+			SigningCA: component.CAVPN,
 		}
 	}
 	if v.EgressHost != "" {
 		configs[folderEgressClient] = secrets.CertificateConfig{
-			Name: "kube-apiserver-egress-client", CommonName: namespace, CertType: secrets.ClientCert, SigningCA: component.CAEgress,
+			Name: "kube-apiserver-egress-client", CommonName: namespace, CertType: secrets.ClientCert,
+			SigningCA: component.CAEgress,
 		}
 	}
 	return configs, nil
@@ -118,7 +122,8 @@ func serverCertificate(namespace string, v Values) (secrets.CertificateConfig, e
 	config := secrets.CertificateConfig{
 		Name: Name, CommonName: Name, CertType: secrets.ServerCert, SigningCA: component.CACluster,
 		DNSNames: append([]string{
-			"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+			"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+			"kubernetes.default.svc.cluster.local",
 			Name, Name + "." + namespace, InternalHost(namespace), InternalHost(namespace) + ".cluster.local",
 		}, v.ExternalHostnames...),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
@@ -190,7 +195,8 @@ func generateConfiguration(ctx context.Context, manager secrets.Manager, v Value
 	if v.EgressHost != "" {
 		authority, found := manager.Get(component.CAEgress)
 		if !found {
-			return fmt.Errorf("the certificate authority %q of the seed is not known to the manager of the secrets", component.CAEgress)
+			return fmt.Errorf("the certificate authority %q of the seed is not known to the manager of the secrets",
+				component.CAEgress)
 		}
 		plain[fileEgressCA] = authority.Data[secrets.DataKeyCertificateCA]
 	}
@@ -199,7 +205,9 @@ func generateConfiguration(ctx context.Context, manager secrets.Manager, v Value
 		return err
 	}
 	configs := map[string]secrets.DataConfig{
-		"encryption":      {Name: "kube-apiserver-etcd-encryption-configuration", Data: map[string][]byte{fileEncryption: encoded}},
+		"encryption": {
+			Name: "kube-apiserver-etcd-encryption-configuration", Data: map[string][]byte{fileEncryption: encoded},
+		},
 		"files":           {Name: "kube-apiserver-config", Data: plain},
 		authorizersFolder: {Name: "kube-apiserver-authorizer-kubeconfigs", Data: v.AuthorizerKubeconfigs},
 		admissionFolder:   {Name: "kube-apiserver-admission-kubeconfigs", Data: kubeconfigs},
@@ -218,7 +226,8 @@ func generateConfiguration(ctx context.Context, manager secrets.Manager, v Value
 		return nil
 	}
 	kubeconfig, err := manager.Generate(ctx, secrets.KubeconfigConfig{
-		Name: "kube-apiserver-authorization-webhook", Server: v.AuthorizationWebhook.Server, User: v.AuthorizationWebhook.User,
+		Name: "kube-apiserver-authorization-webhook", Server: v.AuthorizationWebhook.Server,
+		User: v.AuthorizationWebhook.User,
 	})
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/utils/ptr"
 
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/egress"
@@ -21,16 +20,18 @@ const (
 	sidecarMemory = "128Mi"
 )
 
-// hasSidecar tells whether the process asks a webhook of its owner by itself, without regard to egress selectors: ImagePolicyWebhook makes its
-// client of its kubeconfig and nothing else, so the proxy that is named there is the one way to lead it.
+// hasSidecar tells whether the process asks a webhook of its owner by itself, without regard to egress selectors:
+// ImagePolicyWebhook makes its client of its kubeconfig and nothing else, so the proxy that is named there is the one
+// way to lead it.
 func hasSidecar(v Values) bool {
 	return v.EgressHost != "" && slices.ContainsFunc(v.AdmissionConfigs, func(config AdmissionConfig) bool {
 		return config.Name == imagePolicyWebhook && len(config.Kubeconfig) > 0
 	})
 }
 
-// throughSidecar returns a kubeconfig with the sidecar as the proxy of all of its clusters, whatever it said. By HTTP CONNECT the way to the
-// server is encrypted to its end, so the webhook's certificate is checked as before, and a client's certificate is for the webhook only.
+// throughSidecar returns a kubeconfig with the sidecar as the proxy of all of its clusters, whatever it said. By HTTP
+// CONNECT the way to the server is encrypted to its end, so the webhook's certificate is checked as before, and a
+// client's certificate is for the webhook only.
 func throughSidecar(kubeconfig []byte) ([]byte, error) {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil {
@@ -42,8 +43,8 @@ func throughSidecar(kubeconfig []byte) ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// addSidecar adds it to a pod. It starts before the process, and ends after it: else the process would be without its webhook until it has
-// answered its last requests, which lets everything pass where the owner wants that.
+// addSidecar adds it to a pod. It starts before the process, and ends after it: else the process would be without its
+// webhook until it has answered its last requests, which lets everything pass where the owner wants that.
 func addSidecar(pod *corev1.PodSpec, v Values, mounted mountedSecrets) {
 	if !hasSidecar(v) {
 		return
@@ -52,14 +53,15 @@ func addSidecar(pod *corev1.PodSpec, v Values, mounted mountedSecrets) {
 	pod.Volumes = append(pod.Volumes, component.ProjectedSecrets(sidecarName, component.SecretFiles{
 		Secret: mounted.pki[folderEgressClient].Secret,
 		Files: map[string]string{
-			secrets.DataKeyCertificate: "tls.crt", secrets.DataKeyPrivateKey: "tls.key", secrets.DataKeyCertificateCA: "ca.crt",
+			secrets.DataKeyCertificate: "tls.crt", secrets.DataKeyPrivateKey: "tls.key",
+			secrets.DataKeyCertificateCA: "ca.crt",
 		},
 	}))
 	pod.InitContainers = append(pod.InitContainers, corev1.Container{
 		Name:                     sidecarName,
 		Image:                    v.EgressImage,
 		ImagePullPolicy:          corev1.PullIfNotPresent,
-		RestartPolicy:            ptr.To(corev1.ContainerRestartPolicyAlways),
+		RestartPolicy:            new(corev1.ContainerRestartPolicyAlways),
 		Command:                  []string{sidecarProgram},
 		Args:                     sidecarArguments(v),
 		Env:                      component.GarbageCollection(resources),

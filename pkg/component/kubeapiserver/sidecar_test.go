@@ -23,7 +23,8 @@ func TestKubeconfigsOfPlugins(t *testing.T) {
 	}
 	withoutSeed := allSettings()
 	withoutSeed.EgressHost = ""
-	if files, err = admissionKubeconfigs(withoutSeed); err != nil || string(files[imagePolicyWebhook]) != imagePolicyKubeconfig {
+	if files, err = admissionKubeconfigs(withoutSeed); err != nil ||
+		string(files[imagePolicyWebhook]) != imagePolicyKubeconfig {
 		t.Errorf("without an egress proxy: %q, %v", files[imagePolicyWebhook], err)
 	}
 	broken := allSettings()
@@ -47,7 +48,9 @@ func TestSidecarIsThereForImagePolicyWebhookOnly(t *testing.T) {
 		values := allSettings()
 		test.change(&values)
 		pod := podSpec(values, mountedSecrets{})
-		if got := slices.ContainsFunc(pod.InitContainers, func(c corev1.Container) bool { return c.Name == sidecarName }); got != test.want || len(pod.InitContainers) > 1 {
+		if got := slices.ContainsFunc(pod.InitContainers,
+			func(c corev1.Container) bool { return c.Name == sidecarName }); got != test.want ||
+			len(pod.InitContainers) > 1 {
 			t.Errorf("%s: the sidecar is there: %v, want %v", name, got, test.want)
 		}
 	}
@@ -60,7 +63,8 @@ func TestSidecarHasItsOwnCertificateOnly(t *testing.T) {
 	if len(mounts) != 1 || mounts[0].Name != sidecarName {
 		t.Errorf("the sidecar mounts %v", mounts)
 	}
-	if probe := pod.InitContainers[0].LivenessProbe; probe.Exec == nil || probe.TimeoutSeconds < 5 || probe.PeriodSeconds*probe.FailureThreshold < 60 {
+	if probe := pod.InitContainers[0].LivenessProbe; probe.Exec == nil || probe.TimeoutSeconds < 5 ||
+		probe.PeriodSeconds*probe.FailureThreshold < 60 {
 		t.Errorf("the sidecar's probe is %v", probe)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/encryption"
 )
 
@@ -28,12 +29,10 @@ const (
 	publishedPort = "443"
 	// InternalKubeconfigSecret is the fixed name of the Secret with an administrator's kubeconfig for the seed's
 	// processes, under the key "kubeconfig".
-	InternalKubeconfigSecret = "gardener-internal"
+	InternalKubeconfigSecret = gardencorev1beta1.SecretNameGardenerInternal
 	// GenericTokenKubeconfigName is the configuration name of the kubeconfig that reads its token from
-	// GenericTokenFile; the Secret's name has a checksum behind it.
+	// component.ShootTokenFile; the Secret's name has a checksum behind it.
 	GenericTokenKubeconfigName = "generic-token-kubeconfig"
-	// GenericTokenFile is where pods with a shoot-access Secret find their token.
-	GenericTokenFile = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig/token"
 	// ownAudience is carried by tokens that resource-manager requests for the seed's processes.
 	ownAudience = "gardener"
 	// ServiceAccountKeyName is the configuration name of the key that signs service account tokens.
@@ -75,7 +74,8 @@ type Values struct {
 	PublishedHostname string
 	// VPN makes connections to nodes, pods and services of the cluster go through vpn-seed-server; nil without workers.
 	VPN *VPNValues
-	// EgressHost is the name of the seed's egress proxy; empty for none. The manager of the secrets has to know its authority, ca-egress.
+	// EgressHost is the name of the seed's egress proxy; empty for none. The manager of the secrets has to know its
+	// authority, ca-egress.
 	EgressHost string
 	// EgressImage is that of vpn; with an EgressHost it is needed for the admission plugin ImagePolicyWebhook.
 	EgressImage string
@@ -85,8 +85,8 @@ type Values struct {
 	APIAudiences []string
 	// KeepOldServiceAccountKey has tokens accepted that the key of before a rotation signed.
 	KeepOldServiceAccountKey bool
-	// KeepInternalKubeconfig leaves the Secret InternalKubeconfigSecret as it is: while certificate authorities are being
-	// replaced, clients must not use what the servers that run do not know.
+	// KeepInternalKubeconfig leaves the Secret InternalKubeconfigSecret as it is: while certificate authorities are
+	// being replaced, clients must not use what the servers that run do not know.
 	KeepInternalKubeconfig bool
 	// Encryption at rest is always on.
 	Encryption EncryptionValues
@@ -123,11 +123,12 @@ type Values struct {
 	EventTTL time.Duration
 	// Verbosity of the log, and that of the log of requests; 0 for the process's defaults.
 	Verbosity, HTTPAccessVerbosity int32
-	// WatchCacheSizes of resources, in events; DefaultWatchCacheSize of those that are not listed, nil to leave it to the process.
+	// WatchCacheSizes of resources, in events; DefaultWatchCacheSize of those that are not listed, nil to leave it to
+	// the process.
 	WatchCacheSizes       []WatchCacheSize
 	DefaultWatchCacheSize *int32
-	// NotReadyTolerationSeconds and UnreachableTolerationSeconds are how long pods stay on a node that is not ready or cannot be
-	// reached; nil for the process's default, five minutes.
+	// NotReadyTolerationSeconds and UnreachableTolerationSeconds are how long pods stay on a node that is not ready or
+	// cannot be reached; nil for the process's default, five minutes.
 	NotReadyTolerationSeconds, UnreachableTolerationSeconds *int64
 	// TLSMinVersion is the lowest version of TLS that is served; default "VersionTLS12".
 	TLSMinVersion string
@@ -174,7 +175,8 @@ type WatchCacheSize struct {
 	Size int32
 }
 
-// AuthorizationWebhook is who is asked about requests that RBAC does not allow. When it cannot be reached, they are refused.
+// AuthorizationWebhook is who is asked about requests that RBAC does not allow. When it cannot be reached, they are
+// refused.
 type AuthorizationWebhook struct {
 	// Name of the authorizer, for metrics and logs.
 	Name string
@@ -182,7 +184,8 @@ type AuthorizationWebhook struct {
 	Server string
 	// User is as whom kube-apiserver asks: the common name of a client certificate, signed by ca-client.
 	User string
-	// MatchConditions are CEL expressions over a SubjectAccessReview's specification; the webhook is asked if all are true.
+	// MatchConditions are CEL expressions over a SubjectAccessReview's specification; the webhook is asked if all are
+	// true.
 	MatchConditions []string
 }
 

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/pkg/component"
@@ -42,8 +41,8 @@ type Values struct {
 	PodNetworks []string
 	// ServiceNetworks are the CIDRs of services.
 	ServiceNetworks []string
-	// NodeCIDRMaskSize is the size of each node's part of the pod network; default 24. NodeCIDRMaskSizeIPv6 is that of pod
-	// networks with IPv6 addresses; default 64.
+	// NodeCIDRMaskSize is the size of each node's part of the pod network; default 24. NodeCIDRMaskSizeIPv6 is that of
+	// pod networks with IPv6 addresses; default 64.
 	NodeCIDRMaskSize, NodeCIDRMaskSizeIPv6 int
 	// Controllers replaces the default set; nil for the default, which is all of upstream's default controllers,
 	// or without workers those that need no node and run no workload.
@@ -56,8 +55,8 @@ type Values struct {
 	ExtraArgs map[string]string
 }
 
-// WorkerlessControllers are the controllers of a control plane without nodes: those that keep the API itself in order. No
-// workload controller is among them.
+// WorkerlessControllers are the controllers of a control plane without nodes: those that keep the API itself in order.
+// No workload controller is among them.
 func WorkerlessControllers() []string {
 	return []string{
 		"certificatesigningrequest-approving-controller",
@@ -94,14 +93,16 @@ func Labels() map[string]string { return component.Labels("kubernetes", "control
 
 // New returns the component. The authorities and the service account key must have been generated before Deploy.
 func New(c client.Client, namespace string, manager secrets.Manager, values Values) component.Component {
-	return &deployer{client: c, namespace: namespace, secrets: manager, values: values.withDefaults()}
+	return &deployer{
+		Part:    component.Part{Client: c, Namespace: namespace, Name: Name, Labels: Labels()},
+		secrets: manager, values: values.withDefaults(),
+	}
 }
 
 type deployer struct {
-	client    client.Client
-	namespace string
-	secrets   secrets.Manager
-	values    Values
+	component.Part
+	secrets secrets.Manager
+	values  Values
 }
 
 // Deploy implements component.Deployer.
@@ -110,7 +111,7 @@ func (d *deployer) Deploy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return component.Apply(ctx, d.client, deployment(d.namespace, d.values, files))
+	return component.Apply(ctx, d.Client, deployment(d.Namespace, d.values, files))
 }
 
 // generateSecrets returns the Secrets that the pod mounts.
@@ -131,7 +132,8 @@ func (d *deployer) generateSecrets(ctx context.Context) ([]component.SecretFiles
 	}
 	key, found := d.secrets.Get(kubeapiserver.ServiceAccountKeyName)
 	if !found {
-		return nil, fmt.Errorf("secret %q has not been generated; deploy kube-apiserver before %s", kubeapiserver.ServiceAccountKeyName, Name)
+		return nil, fmt.Errorf("secret %q has not been generated; deploy kube-apiserver before %s",
+			kubeapiserver.ServiceAccountKeyName, Name)
 	}
 	files = append(files, component.SecretFiles{
 		Secret: key.Name, Files: map[string]string{secrets.DataKeyRSAPrivateKey: "service-account/id_rsa"},
@@ -153,28 +155,6 @@ func signingAuthorities(v Values) []string {
 		return []string{component.CAClient}
 	}
 	return []string{component.CAClient, component.CAKubelet}
-}
-
-// Destroy implements component.Deployer.
-func (d *deployer) Destroy(ctx context.Context) error {
-	return component.Delete(ctx, d.client, d.empty())
-}
-
-func (d *deployer) empty() *appsv1.Deployment {
-	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: Name}}
-}
-
-// Wait implements component.Waiter.
-func (d *deployer) Wait(ctx context.Context) error {
-	return component.WaitUntilHealthy(ctx, d.client, d.empty())
-}
-
-// WaitCleanup implements component.Waiter.
-func (d *deployer) WaitCleanup(ctx context.Context) error {
-	if err := component.WaitUntilGone(ctx, d.client, d.empty()); err != nil {
-		return err
-	}
-	return component.WaitUntilNoPods(ctx, d.client, d.namespace, Labels())
 }
 
 // Arguments returns the flags of kube-controller-manager, sorted.
@@ -214,7 +194,8 @@ func Arguments(v Values) []string {
 	return component.SortedFlags(flags)
 }
 
-// signingFlags let kubelets' client certificates be trusted by kube-apiserver, and their serving certificates by it too.
+// signingFlags let kubelets' client certificates be trusted by kube-apiserver, and their serving certificates by it
+// too.
 func signingFlags(v Values) map[string]string {
 	authorities := map[string]string{
 		"kube-apiserver-client": component.CAClient,

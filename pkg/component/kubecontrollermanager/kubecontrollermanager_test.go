@@ -15,16 +15,23 @@ import (
 const namespace = "shoot--demo--member1"
 
 func TestDeployment(t *testing.T) {
-	files := []component.SecretFiles{{Secret: "kube-controller-manager-11111111", Files: map[string]string{"kubeconfig": "kubeconfig"}}}
+	files := []component.SecretFiles{
+		{Secret: "kube-controller-manager-11111111", Files: map[string]string{"kubeconfig": "kubeconfig"}},
+	}
 	for name, values := range map[string]Values{
 		"shoot": {
-			Image: "kcm:v1", Replicas: 1, ClusterName: namespace, PodNetworks: []string{"10.3.0.0/16"}, ServiceNetworks: []string{"10.4.0.0/16"},
+			Image: "kcm:v1", Replicas: 1, ClusterName: namespace, PodNetworks: []string{"10.3.0.0/16"},
+			ServiceNetworks: []string{"10.4.0.0/16"},
 		},
 		"dual-stack": {
-			Image: "kcm:v1", Replicas: 1, ClusterName: namespace, PodNetworks: []string{"10.3.0.0/16", "fd00::/48"}, NodeCIDRMaskSize: 26, NodeCIDRMaskSizeIPv6: 80,
+			Image: "kcm:v1", Replicas: 1, ClusterName: namespace, PodNetworks: []string{"10.3.0.0/16", "fd00::/48"},
+			NodeCIDRMaskSize: 26, NodeCIDRMaskSizeIPv6: 80,
 			FeatureGates: map[string]bool{"A": true}, ExtraArgs: map[string]string{"node-monitor-grace-period": "1m0s"},
 		},
-		"workerless": {Image: "kcm:v1", Replicas: 2, ClusterName: namespace, ServiceNetworks: []string{"10.4.0.0/16"}, IsWorkerless: true},
+		"workerless": {
+			Image: "kcm:v1", Replicas: 2, ClusterName: namespace, ServiceNetworks: []string{"10.4.0.0/16"},
+			IsWorkerless: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			golden.Check(t, name, deployment(namespace, values.withDefaults(), files))
@@ -33,8 +40,11 @@ func TestDeployment(t *testing.T) {
 }
 
 func TestWorkerlessRunsNoWorkload(t *testing.T) {
-	for _, controller := range []string{"deployment", "replicaset", "statefulset", "daemonset", "job", "cronjob", "endpoint", "node", "pod"} {
-		if slices.ContainsFunc(WorkerlessControllers(), func(name string) bool { return strings.HasPrefix(name, controller) }) {
+	for _, controller := range []string{
+		"deployment", "replicaset", "statefulset", "daemonset", "job", "cronjob", "endpoint", "node", "pod",
+	} {
+		if slices.ContainsFunc(WorkerlessControllers(),
+			func(name string) bool { return strings.HasPrefix(name, controller) }) {
 			t.Errorf("a controller for %s is among %v", controller, WorkerlessControllers())
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientcmdlatest "k8s.io/client-go/tools/clientcmd/api/latest"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -63,11 +62,13 @@ func Objects(v Values) ([]client.Object, error) {
 	meta := component.SystemMeta(Name, Name)
 	return []client.Object{
 		config,
-		&corev1.ServiceAccount{ObjectMeta: meta, AutomountServiceAccountToken: ptr.To(false)},
+		&corev1.ServiceAccount{ObjectMeta: meta, AutomountServiceAccountToken: new(false)},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "gardener.cloud:target:node-proxier", Labels: meta.Labels},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:node-proxier"},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: Name, Namespace: metav1.NamespaceSystem}},
+			Subjects: []rbacv1.Subject{
+				{Kind: rbacv1.ServiceAccountKind, Name: Name, Namespace: metav1.NamespaceSystem},
+			},
 		},
 		daemonSet(v, config.Name),
 	}, nil
@@ -80,9 +81,13 @@ func configuration(v Values) (map[string]string, error) {
 			Name: "shoot", Cluster: clientcmdv1.Cluster{Server: v.Server, CertificateAuthorityData: v.CABundle},
 		}},
 		AuthInfos: []clientcmdv1.NamedAuthInfo{{
-			Name: "shoot", AuthInfo: clientcmdv1.AuthInfo{TokenFile: "/var/run/secrets/kubernetes.io/serviceaccount/token"},
+			Name: "shoot", AuthInfo: clientcmdv1.AuthInfo{
+				TokenFile: "/var/run/secrets/kubernetes.io/serviceaccount/token",
+			},
 		}},
-		Contexts: []clientcmdv1.NamedContext{{Name: "shoot", Context: clientcmdv1.Context{Cluster: "shoot", AuthInfo: "shoot"}}},
+		Contexts: []clientcmdv1.NamedContext{
+			{Name: "shoot", Context: clientcmdv1.Context{Cluster: "shoot", AuthInfo: "shoot"}},
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -122,17 +127,17 @@ func daemonSet(v Values, config string) *appsv1.DaemonSet {
 	return &appsv1.DaemonSet{
 		ObjectMeta: meta,
 		Spec: appsv1.DaemonSetSpec{
-			RevisionHistoryLimit: ptr.To[int32](1),
+			RevisionHistoryLimit: new(int32(1)),
 			Selector:             &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels},
 				Spec: corev1.PodSpec{
 					ServiceAccountName:            Name,
-					AutomountServiceAccountToken:  ptr.To(true),
-					EnableServiceLinks:            ptr.To(false),
+					AutomountServiceAccountToken:  new(true),
+					EnableServiceLinks:            new(false),
 					PriorityClassName:             component.PriorityNodeCritical,
 					Tolerations:                   component.TolerateEverything(),
-					TerminationGracePeriodSeconds: ptr.To[int64](5),
+					TerminationGracePeriodSeconds: new(int64(5)),
 					HostNetwork:                   true,
 					DNSPolicy:                     corev1.DNSDefault,
 					Volumes: []corev1.Volume{
@@ -140,7 +145,7 @@ func daemonSet(v Values, config string) *appsv1.DaemonSet {
 							LocalObjectReference: corev1.LocalObjectReference{Name: config},
 						}}},
 						{Name: "xtables-lock", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{
-							Path: "/run/xtables.lock", Type: ptr.To(corev1.HostPathFileOrCreate),
+							Path: "/run/xtables.lock", Type: new(corev1.HostPathFileOrCreate),
 						}}},
 					},
 					Containers: []corev1.Container{container(v)},
@@ -158,10 +163,14 @@ func container(v Values) corev1.Container {
 		Command:         []string{"/usr/local/bin/kube-proxy"},
 		Args:            []string{"--config=" + mount + "/config.yaml", "--hostname-override=$(NODE_NAME)"},
 		Env: []corev1.EnvVar{
-			{Name: "NODE_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "spec.nodeName"}}},
+			{
+				Name: "NODE_NAME", ValueFrom: &corev1.EnvVarSource{
+					FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "spec.nodeName"},
+				},
+			},
 			{Name: "GOGC", Value: "50"},
 		},
-		SecurityContext:          &corev1.SecurityContext{Privileged: ptr.To(true)},
+		SecurityContext:          &corev1.SecurityContext{Privileged: new(true)},
 		Resources:                component.Requests("5m", "30Mi"),
 		ReadinessProbe:           component.HTTPProbe(corev1.URISchemeHTTP, "/healthz", healthPort, 5, 3),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,

@@ -11,7 +11,8 @@ import (
 
 func TestObjects(t *testing.T) {
 	objects, err := Objects(Values{
-		Image: "kube-proxy:v1", PodNetworks: []string{"10.3.0.0/16"}, Server: "https://api.member1.demo.local.trellis.garden", CABundle: []byte("ca"),
+		Image: "kube-proxy:v1", PodNetworks: []string{"10.3.0.0/16"},
+		Server: "https://api.member1.demo.local.trellis.garden", CABundle: []byte("ca"),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +25,8 @@ func TestConfigurationOfTheUser(t *testing.T) {
 		mode gardencorev1beta1.ProxyMode
 		want string
 	}{
-		{"", "iptables"}, {gardencorev1beta1.ProxyModeIPTables, "iptables"}, {gardencorev1beta1.ProxyModeIPVS, "ipvs"}, {gardencorev1beta1.ProxyModeNFTables, "nftables"},
+		{"", "iptables"}, {gardencorev1beta1.ProxyModeIPTables, "iptables"}, {gardencorev1beta1.ProxyModeIPVS, "ipvs"},
+		{gardencorev1beta1.ProxyModeNFTables, "nftables"},
 	} {
 		files, err := configuration(Values{Mode: test.mode, FeatureGates: map[string]bool{"TopologyAwareHints": true}})
 		if err != nil {
@@ -35,7 +37,8 @@ func TestConfigurationOfTheUser(t *testing.T) {
 			t.Fatal(err)
 		}
 		if config["mode"] != test.want || config[test.want] == nil {
-			t.Errorf("%q: mode is %v with settings %v, want %s", test.mode, config["mode"], config[test.want], test.want)
+			t.Errorf("%q: mode is %v with settings %v, want %s", test.mode, config["mode"], config[test.want],
+				test.want)
 		}
 		if gates, _ := config["featureGates"].(map[string]any); gates["TopologyAwareHints"] != true {
 			t.Errorf("%q: feature gates are %v", test.mode, config["featureGates"])

@@ -15,14 +15,16 @@ func configuration(v Values) map[string]any {
 	}
 }
 
-// profile scores nodes. Bin packing prefers those with the most of their resources requested, and must not weigh against it that
-// CPU and memory be used evenly.
+// profile scores nodes. Bin packing prefers those with the most of their resources requested, and must not weigh
+// against it that CPU and memory be used evenly.
 func profile(wanted Profile) map[string]any {
 	result := map[string]any{"schedulerName": defaultSchedulerName}
 	if wanted != BinPacking {
 		return result
 	}
-	result["plugins"] = map[string]any{"score": map[string]any{"disabled": []any{map[string]any{"name": "NodeResourcesBalancedAllocation"}}}}
+	result["plugins"] = map[string]any{
+		"score": map[string]any{"disabled": []any{map[string]any{"name": "NodeResourcesBalancedAllocation"}}},
+	}
 	result["pluginConfig"] = []any{map[string]any{
 		"name": "NodeResourcesFit",
 		"args": map[string]any{"scoringStrategy": map[string]any{

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -59,14 +58,16 @@ func Labels() map[string]string { return component.Labels("kubernetes", "schedul
 
 // New returns the component. The authorities must have been generated before Deploy.
 func New(c client.Client, namespace string, manager secrets.Manager, values Values) component.Component {
-	return &deployer{client: c, namespace: namespace, secrets: manager, values: values}
+	return &deployer{
+		Part:    component.Part{Client: c, Namespace: namespace, Name: Name, Labels: Labels()},
+		secrets: manager, values: values,
+	}
 }
 
 type deployer struct {
-	client    client.Client
-	namespace string
-	secrets   secrets.Manager
-	values    Values
+	component.Part
+	secrets secrets.Manager
+	values  Values
 }
 
 // Deploy implements component.Deployer.
@@ -81,33 +82,12 @@ func (d *deployer) Deploy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config, err := d.secrets.Generate(ctx, secrets.DataConfig{Name: Name + "-config", Data: map[string][]byte{configKey: rendered}})
+	config, err := d.secrets.Generate(ctx,
+		secrets.DataConfig{Name: Name + "-config", Data: map[string][]byte{configKey: rendered}})
 	if err != nil {
 		return err
 	}
-	return component.Apply(ctx, d.client, deployment(d.namespace, d.values, kubeconfig.Name, config.Name))
-}
-
-// Destroy implements component.Deployer.
-func (d *deployer) Destroy(ctx context.Context) error {
-	return component.Delete(ctx, d.client, d.empty())
-}
-
-func (d *deployer) empty() *appsv1.Deployment {
-	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: Name}}
-}
-
-// Wait implements component.Waiter.
-func (d *deployer) Wait(ctx context.Context) error {
-	return component.WaitUntilHealthy(ctx, d.client, d.empty())
-}
-
-// WaitCleanup implements component.Waiter.
-func (d *deployer) WaitCleanup(ctx context.Context) error {
-	if err := component.WaitUntilGone(ctx, d.client, d.empty()); err != nil {
-		return err
-	}
-	return component.WaitUntilNoPods(ctx, d.client, d.namespace, Labels())
+	return component.Apply(ctx, d.Client, deployment(d.Namespace, d.values, kubeconfig.Name, config.Name))
 }
 
 // Arguments returns the flags of kube-scheduler, sorted.

@@ -15,7 +15,8 @@ func TestDeployment(t *testing.T) {
 		"deployment": {Image: "scheduler:v1", Replicas: 1},
 		"settings":   {Image: "scheduler:v1", Replicas: 2, FeatureGates: map[string]bool{"B": false, "A": true}},
 	} {
-		golden.Check(t, name, deployment(namespace, values, "kube-scheduler-11111111", "kube-scheduler-config-22222222"))
+		golden.Check(t, name, deployment(namespace, values, "kube-scheduler-11111111",
+			"kube-scheduler-config-22222222"))
 	}
 }
 

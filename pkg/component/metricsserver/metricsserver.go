@@ -1,5 +1,5 @@
-// Package metricsserver tells what pods and nodes of a shoot use: metrics-server asks the kubelets and serves metrics.k8s.io,
-// an aggregated API that kube-apiserver reaches through the VPN.
+// Package metricsserver tells what pods and nodes of a shoot use: metrics-server asks the kubelets and serves
+// metrics.k8s.io, an aggregated API that kube-apiserver reaches through the VPN.
 package metricsserver
 
 import (
@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/pkg/component"
@@ -40,12 +39,13 @@ type Values struct {
 	Image string
 	// Certificate and PrivateKey are what it serves with, PEM; ServerCertificate generates them.
 	Certificate, PrivateKey []byte
-	// CABundle is what kube-apiserver verifies the certificate with, KubeletCABundle what those of kubelets are verified with; PEM.
+	// CABundle is what kube-apiserver verifies the certificate with, KubeletCABundle what those of kubelets are
+	// verified with; PEM.
 	CABundle, KubeletCABundle []byte
 }
 
-// ServerCertificate returns the Secret with the certificate that metrics-server serves with. The aggregator connects to an address
-// and expects the name of the Service.
+// ServerCertificate returns the Secret with the certificate that metrics-server serves with. The aggregator connects to
+// an address and expects the name of the Service.
 func ServerCertificate(ctx context.Context, manager secrets.Manager) (*corev1.Secret, error) {
 	host := Name + "." + metav1.NamespaceSystem + ".svc"
 	return manager.Generate(ctx, secrets.CertificateConfig{
@@ -57,15 +57,18 @@ func ServerCertificate(ctx context.Context, manager secrets.Manager) (*corev1.Se
 // Objects returns the objects in the shoot.
 func Objects(v Values) []client.Object {
 	files := component.UniqueSecret(Name, Name, map[string][]byte{
-		secrets.DataKeyCertificate: v.Certificate, secrets.DataKeyPrivateKey: v.PrivateKey, fileKubeletCA: v.KubeletCABundle,
+		secrets.DataKeyCertificate: v.Certificate, secrets.DataKeyPrivateKey: v.PrivateKey,
+		fileKubeletCA: v.KubeletCABundle,
 	})
 	meta := component.SystemMeta(Name, Name)
-	objects := []client.Object{files, &corev1.ServiceAccount{ObjectMeta: meta, AutomountServiceAccountToken: ptr.To(false)}}
+	objects := []client.Object{
+		files, &corev1.ServiceAccount{ObjectMeta: meta, AutomountServiceAccountToken: new(false)},
+	}
 	return append(append(objects, access()...), service(), deployment(v, files.Name), registration(v.CABundle))
 }
 
-// access lets metrics-server read nodes, pods and what kubelets measure, and lets it ask kube-apiserver who its clients are and what
-// they may do. Whoever may read a namespace may read what its pods use.
+// access lets metrics-server read nodes, pods and what kubelets measure, and lets it ask kube-apiserver who its clients
+// are and what they may do. Whoever may read a namespace may read what its pods use.
 func access() []client.Object {
 	labels := component.SystemMeta(Name, Name).Labels
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: Name, Namespace: metav1.NamespaceSystem}}
@@ -79,7 +82,8 @@ func access() []client.Object {
 	return []client.Object{
 		&rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: aggregatedRole, Labels: component.Merge(labels, map[string]string{
-				"rbac.authorization.k8s.io/aggregate-to-view": "true", "rbac.authorization.k8s.io/aggregate-to-edit": "true",
+				"rbac.authorization.k8s.io/aggregate-to-view":  "true",
+				"rbac.authorization.k8s.io/aggregate-to-edit":  "true",
 				"rbac.authorization.k8s.io/aggregate-to-admin": "true",
 			})},
 			Rules: []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{"pods", "nodes"}, Verbs: read}},
@@ -91,8 +95,12 @@ func access() []client.Object {
 		bind(readRole, readRole),
 		bind(Name+":system:auth-delegator", "system:auth-delegator"),
 		&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: Name + "-auth-reader", Labels: labels}, Subjects: subjects,
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "extension-apiserver-authentication-reader"},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: metav1.NamespaceSystem, Name: Name + "-auth-reader", Labels: labels,
+			}, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{
+				APIGroup: rbacv1.GroupName, Kind: "Role", Name: "extension-apiserver-authentication-reader",
+			},
 		},
 	}
 }
@@ -103,7 +111,9 @@ func service() *corev1.Service {
 		Spec: corev1.ServiceSpec{
 			Type:     corev1.ServiceTypeClusterIP,
 			Selector: component.SystemLabels(Name),
-			Ports:    []corev1.ServicePort{{Name: "https", Protocol: corev1.ProtocolTCP, Port: servicePort, TargetPort: intstr.FromInt32(port)}},
+			Ports: []corev1.ServicePort{
+				{Name: "https", Protocol: corev1.ProtocolTCP, Port: servicePort, TargetPort: intstr.FromInt32(port)},
+			},
 		},
 	}
 }
@@ -113,7 +123,9 @@ func registration(bundle []byte) *apiregistrationv1.APIService {
 		ObjectMeta: metav1.ObjectMeta{Name: APIServiceName, Labels: component.SystemMeta(Name, Name).Labels},
 		Spec: apiregistrationv1.APIServiceSpec{
 			Group: group, Version: version, GroupPriorityMinimum: 100, VersionPriority: 100, CABundle: bundle,
-			Service: &apiregistrationv1.ServiceReference{Namespace: metav1.NamespaceSystem, Name: Name, Port: ptr.To(servicePort)},
+			Service: &apiregistrationv1.ServiceReference{
+				Namespace: metav1.NamespaceSystem, Name: Name, Port: new(servicePort),
+			},
 		},
 	}
 }
@@ -124,9 +136,11 @@ func deployment(v Values, files string) *appsv1.Deployment {
 		ServiceAccountName: Name,
 		PriorityClassName:  component.PriorityClusterCritical,
 		Tolerations:        []corev1.Toleration{{Key: "CriticalAddonsOnly", Operator: corev1.TolerationOpExists}},
-		Volumes: []corev1.Volume{component.ProjectedSecrets("files", component.SecretFiles{Secret: files, Files: map[string]string{
-			secrets.DataKeyCertificate: secrets.DataKeyCertificate, secrets.DataKeyPrivateKey: secrets.DataKeyPrivateKey, fileKubeletCA: fileKubeletCA,
-		}})},
+		Volumes: []corev1.Volume{component.ProjectedSecrets("files",
+			component.SecretFiles{Secret: files, Files: map[string]string{
+				secrets.DataKeyCertificate: secrets.DataKeyCertificate,
+				secrets.DataKeyPrivateKey:  secrets.DataKeyPrivateKey, fileKubeletCA: fileKubeletCA,
+			}})},
 		Containers: []corev1.Container{{
 			Name:            Name,
 			Image:           v.Image,
@@ -151,15 +165,17 @@ func deployment(v Values, files string) *appsv1.Deployment {
 			VolumeMounts:             []corev1.VolumeMount{{Name: "files", MountPath: mount, ReadOnly: true}},
 		}},
 	})
-	spec.AutomountServiceAccountToken = ptr.To(true)
+	spec.AutomountServiceAccountToken = new(true)
 	return &appsv1.Deployment{
 		ObjectMeta: meta,
 		Spec: appsv1.DeploymentSpec{
-			Replicas:             ptr.To[int32](1),
-			RevisionHistoryLimit: ptr.To[int32](1),
+			Replicas:             new(int32(1)),
+			RevisionHistoryLimit: new(int32(1)),
 			Strategy:             component.SurgeStrategy(),
 			Selector:             &metav1.LabelSelector{MatchLabels: component.SystemLabels(Name)},
-			Template:             corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels}, Spec: spec},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels}, Spec: spec,
+			},
 		},
 	}
 }

@@ -19,9 +19,11 @@ func TestObjects(t *testing.T) {
 	})...)
 }
 
-// kube-apiserver verifies the certificate for the name of the Service that the registration names, with the bundle in it.
+// kube-apiserver verifies the certificate for the name of the Service that the registration names, with the bundle in
+// it.
 func TestServerCertificateIsThatOfTheService(t *testing.T) {
-	manager, err := secrets.New(t.Context(), fake.NewClientBuilder().WithScheme(apis.GardenScheme()).Build(), "shoot--demo--member1", secrets.Options{})
+	manager, err := secrets.New(t.Context(), fake.NewClientBuilder().WithScheme(apis.GardenScheme()).Build(),
+		"shoot--demo--member1", secrets.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +45,9 @@ func TestServerCertificateIsThatOfTheService(t *testing.T) {
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(bundle.Data[secrets.DataKeyCertificateBundle])
 	service := registration(nil).Spec.Service
-	if _, err := certificate.Verify(x509.VerifyOptions{DNSName: service.Name + "." + service.Namespace + ".svc", Roots: trusted}); err != nil {
+	if _, err := certificate.Verify(x509.VerifyOptions{
+		DNSName: service.Name + "." + service.Namespace + ".svc", Roots: trusted,
+	}); err != nil {
 		t.Error(err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,12 +29,14 @@ type Endpoint struct {
 
 // superseded are policies of before this list: policies add up, so they would keep open what it closes.
 var superseded = []string{
-	"deny-all-ingress", "allow-to-kube-apiserver", "allow-to-etcd-main", "allow-to-etcd-events", "allow-to-vpn-seed-server-proxy",
+	"deny-all-ingress", "allow-to-kube-apiserver", "allow-to-etcd-main", "allow-to-etcd-events",
+	"allow-to-vpn-seed-server-proxy",
 	"allow-to-vpn-seed-server-wireguard", "block-networks",
 }
 
-// Apply brings the policies of a namespace up to date, and leaves alone those of others. When nothing changed it only reads. Policies that lead to
-// the seed's API server stay while nobody knows where that is; without wanted ones, all go.
+// Apply brings the policies of a namespace up to date, and leaves alone those of others. When nothing changed it only
+// reads. Policies that lead to the seed's API server stay while nobody knows where that is; without wanted ones, all
+// go.
 func Apply(ctx context.Context, c client.Client, namespace string, wanted []client.Object) error {
 	list := &networkingv1.NetworkPolicyList{}
 	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
@@ -53,7 +55,9 @@ func Apply(ctx context.Context, c client.Client, namespace string, wanted []clie
 		delete(present, object.GetName())
 	}
 	for name, policy := range present {
-		if policy.Labels[labelWriter] != writer && (policy.Labels[component.LabelGardenRole] != component.GardenRoleControlPlane || !slices.Contains(superseded, name)) {
+		if policy.Labels[labelWriter] != writer &&
+			(policy.Labels[component.LabelGardenRole] != component.GardenRoleControlPlane ||
+				!slices.Contains(superseded, name)) {
 			continue
 		}
 		if len(wanted) > 0 && policy.Labels[labelTo] == toAPIServer {
@@ -70,14 +74,16 @@ func isPresent(wanted, present *networkingv1.NetworkPolicy) bool {
 	if present == nil || present.Labels[labelTo] != wanted.Labels[labelTo] || present.Labels[labelWriter] != writer {
 		return false
 	}
-	return equality.Semantic.DeepEqual(wanted.Spec, present.Spec)
+	return apiequality.Semantic.DeepEqual(wanted.Spec, present.Spec)
 }
 
-// APIServer returns the addresses of the seed's API server, in order: what serves it, and its Service, as it depends on the network plugin
-// which of them a policy has to name. There are none while it starts, and where it serves nobody within the cluster.
+// APIServer returns the addresses of the seed's API server, in order: what serves it, and its Service, as it depends on
+// the network plugin which of them a policy has to name. There are none while it starts, and where it serves nobody
+// within the cluster.
 func APIServer(ctx context.Context, c client.Reader) ([]Endpoint, error) {
 	list := &discoveryv1.EndpointSliceList{}
-	err := c.List(ctx, list, client.InNamespace(metav1.NamespaceDefault), client.MatchingLabels{discoveryv1.LabelServiceName: apiServerService})
+	err := c.List(ctx, list, client.InNamespace(metav1.NamespaceDefault),
+		client.MatchingLabels{discoveryv1.LabelServiceName: apiServerService})
 	if err != nil {
 		return nil, fmt.Errorf("listing the endpoints of the seed's API server: %w", err)
 	}
@@ -89,7 +95,8 @@ func APIServer(ctx context.Context, c client.Reader) ([]Endpoint, error) {
 		return nil, nil
 	}
 	service := &corev1.Service{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: apiServerService}, service); err != nil {
+	if err := c.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: apiServerService},
+		service); err != nil {
 		return nil, fmt.Errorf("reading the Service of the seed's API server: %w", err)
 	}
 	for _, text := range service.Spec.ClusterIPs {
@@ -129,7 +136,9 @@ func endpointRules(endpoints []Endpoint) []networkingv1.NetworkPolicyEgressRule 
 	rules := make([]networkingv1.NetworkPolicyEgressRule, 0, len(endpoints))
 	for _, endpoint := range endpoints {
 		host := netip.PrefixFrom(endpoint.Address.Unmap(), endpoint.Address.Unmap().BitLen())
-		rules = append(rules, networkingv1.NetworkPolicyEgressRule{To: []networkingv1.NetworkPolicyPeer{block(host)}, Ports: tcp(endpoint.Port)})
+		rules = append(rules, networkingv1.NetworkPolicyEgressRule{
+			To: []networkingv1.NetworkPolicyPeer{block(host)}, Ports: tcp(endpoint.Port),
+		})
 	}
 	return rules
 }
@@ -144,7 +153,7 @@ func Follow(ctx context.Context, c client.Client, endpoints []Endpoint) error {
 	var all []error
 	for i := range list.Items {
 		policy := &list.Items[i]
-		if equality.Semantic.DeepEqual(policy.Spec.Egress, wanted) {
+		if apiequality.Semantic.DeepEqual(policy.Spec.Egress, wanted) {
 			continue
 		}
 		changed := newPolicy(policy.Namespace, policy.Name, policy.Spec.PodSelector)

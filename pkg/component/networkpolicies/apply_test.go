@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -61,15 +60,21 @@ func replace(ctx context.Context, c client.Client, object runtime.ApplyConfigura
 // Policies of before go, those of others stay, and nothing is written twice.
 func TestApply(t *testing.T) {
 	other := func(name string, labels map[string]string) *networkingv1.NetworkPolicy {
-		return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
+		return &networkingv1.NetworkPolicy{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels},
+		}
 	}
 	ours := map[string]string{component.LabelGardenRole: component.GardenRoleControlPlane}
 	writes := 0
-	c := fake.NewClientBuilder().WithObjects(other("block-networks", ours), other("of-an-extension", ours), other("allow-to-etcd-main", nil)).
-		WithInterceptorFuncs(interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
-			writes++
-			return replace(ctx, c, object)
-		}}).Build()
+	c := fake.NewClientBuilder().WithObjects(other("block-networks", ours), other("of-an-extension", ours),
+		other("allow-to-etcd-main", nil)).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Apply: func(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration,
+				_ ...client.ApplyOption) error {
+				writes++
+				return replace(ctx, c, object)
+			},
+		}).Build()
 	wanted := Objects(Shoot, namespace, values())
 	for range 2 {
 		if err := Apply(t.Context(), c, namespace, wanted); err != nil {
@@ -103,7 +108,8 @@ func TestApply(t *testing.T) {
 // While the API server has no endpoints, nobody is cut off from where it was.
 func TestApplyWithoutEndpoints(t *testing.T) {
 	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
-		Apply: func(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+		Apply: func(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration,
+			_ ...client.ApplyOption) error {
 			return replace(ctx, c, object)
 		},
 	}).Build()
@@ -116,7 +122,8 @@ func TestApplyWithoutEndpoints(t *testing.T) {
 	if err := Apply(t.Context(), c, namespace, Objects(Shoot, namespace, unknown)); err != nil {
 		t.Fatal(err)
 	}
-	if after := policies(t, c)["allow-to-runtime-apiserver"].Spec; len(after.Egress) == 0 || len(after.Egress) != len(before.Egress) {
+	if after := policies(t, c)["allow-to-runtime-apiserver"].Spec; len(after.Egress) == 0 ||
+		len(after.Egress) != len(before.Egress) {
 		t.Errorf("the way to the API server is %v, it was %v", after.Egress, before.Egress)
 	}
 	if err := Apply(t.Context(), c, namespace, nil); err != nil || len(policies(t, c)) > 0 {
@@ -125,17 +132,25 @@ func TestApplyWithoutEndpoints(t *testing.T) {
 }
 
 func TestAPIServer(t *testing.T) {
-	meta := metav1.ObjectMeta{Namespace: "default", Name: "kubernetes", Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"}}
-	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta: meta, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"172.18.0.2"}}}, Ports: []discoveryv1.EndpointPort{{Port: ptr.To[int32](6443)}},
+	meta := metav1.ObjectMeta{
+		Namespace: "default", Name: "kubernetes", Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"},
 	}
-	service := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{ClusterIPs: []string{"10.2.0.1"}, Ports: []corev1.ServicePort{{Port: 443}}}}
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: meta, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"172.18.0.2"}}},
+		Ports: []discoveryv1.EndpointPort{{Port: new(int32(6443))}},
+	}
+	service := &corev1.Service{
+		ObjectMeta: meta, Spec: corev1.ServiceSpec{
+			ClusterIPs: []string{"10.2.0.1"}, Ports: []corev1.ServicePort{{Port: 443}},
+		},
+	}
 	found, err := APIServer(t.Context(), fake.NewClientBuilder().WithObjects(slice, service).Build())
 	want := []Endpoint{{netip.MustParseAddr("10.2.0.1"), 443}, {netip.MustParseAddr("172.18.0.2"), 6443}}
 	if err != nil || !slices.Equal(found, want) {
 		t.Errorf("got %v, %v", found, err)
 	}
-	if found, err := APIServer(t.Context(), fake.NewClientBuilder().WithObjects(service).Build()); err != nil || found != nil {
+	if found, err := APIServer(t.Context(), fake.NewClientBuilder().WithObjects(service).Build()); err != nil ||
+		found != nil {
 		t.Errorf("without endpoints: %v, %v", found, err)
 	}
 }

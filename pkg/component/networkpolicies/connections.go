@@ -7,26 +7,27 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
-	egressproxy "github.com/trellis-garden/trellis/pkg/component/egress"
-	"github.com/trellis-garden/trellis/pkg/component/etcd"
+	egresscomponent "github.com/trellis-garden/trellis/pkg/component/egress"
+	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/component/vpnseedserver"
 	"github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/vpn"
 )
 
-// Labels by which pods of the namespaces ask for connections, with the value Allowed. The names are those of the published API.
+// Labels by which pods of the namespaces ask for connections, with the value Allowed. The names are those of the
+// published API.
 const (
-	Allowed               = "allowed"
-	LabelToDNS            = "networking.gardener.cloud/to-dns"
-	LabelToSeedAPIServer  = "networking.gardener.cloud/to-runtime-apiserver"
-	LabelToPublic         = "networking.gardener.cloud/to-public-networks"
-	LabelToPrivate        = "networking.gardener.cloud/to-private-networks"
-	LabelToBlocked        = "networking.gardener.cloud/to-blocked-cidrs"
-	LabelToKubeAPIServer  = "networking.resources.gardener.cloud/to-kube-apiserver-tcp-443"
+	Allowed               = gardencorev1beta1.LabelNetworkPolicyAllowed
+	LabelToDNS            = gardencorev1beta1.LabelNetworkPolicyToDNS
+	LabelToSeedAPIServer  = gardencorev1beta1.LabelNetworkPolicyToRuntimeAPIServer
+	LabelToPublic         = gardencorev1beta1.LabelNetworkPolicyToPublicNetworks
+	LabelToPrivate        = gardencorev1beta1.LabelNetworkPolicyToPrivateNetworks
+	LabelToBlocked        = gardencorev1beta1.LabelNetworkPolicyToBlockedCIDRs
+	LabelToKubeAPIServer  = gardencorev1beta1.LabelNetworkPolicyToShootAPIServer
 	LabelToKubeAPIServers = "networking.resources.gardener.cloud/to-all-shoots-kube-apiserver-tcp-443"
 )
 
@@ -59,26 +60,51 @@ var (
 
 	// Parts of control planes.
 	kubeAPIServer = &party{name: "kube-apiserver", kinds: controlPlanes, pods: matching(kubeapiserver.Labels())}
-	etcds         = &party{name: "etcd", kinds: controlPlanes, pods: roles(etcd.Labels(etcd.Main)[component.LabelApp], string(etcd.Main), string(etcd.Events))}
-	controllers   = &party{name: "controllers", kinds: controlPlanes, pods: roles("kubernetes", "controller-manager", "scheduler", "cluster-autoscaler")}
+	etcds         = &party{
+		name: "etcd", kinds: controlPlanes,
+		pods: roles(etcdcomponent.Labels(etcdcomponent.Main)[component.LabelApp], string(etcdcomponent.Main),
+			string(etcdcomponent.Events)),
+	}
+	controllers = &party{
+		name: "controllers", kinds: controlPlanes,
+		pods: roles("kubernetes", "controller-manager", "scheduler", "cluster-autoscaler"),
+	}
 	vpnSeedServer = &party{name: "vpn-seed-server", kinds: []Kind{Shoot}, pods: matching(vpnseedserver.Labels())}
-	federation    = &party{name: "federation", kinds: []Kind{Shoot}, pods: matching(component.Labels("kubernetes", "federation"))}
-	// servedAPIs are what extensions serve for the API servers of clusters without workers. They open it by a policy of their own.
+	federation    = &party{
+		name: "federation", kinds: []Kind{Shoot}, pods: matching(component.Labels("kubernetes", "federation")),
+	}
+	// servedAPIs are what extensions serve for the API servers of clusters without workers. They open it by a policy of
+	// their own.
 	servedAPIs = &party{name: "served-apis", others: func(Values) []networkingv1.NetworkPolicyPeer {
 		return []networkingv1.NetworkPolicyPeer{{NamespaceSelector: namespaces(Shoot)}}
 	}}
 
 	// What a seed runs for itself.
-	gardenlet     = &party{name: "gardenlet", kinds: []Kind{Garden}, pods: matching(map[string]string{"app": "gardenlet"})}
-	gateway       = &party{name: "gateway", kinds: []Kind{Garden}, pods: matching(map[string]string{"app": "gateway"}), others: onNodes}
-	egressProxy   = &party{name: "egress", kinds: []Kind{Garden}, pods: matching(egressproxy.Labels())}
-	seedResolving = &party{name: "seed-to-dns", kinds: []Kind{Garden}, pods: apps("gardenlet", "resource-manager", "gateway", egress.Name)}
-	seedToSeed    = &party{name: "seed-to-runtime-apiserver", kinds: []Kind{Garden}, pods: apps("gardenlet", "resource-manager", "gateway")}
-	seedToShoots  = &party{name: "seed-to-kube-apiservers", kinds: []Kind{Garden}, pods: apps("gardenlet", "resource-manager")}
+	gardenlet = &party{
+		name: "gardenlet", kinds: []Kind{Garden}, pods: matching(map[string]string{"app": "gardenlet"}),
+	}
+	gateway = &party{
+		name: "gateway", kinds: []Kind{Garden}, pods: matching(map[string]string{"app": "gateway"}), others: onNodes,
+	}
+	egressProxy   = &party{name: "egress", kinds: []Kind{Garden}, pods: matching(egresscomponent.Labels())}
+	seedResolving = &party{
+		name: "seed-to-dns", kinds: []Kind{Garden}, pods: apps("gardenlet", "resource-manager", "gateway", egress.Name),
+	}
+	seedToSeed = &party{
+		name: "seed-to-runtime-apiserver", kinds: []Kind{Garden},
+		pods: apps("gardenlet", "resource-manager", "gateway"),
+	}
+	seedToShoots = &party{
+		name: "seed-to-kube-apiservers", kinds: []Kind{Garden}, pods: apps("gardenlet", "resource-manager"),
+	}
 
 	// The garden's own processes.
-	gardenProcesses = &party{name: "garden", kinds: []Kind{Garden}, pods: matching(map[string]string{"app": "gardener"})}
-	gardenAPIServer = &party{name: "garden-apiserver", kinds: []Kind{Garden}, pods: matching(component.Labels("gardener", "apiserver"))}
+	gardenProcesses = &party{
+		name: "garden", kinds: []Kind{Garden}, pods: matching(map[string]string{"app": "gardener"}),
+	}
+	gardenAPIServer = &party{
+		name: "garden-apiserver", kinds: []Kind{Garden}, pods: matching(component.Labels("gardener", "apiserver")),
+	}
 
 	// machines are all pods of their namespaces, whatever labels they have.
 	machines = &party{name: "machines", kinds: []Kind{Machines}}
@@ -93,9 +119,13 @@ var (
 	labelledKubeAPIServers = labelled("to-all-shoots-kube-apiserver", LabelToKubeAPIServers, []Kind{Garden, Extension})
 
 	// What has no policies of ours.
-	everybody       = &party{name: "everybody"}
-	dns             = &party{name: "dns", others: resolvers}
-	seedAPIServer   = &party{name: "runtime-apiserver", rules: func(v Values) []networkingv1.NetworkPolicyEgressRule { return endpointRules(v.APIServer) }}
+	everybody     = &party{name: "everybody"}
+	dns           = &party{name: "dns", others: resolvers}
+	seedAPIServer = &party{
+		name: "runtime-apiserver", rules: func(v Values) []networkingv1.NetworkPolicyEgressRule {
+			return endpointRules(v.APIServer)
+		},
+	}
 	publicNetworks  = &party{name: "public-networks", others: public}
 	privateNetworks = &party{name: "private-networks", others: private}
 	blockedNetworks = &party{name: "blocked-cidrs", others: blocked}
@@ -105,11 +135,11 @@ var (
 
 var (
 	apiServerPort = tcp(kubeapiserver.Port)
-	etcdPort      = tcp(etcd.ClientPort)
+	etcdPort      = tcp(etcdcomponent.ClientPort)
 	gatewayPorts  = slices.Concat(tcp(443, 8443), udp(vpn.WireGuardPort))
 	gardenAPIPort = tcp(8443)
 	resolverPorts = slices.Concat(udp(53, 8053), tcp(53, 8053))
-	anyDatagram   = []networkingv1.NetworkPolicyPort{{Protocol: ptr.To(corev1.ProtocolUDP)}}
+	anyDatagram   = []networkingv1.NetworkPolicyPort{{Protocol: new(corev1.ProtocolUDP)}}
 	everyPort     []networkingv1.NetworkPolicyPort
 	toShoots      = []Kind{Shoot}
 	fromShoots    = []Kind{Shoot}
@@ -197,7 +227,9 @@ func (p *party) peers(kinds []Kind, sameNamespace bool, v Values) []networkingv1
 	}
 	var peers []networkingv1.NetworkPolicyPeer
 	for _, kind := range kinds {
-		peers = append(peers, networkingv1.NetworkPolicyPeer{NamespaceSelector: namespaces(kind), PodSelector: p.pods.DeepCopy()})
+		peers = append(peers, networkingv1.NetworkPolicyPeer{
+			NamespaceSelector: namespaces(kind), PodSelector: p.pods.DeepCopy(),
+		})
 	}
 	if p.others != nil {
 		peers = append(peers, p.others(v)...)
@@ -239,7 +271,7 @@ func udp(ports ...int32) []networkingv1.NetworkPolicyPort {
 func policyPorts(protocol corev1.Protocol, ports []int32) []networkingv1.NetworkPolicyPort {
 	list := make([]networkingv1.NetworkPolicyPort, 0, len(ports))
 	for _, port := range ports {
-		list = append(list, networkingv1.NetworkPolicyPort{Protocol: ptr.To(protocol), Port: ptr.To(intstr.FromInt32(port))})
+		list = append(list, networkingv1.NetworkPolicyPort{Protocol: new(protocol), Port: new(intstr.FromInt32(port))})
 	}
 	return list
 }

@@ -1,5 +1,5 @@
-// Package networkpolicies says who may connect to whom in a seed, once: connections.go is the list. From it follow the NetworkPolicies of a
-// namespace, for both ends of a connection. What the list does not have is refused.
+// Package networkpolicies says who may connect to whom in a seed, once: connections.go is the list. From it follow the
+// NetworkPolicies of a namespace, for both ends of a connection. What the list does not have is refused.
 package networkpolicies
 
 import (
@@ -17,7 +17,8 @@ import (
 type Kind string
 
 const (
-	// Garden is the namespace garden: what a seed runs for itself and, in the runtime cluster, the garden's control plane.
+	// Garden is the namespace garden: what a seed runs for itself and, in the runtime cluster, the garden's control
+	// plane.
 	Garden Kind = "garden"
 	// Shoot is the namespace of a shoot's control plane.
 	Shoot Kind = "shoot"
@@ -52,7 +53,8 @@ type Opening struct {
 }
 
 const (
-	// labelWriter marks the policies of this package, so that one that is not wanted any more is told from those of others.
+	// labelWriter marks the policies of this package, so that one that is not wanted any more is told from those of
+	// others.
 	labelWriter = "networking.trellis.garden/writer"
 	// writer is its value.
 	writer = "gardenlet"
@@ -77,7 +79,8 @@ func Objects(kind Kind, namespace string, v Values) []client.Object {
 		}
 	}
 	for _, opening := range v.Openings {
-		policy := newPolicy(namespace, "allow-world-to-"+opening.Service, metav1.LabelSelector{MatchLabels: opening.Pods})
+		policy := newPolicy(namespace, "allow-world-to-"+opening.Service,
+			metav1.LabelSelector{MatchLabels: opening.Pods})
 		policy.Spec.PolicyTypes = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
 		policy.Spec.Ingress = []networkingv1.NetworkPolicyIngressRule{{Ports: opening.Ports}}
 		objects = append(objects, policy)
@@ -122,7 +125,8 @@ func addType(policy *networkingv1.NetworkPolicy, t networkingv1.PolicyType) {
 	}
 }
 
-// ingress is the rule for the one that is connected to. A rule without peers would let in everybody, so none is made for nobody.
+// ingress is the rule for the one that is connected to. A rule without peers would let in everybody, so none is made
+// for nobody.
 func (c connection) ingress(v Values) (networkingv1.NetworkPolicyIngressRule, bool) {
 	if c.from == everybody {
 		return networkingv1.NetworkPolicyIngressRule{Ports: c.ports}, true

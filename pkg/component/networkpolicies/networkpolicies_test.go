@@ -12,9 +12,17 @@ import (
 func values() Values {
 	nodes := "172.18.0.0/24"
 	return Values{
-		Networks:   gardencorev1beta1.SeedNetworks{Nodes: &nodes, Pods: "10.1.0.0/16", Services: "10.2.0.0/16", BlockCIDRs: []string{"203.0.114.0/24"}},
-		APIServer:  []Endpoint{{Address: netip.MustParseAddr("10.2.0.1"), Port: 443}, {Address: netip.MustParseAddr("172.18.0.2"), Port: 6443}},
-		Exceptions: []egress.Allowance{{Network: netip.MustParsePrefix("10.0.0.0/8")}, {Network: netip.MustParsePrefix("172.18.0.2/32"), Port: 443}},
+		Networks: gardencorev1beta1.SeedNetworks{
+			Nodes: &nodes, Pods: "10.1.0.0/16", Services: "10.2.0.0/16", BlockCIDRs: []string{"203.0.114.0/24"},
+		},
+		APIServer: []Endpoint{
+			{Address: netip.MustParseAddr("10.2.0.1"), Port: 443},
+			{Address: netip.MustParseAddr("172.18.0.2"), Port: 6443},
+		},
+		Exceptions: []egress.Allowance{
+			{Network: netip.MustParsePrefix("10.0.0.0/8")},
+			{Network: netip.MustParsePrefix("172.18.0.2/32"), Port: 443},
+		},
 	}
 }
 

@@ -18,7 +18,8 @@ var (
 	nat64 = netip.MustParsePrefix("64:ff9b::/96")
 	// privates are what a site numbers its own with: no link-local addresses, where most clouds serve their metadata.
 	privates = []netip.Prefix{
-		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"),
+		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
+		netip.MustParsePrefix("192.168.0.0/16"),
 		netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fc00::/7"),
 	}
 	// nodeLocalDNS is where the resolver of a node listens, where there is one.
@@ -29,22 +30,35 @@ var (
 func namespaces(kind Kind) *metav1.LabelSelector {
 	switch kind {
 	case Shoot:
-		return &metav1.LabelSelector{MatchLabels: map[string]string{gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleShoot}}
+		return &metav1.LabelSelector{
+			MatchLabels: map[string]string{gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleShoot},
+		}
 	case Extension:
-		return &metav1.LabelSelector{MatchLabels: map[string]string{gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleExtension}}
+		return &metav1.LabelSelector{
+			MatchLabels: map[string]string{gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleExtension},
+		}
 	case Machines:
-		return &metav1.LabelSelector{MatchLabels: map[string]string{gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleInfra}}
+		return &metav1.LabelSelector{
+			MatchLabels: map[string]string{gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleInfra},
+		}
 	default:
-		return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: gardencorev1beta1.GardenNamespace}}
+		return &metav1.LabelSelector{
+			MatchLabels: map[string]string{corev1.LabelMetadataName: gardencorev1beta1.GardenNamespace},
+		}
 	}
 }
 
 // resolvers are the pods of the seed's DNS, and what serves it in the nodes' network.
 func resolvers(v Values) []networkingv1.NetworkPolicyPeer {
 	pods := networkingv1.NetworkPolicyPeer{
-		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: metav1.NamespaceSystem}},
+		NamespaceSelector: &metav1.LabelSelector{
+			MatchLabels: map[string]string{corev1.LabelMetadataName: metav1.NamespaceSystem},
+		},
 		PodSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-			{Key: "k8s-app", Operator: metav1.LabelSelectorOpIn, Values: []string{"kube-dns", "coredns", "node-local-dns"}},
+			{
+				Key: "k8s-app", Operator: metav1.LabelSelectorOpIn,
+				Values: []string{"kube-dns", "coredns", "node-local-dns"},
+			},
 		}},
 	}
 	return append([]networkingv1.NetworkPolicyPeer{pods, block(nodeLocalDNS)}, onNodes(v)...)
@@ -59,7 +73,8 @@ func onNodes(v Values) []networkingv1.NetworkPolicyPeer {
 }
 
 func public(v Values) []networkingv1.NetworkPolicyPeer {
-	return append(blocks(everything, append(egress.SpecialNetworks(), own(v)...)), blocks([]netip.Prefix{nat64}, own(v))...)
+	return append(blocks(everything, append(egress.SpecialNetworks(), own(v)...)),
+		blocks([]netip.Prefix{nat64}, own(v))...)
 }
 
 func private(v Values) []networkingv1.NetworkPolicyPeer {
@@ -79,8 +94,8 @@ func own(v Values) []netip.Prefix {
 	return list
 }
 
-// exceptionRules are what operators opened. As in the proxy, an exception does not open longer networks of the seed within it, nor services for
-// metadata.
+// exceptionRules are what operators opened. As in the proxy, an exception does not open longer networks of the seed
+// within it, nor services for metadata.
 func exceptionRules(v Values) []networkingv1.NetworkPolicyEgressRule {
 	var rules []networkingv1.NetworkPolicyEgressRule
 	for _, exception := range v.Exceptions {
@@ -122,7 +137,8 @@ func cut(network netip.Prefix, without []netip.Prefix) (networkingv1.NetworkPoli
 		case !network.Overlaps(other):
 		case other.Bits() <= network.Bits():
 			return peer, false
-		case !slices.ContainsFunc(without[:i], func(earlier netip.Prefix) bool { return earlier.Bits() <= other.Bits() && earlier.Overlaps(other) }):
+		case !slices.ContainsFunc(without[:i],
+			func(earlier netip.Prefix) bool { return earlier.Bits() <= other.Bits() && earlier.Overlaps(other) }):
 			peer.IPBlock.Except = append(peer.IPBlock.Except, other.String())
 		}
 	}

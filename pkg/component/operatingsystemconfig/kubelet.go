@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletconfigv1beta1 "k8s.io/kubelet/config/v1beta1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -40,29 +39,37 @@ func kubeletConfig(v Values) ([]byte, error) {
 // baseKubeletConfig is what every pool has.
 func baseKubeletConfig(v Values) *kubeletconfigv1beta1.KubeletConfiguration {
 	config := &kubeletconfigv1beta1.KubeletConfiguration{
-		TypeMeta: metav1.TypeMeta{APIVersion: kubeletconfigv1beta1.SchemeGroupVersion.String(), Kind: "KubeletConfiguration"},
-		Authentication: kubeletconfigv1beta1.KubeletAuthentication{
-			Anonymous: kubeletconfigv1beta1.KubeletAnonymousAuthentication{Enabled: ptr.To(false)},
-			Webhook:   kubeletconfigv1beta1.KubeletWebhookAuthentication{Enabled: ptr.To(true), CacheTTL: metav1.Duration{Duration: 2 * time.Minute}},
-			X509:      kubeletconfigv1beta1.KubeletX509Authentication{ClientCAFile: PathKubeletCA},
+		TypeMeta: metav1.TypeMeta{
+			APIVersion: kubeletconfigv1beta1.SchemeGroupVersion.String(), Kind: "KubeletConfiguration",
 		},
-		Authorization: kubeletconfigv1beta1.KubeletAuthorization{Mode: kubeletconfigv1beta1.KubeletAuthorizationModeWebhook},
-		// Certificates come from the cluster: the client's with the bootstrap token, the server's approved by resource-manager.
+		Authentication: kubeletconfigv1beta1.KubeletAuthentication{
+			Anonymous: kubeletconfigv1beta1.KubeletAnonymousAuthentication{Enabled: new(false)},
+			Webhook: kubeletconfigv1beta1.KubeletWebhookAuthentication{
+				Enabled: new(true), CacheTTL: metav1.Duration{Duration: 2 * time.Minute},
+			},
+			X509: kubeletconfigv1beta1.KubeletX509Authentication{ClientCAFile: PathKubeletCA},
+		},
+		Authorization: kubeletconfigv1beta1.KubeletAuthorization{
+			Mode: kubeletconfigv1beta1.KubeletAuthorizationModeWebhook,
+		},
+		// Certificates come from the cluster: the client's with the bootstrap token, the server's approved by
+		// resource-manager.
 		RotateCertificates:            true,
 		ServerTLSBootstrap:            true,
 		CgroupDriver:                  "cgroupfs",
-		FailCgroupV1:                  ptr.To(false),
-		LocalStorageCapacityIsolation: ptr.To(false),
+		FailCgroupV1:                  new(false),
+		LocalStorageCapacityIsolation: new(false),
 		ContainerRuntimeEndpoint:      containerdEndpoint,
 		ClusterDNS:                    v.ClusterDNS,
 		ClusterDomain:                 v.ClusterDomain,
 		MaxPods:                       110,
-		FailSwapOn:                    ptr.To(true),
-		SerializeImagePulls:           ptr.To(true),
-		ImageGCHighThresholdPercent:   ptr.To[int32](50),
-		ImageGCLowThresholdPercent:    ptr.To[int32](40),
+		FailSwapOn:                    new(true),
+		SerializeImagePulls:           new(true),
+		ImageGCHighThresholdPercent:   new(int32(50)),
+		ImageGCLowThresholdPercent:    new(int32(40)),
 		EvictionHard: map[string]string{
-			"memory.available": "100Mi", "nodefs.available": "5%", "nodefs.inodesFree": "5%", "imagefs.available": "5%", "imagefs.inodesFree": "5%",
+			"memory.available": "100Mi", "nodefs.available": "5%", "nodefs.inodesFree": "5%", "imagefs.available": "5%",
+			"imagefs.inodesFree": "5%",
 		},
 		EvictionPressureTransitionPeriod: metav1.Duration{Duration: 4 * time.Minute},
 		EvictionMaxPodGracePeriod:        90,
@@ -98,7 +105,8 @@ func applyUserSettings(config *kubeletconfigv1beta1.KubeletConfiguration, user *
 	value(&config.ImageMinimumGCAge, user.ImageMinimumGCAge)
 	value(&config.ImageMaximumGCAge, user.ImageMaximumGCAge)
 	if policy := user.ImagePullCredentialsVerificationPolicy; policy != nil {
-		config.ImagePullCredentialsVerificationPolicy = kubeletconfigv1beta1.ImagePullCredentialsVerificationPolicy(*policy)
+		config.ImagePullCredentialsVerificationPolicy =
+			kubeletconfigv1beta1.ImagePullCredentialsVerificationPolicy(*policy)
 	}
 	config.PreloadedImagesVerificationAllowlist = user.PreloadedImagesVerificationAllowlist
 	if user.ContainerLogMaxSize != nil {
@@ -121,8 +129,9 @@ func overlayEviction(config *kubeletconfigv1beta1.KubeletConfiguration, user *ga
 	if grace := user.EvictionSoftGracePeriod; grace != nil {
 		config.EvictionSoftGracePeriod = map[string]string{}
 		for signal, period := range map[string]*metav1.Duration{
-			"memory.available": grace.MemoryAvailable, "imagefs.available": grace.ImageFSAvailable, "imagefs.inodesFree": grace.ImageFSInodesFree,
-			"nodefs.available": grace.NodeFSAvailable, "nodefs.inodesFree": grace.NodeFSInodesFree,
+			"memory.available": grace.MemoryAvailable, "imagefs.available": grace.ImageFSAvailable,
+			"imagefs.inodesFree": grace.ImageFSInodesFree,
+			"nodefs.available":   grace.NodeFSAvailable, "nodefs.inodesFree": grace.NodeFSInodesFree,
 		} {
 			if period != nil {
 				config.EvictionSoftGracePeriod[signal] = period.Duration.String()
@@ -132,8 +141,9 @@ func overlayEviction(config *kubeletconfigv1beta1.KubeletConfiguration, user *ga
 	if reclaim := user.EvictionMinimumReclaim; reclaim != nil {
 		config.EvictionMinimumReclaim = map[string]string{}
 		for signal, quantity := range map[string]*resource.Quantity{
-			"memory.available": reclaim.MemoryAvailable, "imagefs.available": reclaim.ImageFSAvailable, "imagefs.inodesFree": reclaim.ImageFSInodesFree,
-			"nodefs.available": reclaim.NodeFSAvailable, "nodefs.inodesFree": reclaim.NodeFSInodesFree,
+			"memory.available": reclaim.MemoryAvailable, "imagefs.available": reclaim.ImageFSAvailable,
+			"imagefs.inodesFree": reclaim.ImageFSInodesFree,
+			"nodefs.available":   reclaim.NodeFSAvailable, "nodefs.inodesFree": reclaim.NodeFSInodesFree,
 		} {
 			if quantity != nil {
 				config.EvictionMinimumReclaim[signal] = quantity.String()
@@ -148,8 +158,9 @@ func thresholds(into map[string]string, user *gardencorev1beta1.KubeletConfigEvi
 		return
 	}
 	for signal, threshold := range map[string]*string{
-		"memory.available": user.MemoryAvailable, "imagefs.available": user.ImageFSAvailable, "imagefs.inodesFree": user.ImageFSInodesFree,
-		"nodefs.available": user.NodeFSAvailable, "nodefs.inodesFree": user.NodeFSInodesFree,
+		"memory.available": user.MemoryAvailable, "imagefs.available": user.ImageFSAvailable,
+		"imagefs.inodesFree": user.ImageFSInodesFree,
+		"nodefs.available":   user.NodeFSAvailable, "nodefs.inodesFree": user.NodeFSInodesFree,
 	} {
 		if threshold != nil {
 			into[signal] = *threshold

@@ -10,14 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletconfigv1beta1 "k8s.io/kubelet/config/v1beta1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
-// Every field of the user's settings, set alone, changes the kubelet's configuration. A field that is new in the API fails here
-// until it is taken over.
+// Every field of the user's settings, set alone, changes the kubelet's configuration. A field that is new in the API
+// fails here until it is taken over.
 func TestEveryKubeletSettingReachesTheKubelet(t *testing.T) {
 	plain := rendered(t, &gardencorev1beta1.KubeletConfig{})
 	var visit func(at reflect.Type, path string, settings func() (*gardencorev1beta1.KubeletConfig, reflect.Value))
@@ -47,10 +46,11 @@ func TestEveryKubeletSettingReachesTheKubelet(t *testing.T) {
 			}
 		}
 	}
-	visit(reflect.TypeFor[gardencorev1beta1.KubeletConfig](), "kubelet", func() (*gardencorev1beta1.KubeletConfig, reflect.Value) {
-		config := &gardencorev1beta1.KubeletConfig{}
-		return config, reflect.ValueOf(config).Elem()
-	})
+	visit(reflect.TypeFor[gardencorev1beta1.KubeletConfig](), "kubelet",
+		func() (*gardencorev1beta1.KubeletConfig, reflect.Value) {
+			config := &gardencorev1beta1.KubeletConfig{}
+			return config, reflect.ValueOf(config).Elem()
+		})
 }
 
 // structOf returns the struct whose fields are settings themselves.
@@ -58,7 +58,8 @@ func structOf(t reflect.Type) reflect.Type {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct || t == reflect.TypeFor[metav1.Duration]() || t == reflect.TypeFor[resource.Quantity]() {
+	if t.Kind() != reflect.Struct || t == reflect.TypeFor[metav1.Duration]() ||
+		t == reflect.TypeFor[resource.Quantity]() {
 		return nil
 	}
 	return t
@@ -70,25 +71,26 @@ func sample(t *testing.T, name string, of reflect.Type) reflect.Value {
 	switch value := reflect.New(of).Elem().Interface().(type) {
 	case *bool:
 		// One of the two is the default.
-		return reflect.ValueOf(ptr.To(name == "kubelet.SeccompDefault" || name == "kubelet.ProtectKernelDefaults" || name == "kubelet.SingleProcessOOMKill"))
+		return reflect.ValueOf(new(name == "kubelet.SeccompDefault" || name == "kubelet.ProtectKernelDefaults" ||
+			name == "kubelet.SingleProcessOOMKill"))
 	case *int32:
-		return reflect.ValueOf(ptr.To[int32](77))
+		return reflect.ValueOf(new(int32(77)))
 	case *int64:
-		return reflect.ValueOf(ptr.To[int64](7777))
+		return reflect.ValueOf(new(int64(7777)))
 	case *string:
-		return reflect.ValueOf(ptr.To("77%"))
+		return reflect.ValueOf(new("77%"))
 	case *metav1.Duration:
 		return reflect.ValueOf(&metav1.Duration{Duration: 77 * time.Second})
 	case *resource.Quantity:
-		return reflect.ValueOf(ptr.To(resource.MustParse("77")))
+		return reflect.ValueOf(new(resource.MustParse("77")))
 	case []string:
 		return reflect.ValueOf([]string{"registry.example/*"})
 	case map[string]bool:
 		return reflect.ValueOf(map[string]bool{"NodeSwap": true})
 	case *gardencorev1beta1.ImagePullCredentialsVerificationPolicy:
-		return reflect.ValueOf(ptr.To(gardencorev1beta1.AlwaysVerify))
+		return reflect.ValueOf(new(gardencorev1beta1.AlwaysVerify))
 	case *gardencorev1beta1.SwapBehavior:
-		return reflect.ValueOf(ptr.To(gardencorev1beta1.LimitedSwap))
+		return reflect.ValueOf(new(gardencorev1beta1.LimitedSwap))
 	default:
 		t.Fatalf("%s: no sample of %T", name, value)
 		return reflect.Value{}
@@ -110,23 +112,27 @@ func rendered(t *testing.T, user *gardencorev1beta1.KubeletConfig) string {
 func TestImageVerification(t *testing.T) {
 	config := &kubeletconfigv1beta1.KubeletConfiguration{}
 	err := yaml.UnmarshalStrict([]byte(rendered(t, &gardencorev1beta1.KubeletConfig{
-		ImagePullCredentialsVerificationPolicy: ptr.To(gardencorev1beta1.NeverVerifyAllowlistedImages),
-		PreloadedImagesVerificationAllowlist:   []string{"registry.example/*"}, SingleProcessOOMKill: ptr.To(true),
+		ImagePullCredentialsVerificationPolicy: new(gardencorev1beta1.NeverVerifyAllowlistedImages),
+		PreloadedImagesVerificationAllowlist:   []string{"registry.example/*"}, SingleProcessOOMKill: new(true),
 	})), config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if config.ImagePullCredentialsVerificationPolicy != kubeletconfigv1beta1.NeverVerifyAllowlistedImages ||
-		fmt.Sprint(config.PreloadedImagesVerificationAllowlist) != "[registry.example/*]" || !*config.SingleProcessOOMKill {
+		fmt.Sprint(config.PreloadedImagesVerificationAllowlist) != "[registry.example/*]" ||
+		!*config.SingleProcessOOMKill {
 		t.Errorf("configuration is %+v", config)
 	}
 }
 
 func TestKubeletLabels(t *testing.T) {
 	for label, want := range map[string]bool{
-		"team": true, "example.com/team": true, "kubernetes.io/os": true, "node.kubernetes.io/exclude-from-external-load-balancers": true,
-		"mine.node.kubernetes.io/a": true, "kubelet.kubernetes.io/a": true, "node-role.kubernetes.io/web": false,
-		"node-restriction.kubernetes.io/tenant": false, "kubernetes.io/role": false, "x.k8s.io/a": false, "notkubernetes.io/a": true,
+		"team": true, "example.com/team": true, "kubernetes.io/os": true,
+		"node.kubernetes.io/exclude-from-external-load-balancers": true,
+		"mine.node.kubernetes.io/a":                               true, "kubelet.kubernetes.io/a": true,
+		"node-role.kubernetes.io/web":           false,
+		"node-restriction.kubernetes.io/tenant": false, "kubernetes.io/role": false, "x.k8s.io/a": false,
+		"notkubernetes.io/a": true,
 	} {
 		if got := kubeletMaySet(label); got != want {
 			t.Errorf("%s: %t, want %t", label, got, want)

@@ -8,7 +8,8 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
-// nodeLabels renders the labels that the node registers with. The others of the pool are set by machine-controller-manager.
+// nodeLabels renders the labels that the node registers with. The others of the pool are set by
+// machine-controller-manager.
 func nodeLabels(v Values) string {
 	labels := maps.Clone(v.Labels)
 	if labels == nil {
@@ -29,18 +30,20 @@ func nodeLabels(v Values) string {
 
 // labelsOfKubelets are the labels in the namespaces of Kubernetes that a kubelet may give to its own node.
 var labelsOfKubelets = []string{
-	"beta.kubernetes.io/arch", "beta.kubernetes.io/instance-type", "beta.kubernetes.io/os", "failure-domain.beta.kubernetes.io/region",
+	"beta.kubernetes.io/arch", "beta.kubernetes.io/instance-type", "beta.kubernetes.io/os",
+	"failure-domain.beta.kubernetes.io/region",
 	"failure-domain.beta.kubernetes.io/zone", "kubernetes.io/arch", "kubernetes.io/hostname", "kubernetes.io/os",
 	"node.kubernetes.io/instance-type", "topology.kubernetes.io/region", "topology.kubernetes.io/zone",
 }
 
-// kubeletMaySet says whether a kubelet starts with the label: it refuses those by which a node could make itself look like what
-// only others may say it is.
+// kubeletMaySet says whether a kubelet starts with the label: it refuses those by which a node could make itself look
+// like what only others may say it is.
 func kubeletMaySet(key string) bool {
 	prefix, _, found := strings.Cut(key, "/")
 	if !found || slices.Contains(labelsOfKubelets, key) {
 		return true
 	}
 	within := func(domain string) bool { return prefix == domain || strings.HasSuffix(prefix, "."+domain) }
-	return !within("kubernetes.io") && !within("k8s.io") || within("kubelet.kubernetes.io") || within("node.kubernetes.io")
+	return !within("kubernetes.io") && !within("k8s.io") || within("kubelet.kubernetes.io") ||
+		within("node.kubernetes.io")
 }

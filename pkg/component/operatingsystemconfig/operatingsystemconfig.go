@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -87,14 +86,14 @@ func Provision(v Values) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File, 
 		return nil, nil, err
 	}
 	units := []extensionsv1alpha1.Unit{{
-		Name: UnitNodeAgent, Enable: ptr.To(true), Command: ptr.To(extensionsv1alpha1.CommandStart),
+		Name: UnitNodeAgent, Enable: new(true), Command: new(extensionsv1alpha1.CommandStart),
 		FilePaths: []string{PathNodeAgentConfig},
 	}}
 	files := []extensionsv1alpha1.File{{
-		Path: PathNodeAgentConfig, Permissions: ptr.To[int32](0o600),
+		Path: PathNodeAgentConfig, Permissions: new(int32(0o600)),
 		// The placeholders must stay legible in the user data, or they would not be replaced.
 		Content: extensionsv1alpha1.FileContent{
-			Inline: &extensionsv1alpha1.FileContentInline{Data: config}, TransmitUnencoded: ptr.To(true),
+			Inline: &extensionsv1alpha1.FileContentInline{Data: config}, TransmitUnencoded: new(true),
 		},
 	}}
 	return units, files, nil
@@ -133,12 +132,13 @@ func Reconcile(v Values) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File, 
 		// First, as images may come from where the certificates are needed.
 		trustUnit,
 		{
-			Name: unitSysctl, Enable: ptr.To(true), Command: ptr.To(extensionsv1alpha1.CommandRestart), Content: ptr.To(sysctlUnit),
+			Name: unitSysctl, Enable: new(true), Command: new(extensionsv1alpha1.CommandRestart),
+			Content:   new(sysctlUnit),
 			FilePaths: []string{PathSysctl},
 		},
 		{
-			Name: UnitKubelet, Enable: ptr.To(true), Command: ptr.To(extensionsv1alpha1.CommandStart),
-			Content:   ptr.To(kubeletUnit(v)),
+			Name: UnitKubelet, Enable: new(true), Command: new(extensionsv1alpha1.CommandStart),
+			Content:   new(kubeletUnit(v)),
 			FilePaths: []string{PathKubelet, PathKubeletConfig, PathKubeletCA},
 		},
 		sshUnit,
@@ -148,7 +148,7 @@ func Reconcile(v Values) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File, 
 		encoded(PathKubeletCA, 0o644, v.KubeletCABundle),
 		encoded(PathKubeletConfig, 0o644, config),
 		{
-			Path: PathKubelet, Permissions: ptr.To[int32](0o755),
+			Path: PathKubelet, Permissions: new(int32(0o755)),
 			Content: extensionsv1alpha1.FileContent{ImageRef: &extensionsv1alpha1.FileContentImageRef{
 				Image: v.KubeletImage, FilePathInImage: pathKubeletInImage,
 			}},
@@ -161,13 +161,13 @@ func Reconcile(v Values) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File, 
 func CRI(sandboxImage string) *extensionsv1alpha1.CRIConfig {
 	return &extensionsv1alpha1.CRIConfig{
 		Name:         extensionsv1alpha1.CRINameContainerD,
-		CgroupDriver: ptr.To(extensionsv1alpha1.CgroupDriverCgroupfs),
+		CgroupDriver: new(extensionsv1alpha1.CgroupDriverCgroupfs),
 		Containerd:   &extensionsv1alpha1.ContainerdConfig{SandboxImage: sandboxImage},
 	}
 }
 
-// sysctlUnit applies PathSysctl alone: what else the operating system would set is its own affair. A setting that the kernel
-// refuses must not keep the kubelet from starting.
+// sysctlUnit applies PathSysctl alone: what else the operating system would set is its own affair. A setting that the
+// kernel refuses must not keep the kubelet from starting.
 const sysctlUnit = `[Unit]
 Description=Kernel settings of the worker pool
 Before=kubelet.service
@@ -181,8 +181,8 @@ ExecStart=-/lib/systemd/systemd-sysctl ` + PathSysctl + `
 WantedBy=multi-user.target
 `
 
-// kubeletUnit is the kubelet's systemd unit. Restart without a limit: a kubelet that cannot reach its API server at boot
-// must still come up when it can.
+// kubeletUnit is the kubelet's systemd unit. Restart without a limit: a kubelet that cannot reach its API server at
+// boot must still come up when it can.
 func kubeletUnit(v Values) string {
 	return `[Unit]
 Description=kubelet: the Kubernetes node agent
@@ -209,11 +209,12 @@ WantedBy=multi-user.target
 `
 }
 
-// sysctls renders the settings that Kubernetes needs of every node, then those of the user. A leading dash lets the kernel
-// lack a setting: bridges without netfilter are fine where no bridge carries pod traffic.
+// sysctls renders the settings that Kubernetes needs of every node, then those of the user. A leading dash lets the
+// kernel lack a setting: bridges without netfilter are fine where no bridge carries pod traffic.
 func sysctls(user map[string]string) string {
 	var b strings.Builder
-	b.WriteString("net.ipv4.ip_forward = 1\n-net.bridge.bridge-nf-call-iptables = 1\n-net.bridge.bridge-nf-call-ip6tables = 1\n")
+	b.WriteString("net.ipv4.ip_forward = 1\n-net.bridge.bridge-nf-call-iptables = 1\n" +
+		"-net.bridge.bridge-nf-call-ip6tables = 1\n")
 	for _, key := range slices.Sorted(maps.Keys(user)) {
 		fmt.Fprintf(&b, "%s = %s\n", key, user[key])
 	}
@@ -230,6 +231,8 @@ func plain(path string, mode int32, content string) extensionsv1alpha1.File {
 // encoded is a file whose content is transmitted in base64.
 func encoded(path string, mode int32, content []byte) extensionsv1alpha1.File {
 	return extensionsv1alpha1.File{Path: path, Permissions: &mode, Content: extensionsv1alpha1.FileContent{
-		Inline: &extensionsv1alpha1.FileContentInline{Encoding: "b64", Data: base64.StdEncoding.EncodeToString(content)},
+		Inline: &extensionsv1alpha1.FileContentInline{
+			Encoding: "b64", Data: base64.StdEncoding.EncodeToString(content),
+		},
 	}}
 }

@@ -23,14 +23,16 @@ func values() Values {
 		PoolName: "pool", KubernetesVersion: "1.36.3", KubeletImage: "registry.example/kubelet:v1.36.3",
 		APIServerURL: "https://api.example", CABundle: []byte("CA\n"), KubeletCABundle: []byte("KUBELET CA\n"),
 		SecretName: "gardener-node-agent-pool-1", ClusterDNS: []string{"10.4.0.10"}, ClusterDomain: "cluster.local",
-		Labels: map[string]string{"team": "blue"}, Taints: []corev1.Taint{{Key: "a", Value: "b", Effect: corev1.TaintEffectNoSchedule}},
+		Labels:           map[string]string{"team": "blue"},
+		Taints:           []corev1.Taint{{Key: "a", Value: "b", Effect: corev1.TaintEffectNoSchedule}},
 		SystemComponents: true, Sysctls: map[string]string{"vm.max_map_count": "262144"},
 		TrustedCertificates: "CERTIFICATE", AuthorizedKeys: []string{"ssh-rsa AAAA new", "ssh-rsa BBBB old"},
 	}
 }
 
 func TestGolden(t *testing.T) {
-	for purpose, render := range map[extensionsv1alpha1.OperatingSystemConfigPurpose]func(Values) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File, error){
+	for purpose, render := range map[extensionsv1alpha1.OperatingSystemConfigPurpose]func(
+		Values) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File, error){
 		extensionsv1alpha1.OperatingSystemConfigPurposeProvision: Provision,
 		extensionsv1alpha1.OperatingSystemConfigPurposeReconcile: Reconcile,
 	} {
@@ -45,7 +47,9 @@ func TestGolden(t *testing.T) {
 			}
 			golden.CheckWithScheme(t, scheme, string(purpose), &extensionsv1alpha1.OperatingSystemConfig{
 				ObjectMeta: metav1.ObjectMeta{Name: string(purpose)},
-				Spec:       extensionsv1alpha1.OperatingSystemConfigSpec{Purpose: purpose, Units: units, Files: files, CRIConfig: CRI("pause:1")},
+				Spec: extensionsv1alpha1.OperatingSystemConfigSpec{
+					Purpose: purpose, Units: units, Files: files, CRIConfig: CRI("pause:1"),
+				},
 			})
 		})
 	}
@@ -58,7 +62,8 @@ func TestPlaceholdersStayLegible(t *testing.T) {
 	}
 	content := files[0].Content
 	if content.Inline.Encoding != "" || !ptr.Deref(content.TransmitUnencoded, false) ||
-		!strings.Contains(content.Inline.Data, extensionsv1alpha1.BootstrapTokenPlaceholder) || !strings.Contains(content.Inline.Data, extensionsv1alpha1.MachineNamePlaceholder) {
+		!strings.Contains(content.Inline.Data, extensionsv1alpha1.BootstrapTokenPlaceholder) ||
+		!strings.Contains(content.Inline.Data, extensionsv1alpha1.MachineNamePlaceholder) {
 		t.Errorf("content is %+v", content)
 	}
 }
@@ -66,9 +71,11 @@ func TestPlaceholdersStayLegible(t *testing.T) {
 func TestKubeletSettings(t *testing.T) {
 	v := values()
 	v.Kubelet = &gardencorev1beta1.KubeletConfig{
-		MaxPods: ptr.To[int32](33), FailSwapOn: ptr.To(false),
-		EvictionHard:                     &gardencorev1beta1.KubeletConfigEviction{MemoryAvailable: ptr.To("5%")},
-		EvictionSoftGracePeriod:          &gardencorev1beta1.KubeletConfigEvictionSoftGracePeriod{NodeFSAvailable: &metav1.Duration{Duration: time.Minute}},
+		MaxPods: new(int32(33)), FailSwapOn: new(false),
+		EvictionHard: &gardencorev1beta1.KubeletConfigEviction{MemoryAvailable: new("5%")},
+		EvictionSoftGracePeriod: &gardencorev1beta1.KubeletConfigEvictionSoftGracePeriod{
+			NodeFSAvailable: &metav1.Duration{Duration: time.Minute},
+		},
 		EvictionPressureTransitionPeriod: &metav1.Duration{Duration: time.Hour},
 	}
 	_, files, err := Reconcile(v)
@@ -88,11 +95,14 @@ func TestKubeletSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if config.MaxPods != 33 || *config.FailSwapOn || config.EvictionHard["memory.available"] != "5%" || config.EvictionHard["nodefs.available"] != "5%" ||
-		config.EvictionSoftGracePeriod["nodefs.available"] != "1m0s" || config.EvictionPressureTransitionPeriod.Duration != time.Hour {
+	if config.MaxPods != 33 || *config.FailSwapOn || config.EvictionHard["memory.available"] != "5%" ||
+		config.EvictionHard["nodefs.available"] != "5%" ||
+		config.EvictionSoftGracePeriod["nodefs.available"] != "1m0s" ||
+		config.EvictionPressureTransitionPeriod.Duration != time.Hour {
 		t.Errorf("configuration is %+v", config)
 	}
-	if *config.FailCgroupV1 || *config.LocalStorageCapacityIsolation || config.CgroupDriver != "cgroupfs" || !config.ServerTLSBootstrap || !config.RotateCertificates {
+	if *config.FailCgroupV1 || *config.LocalStorageCapacityIsolation || config.CgroupDriver != "cgroupfs" ||
+		!config.ServerTLSBootstrap || !config.RotateCertificates {
 		t.Errorf("what every pool has is missing: %+v", config)
 	}
 }

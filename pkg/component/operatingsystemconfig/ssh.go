@@ -3,8 +3,6 @@ package operatingsystemconfig
 import (
 	"strings"
 
-	"k8s.io/utils/ptr"
-
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 )
 
@@ -18,8 +16,9 @@ const (
 	UnitSSH = "ssh-access.service"
 )
 
-// sshScript brings the machine into the state that the authorized keys ask for: with keys the user exists and the daemon runs,
-// without any the daemon is off and whoever is logged in by SSH is logged out. Images without a daemon are closed anyway.
+// sshScript brings the machine into the state that the authorized keys ask for: with keys the user exists and the
+// daemon runs, without any the daemon is off and whoever is logged in by SSH is logged out. Images without a daemon are
+// closed anyway.
 const sshScript = `#!/bin/sh
 set -eu
 keys=` + PathAuthorizedKeys + `
@@ -65,7 +64,7 @@ func sshAccess(authorizedKeys []string) (extensionsv1alpha1.Unit, []extensionsv1
 		lines.WriteString(strings.TrimSpace(key) + "\n")
 	}
 	unit := extensionsv1alpha1.Unit{
-		Name: UnitSSH, Enable: ptr.To(true), Command: ptr.To(extensionsv1alpha1.CommandRestart), Content: ptr.To(sshUnit),
+		Name: UnitSSH, Enable: new(true), Command: new(extensionsv1alpha1.CommandRestart), Content: new(sshUnit),
 		FilePaths: []string{PathAuthorizedKeys, pathSSHScript},
 	}
 	return unit, []extensionsv1alpha1.File{

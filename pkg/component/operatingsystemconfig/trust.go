@@ -3,8 +3,6 @@ package operatingsystemconfig
 import (
 	"strings"
 
-	"k8s.io/utils/ptr"
-
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 )
 
@@ -16,9 +14,9 @@ const (
 	UnitTrust = "trusted-certificates.service"
 )
 
-// trustScript hands the certificates to the operating system, in the folder that its own program reads, and takes them away when
-// there are none any more. Programs read the trusted certificates once, so containerd, which pulls images, is started
-// again; containers go on running.
+// trustScript hands the certificates to the operating system, in the folder that its own program reads, and takes them
+// away when there are none any more. Programs read the trusted certificates once, so containerd, which pulls images, is
+// started again; containers go on running.
 const trustScript = `#!/bin/sh
 set -eu
 wanted=` + PathTrustedCertificates + `
@@ -63,16 +61,18 @@ ExecStart=` + pathTrustScript + `
 WantedBy=multi-user.target
 `
 
-// trust returns what makes machines trust certificates (PEM). It is there without any as well, so that those of earlier go.
+// trust returns what makes machines trust certificates (PEM). It is there without any as well, so that those of earlier
+// go.
 func trust(certificates string) (extensionsv1alpha1.Unit, []extensionsv1alpha1.File) {
 	if certificates != "" {
 		certificates = strings.TrimSpace(certificates) + "\n"
 	}
 	unit := extensionsv1alpha1.Unit{
-		Name: UnitTrust, Enable: ptr.To(true), Command: ptr.To(extensionsv1alpha1.CommandRestart), Content: ptr.To(trustUnit),
+		Name: UnitTrust, Enable: new(true), Command: new(extensionsv1alpha1.CommandRestart), Content: new(trustUnit),
 		FilePaths: []string{PathTrustedCertificates, pathTrustScript},
 	}
 	return unit, []extensionsv1alpha1.File{
-		encoded(PathTrustedCertificates, 0o644, []byte(certificates)), encoded(pathTrustScript, 0o755, []byte(trustScript)),
+		encoded(PathTrustedCertificates, 0o644, []byte(certificates)),
+		encoded(pathTrustScript, 0o755, []byte(trustScript)),
 	}
 }

@@ -1,5 +1,5 @@
-// Package shootsystem holds the rules of access that every shoot starts with: how nodes join, what users that the garden
-// has authorized may do, and what node-agent may read.
+// Package shootsystem holds the rules of access that every shoot starts with: how nodes join, what users that the
+// garden has authorized may do, and what node-agent may read.
 package shootsystem
 
 import (
@@ -78,7 +78,8 @@ func groups(names ...string) []rbacv1.Subject {
 
 func bindGroups(name, role string, names ...string) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels()}, RoleRef: clusterRole(role), Subjects: groups(names...),
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels()}, RoleRef: clusterRole(role),
+		Subjects: groups(names...),
 	}
 }
 
@@ -87,43 +88,55 @@ func kubeletAccess() *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "gardener.cloud:system:kube-apiserver:kubelet", Labels: labels()},
 		RoleRef:    clusterRole("system:kubelet-api-admin"),
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: kubeapiserver.KubeletClientUser}},
+		Subjects: []rbacv1.Subject{
+			{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: kubeapiserver.KubeletClientUser},
+		},
 	}
 }
 
-// viewerClusterRole lets one read everything but Secrets. Rules cannot except a resource, so the core group is spelled out, and that of
-// works, which embed what a fleet places in members; the other groups of Kubernetes hold no secrets, and those of custom resources opt in
-// by aggregation.
+// viewerClusterRole lets one read everything but Secrets. Rules cannot except a resource, so the core group is spelled
+// out, and that of works, which embed what a fleet places in members; the other groups of Kubernetes hold no secrets,
+// and those of custom resources opt in by aggregation.
 func viewerClusterRole() *rbacv1.ClusterRole {
 	read := []string{"get", "list", "watch"}
 	return &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: viewerRole, Labels: labels()},
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Verbs: read, Resources: []string{
-				"bindings", "componentstatuses", "configmaps", "endpoints", "events", "limitranges", "namespaces", "namespaces/status", "nodes",
-				"nodes/status", "persistentvolumeclaims", "persistentvolumeclaims/status", "persistentvolumes", "persistentvolumes/status",
-				"pods", "pods/log", "pods/status", "podtemplates", "replicationcontrollers", "replicationcontrollers/scale",
-				"replicationcontrollers/status", "resourcequotas", "resourcequotas/status", "serviceaccounts", "services", "services/status",
+				"bindings", "componentstatuses", "configmaps", "endpoints", "events", "limitranges", "namespaces",
+				"namespaces/status", "nodes",
+				"nodes/status", "persistentvolumeclaims", "persistentvolumeclaims/status", "persistentvolumes",
+				"persistentvolumes/status",
+				"pods", "pods/log", "pods/status", "podtemplates", "replicationcontrollers",
+				"replicationcontrollers/scale",
+				"replicationcontrollers/status", "resourcequotas", "resourcequotas/status", "serviceaccounts",
+				"services", "services/status",
 			}},
 			{Verbs: read, Resources: []string{"*"}, APIGroups: []string{
-				"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps", "autoscaling", "batch",
-				"certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io",
-				"metrics.k8s.io", "networking.k8s.io", "node.k8s.io", "policy", "rbac.authorization.k8s.io", "resource.k8s.io",
+				"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps", "autoscaling",
+				"batch",
+				"certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io",
+				"flowcontrol.apiserver.k8s.io",
+				"metrics.k8s.io", "networking.k8s.io", "node.k8s.io", "policy", "rbac.authorization.k8s.io",
+				"resource.k8s.io",
 				"scheduling.k8s.io", "storage.k8s.io",
 				"cluster.karmada.io", "policy.karmada.io",
 			}},
 			{APIGroups: []string{"work.karmada.io"}, Verbs: read, Resources: []string{
-				"clusterresourcebindings", "clusterresourcebindings/status", "resourcebindings", "resourcebindings/status",
+				"clusterresourcebindings", "clusterresourcebindings/status", "resourcebindings",
+				"resourcebindings/status",
 			}},
 			{NonResourceURLs: []string{"*"}, Verbs: []string{"get"}},
 		},
 	}
 }
 
-// nodeAgentSecrets lets machines read their operating system configuration: with the bootstrap token that they start with,
-// and with kubelet's certificate later.
+// nodeAgentSecrets lets machines read their operating system configuration: with the bootstrap token that they start
+// with, and with kubelet's certificate later.
 func nodeAgentSecrets(names []string) *rbacv1.Role {
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: nodeAgentRole, Labels: labels()}}
+	role := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: nodeAgentRole, Labels: labels()},
+	}
 	if len(names) > 0 {
 		role.Rules = []rbacv1.PolicyRule{{
 			APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"},

@@ -10,7 +10,9 @@ import (
 )
 
 func TestObjects(t *testing.T) {
-	golden.Check(t, "shoot", Objects(Values{NodeAgentSecrets: []string{"gardener-node-agent-b", "gardener-node-agent-a"}})...)
+	golden.Check(t, "shoot", Objects(Values{
+		NodeAgentSecrets: []string{"gardener-node-agent-b", "gardener-node-agent-a"},
+	})...)
 	golden.Check(t, "workerless", Objects(Values{IsWorkerless: true})...)
 }
 
@@ -18,15 +20,19 @@ func TestObjects(t *testing.T) {
 func TestAttackViewers(t *testing.T) {
 	rules := viewerClusterRole().Rules
 	for _, kind := range []struct{ group, resource string }{
-		{"", "secrets"}, {"work.karmada.io", "works"}, {"work.karmada.io", "works/status"}, {"resources.gardener.cloud", "managedresources"},
-		{"core.gardener.cloud", "controllerdeployments"}, {"core.gardener.cloud", "shootstates"}, {"core.gardener.cloud", "internalsecrets"},
+		{"", "secrets"}, {"work.karmada.io", "works"}, {"work.karmada.io", "works/status"},
+		{"resources.gardener.cloud", "managedresources"},
+		{"core.gardener.cloud", "controllerdeployments"}, {"core.gardener.cloud", "shootstates"},
+		{"core.gardener.cloud", "internalsecrets"},
 		{"extensions.gardener.cloud", "operatingsystemconfigs"}, {"extensions.gardener.cloud", "infrastructures"},
 	} {
 		if reads(rules, kind.group, kind.resource) {
 			t.Errorf("viewers read %s.%s", kind.resource, kind.group)
 		}
 	}
-	for _, kind := range []struct{ group, resource string }{{"", "pods"}, {"apps", "deployments"}, {"work.karmada.io", "resourcebindings"}} {
+	for _, kind := range []struct{ group, resource string }{
+		{"", "pods"}, {"apps", "deployments"}, {"work.karmada.io", "resourcebindings"},
+	} {
 		if !reads(rules, kind.group, kind.resource) {
 			t.Errorf("viewers do not read %s.%s", kind.resource, kind.group)
 		}

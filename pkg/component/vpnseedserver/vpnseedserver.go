@@ -1,5 +1,5 @@
-// Package vpnseedserver deploys the seed's end of a shoot's tunnel: a userspace WireGuard with an HTTP CONNECT proxy, which
-// kube-apiserver reaches the networks of the shoot through.
+// Package vpnseedserver deploys the seed's end of a shoot's tunnel: a userspace WireGuard with an HTTP CONNECT proxy,
+// which kube-apiserver reaches the networks of the shoot through.
 package vpnseedserver
 
 import (
@@ -9,11 +9,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/component/connectproxy"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 	"github.com/trellis-garden/trellis/pkg/vpn"
 )
@@ -25,8 +24,7 @@ const (
 	SeedKeysName  = "vpn-seed-server-wireguard"
 	ShootKeysName = "vpn-shoot-wireguard"
 
-	healthPort int32 = 8080
-	mount            = "/etc/vpn"
+	mount = "/etc/vpn"
 )
 
 // Values of a vpn-seed-server.
@@ -46,14 +44,24 @@ func Labels() map[string]string { return component.Labels("vpn-seed-server", "vp
 
 // New returns the component. The authority ca-vpn must have been generated before Deploy.
 func New(c client.Client, namespace string, manager secrets.Manager, values Values) component.Component {
-	return &deployer{client: c, namespace: namespace, secrets: manager, values: values}
+	return &deployer{Proxy: newProxy(c, namespace), secrets: manager, values: values}
 }
 
+// deployer destroys and waits as every proxy does. It does not wait for the tunnel, which takes the shoot's end.
 type deployer struct {
-	client    client.Client
-	namespace string
-	secrets   secrets.Manager
-	values    Values
+	connectproxy.Proxy
+	secrets secrets.Manager
+	values  Values
+}
+
+func newProxy(c client.Client, namespace string) connectproxy.Proxy {
+	return connectproxy.Proxy{
+		Client: c, Namespace: namespace, Name: Name, Labels: Labels(), Authority: component.CAVPN, MountPath: mount,
+		Ports: []corev1.ContainerPort{
+			{Name: "http-connect", ContainerPort: vpn.HTTPConnectPort, Protocol: corev1.ProtocolTCP},
+			{Name: "wireguard", ContainerPort: vpn.WireGuardPort, Protocol: corev1.ProtocolUDP},
+		},
+	}
 }
 
 // ShootKeys returns what the shoot's end needs: its private key and the seed's public key. They are made when they are
@@ -83,72 +91,24 @@ func (d *deployer) Deploy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server, err := d.secrets.Generate(ctx, serverCertificate(d.namespace))
+	files, err := d.Files(ctx, d.secrets)
 	if err != nil {
 		return err
 	}
-	ca, err := component.CABundle(d.secrets, component.CAVPN)
-	if err != nil {
-		return err
-	}
-	files := []component.SecretFiles{
+	files = append([]component.SecretFiles{
 		{Secret: seed.Name, Files: map[string]string{secrets.DataKeyWireGuardPrivateKey: "private-key"}},
 		{Secret: shoot.Name, Files: map[string]string{secrets.DataKeyWireGuardPublicKey: "peer-public-key"}},
-		{Secret: server.Name, Files: map[string]string{
-			secrets.DataKeyCertificate: "tls/tls.crt", secrets.DataKeyPrivateKey: "tls/tls.key",
-		}},
-		{Secret: ca.Name, Files: map[string]string{secrets.DataKeyCertificateBundle: "ca/bundle.crt"}},
-	}
+	}, files...)
 	publicKey := string(seed.Data[secrets.DataKeyWireGuardPublicKey])
-	return component.Apply(ctx, d.client, service(d.namespace, publicKey), deployment(d.namespace, d.values, files))
-}
-
-func serverCertificate(namespace string) secrets.CertificateConfig {
-	return secrets.CertificateConfig{
-		Name: Name, CertType: secrets.ServerCert, SigningCA: component.CAVPN,
-		DNSNames: []string{Name, Name + "." + namespace, Name + "." + namespace + ".svc", Name + "." + namespace + ".svc.cluster.local"},
-	}
-}
-
-// Destroy implements component.Deployer.
-func (d *deployer) Destroy(ctx context.Context) error {
-	return component.Delete(ctx, d.client, d.deletable()...)
-}
-
-func (d *deployer) deletable() []client.Object {
-	meta := metav1.ObjectMeta{Namespace: d.namespace, Name: Name}
-	return []client.Object{&appsv1.Deployment{ObjectMeta: meta}, &corev1.Service{ObjectMeta: meta}}
-}
-
-// Wait implements component.Waiter. It does not wait for the tunnel, which takes the shoot's end.
-func (d *deployer) Wait(ctx context.Context) error {
-	return component.WaitUntilHealthy(ctx, d.client, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: Name}})
-}
-
-// WaitCleanup implements component.Waiter.
-func (d *deployer) WaitCleanup(ctx context.Context) error {
-	if err := component.WaitUntilGone(ctx, d.client, d.deletable()...); err != nil {
-		return err
-	}
-	return component.WaitUntilNoPods(ctx, d.client, d.namespace, Labels())
+	return component.Apply(ctx, d.Client, service(d.Namespace, publicKey), deployment(d.Namespace, d.values, files))
 }
 
 func service(namespace, publicKey string) *corev1.Service {
-	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: Name,
-			Labels:      component.WithControlPlaneRole(component.Merge(Labels(), map[string]string{vpn.LabelWireGuard: "true"})),
-			Annotations: map[string]string{vpn.AnnotationPublicKey: publicKey},
-		},
-		Spec: corev1.ServiceSpec{
-			Type:     corev1.ServiceTypeClusterIP,
-			Selector: Labels(),
-			Ports: []corev1.ServicePort{
-				{Name: "http-connect", Protocol: corev1.ProtocolTCP, Port: vpn.HTTPConnectPort, TargetPort: intstr.FromInt32(vpn.HTTPConnectPort)},
-				{Name: "wireguard", Protocol: corev1.ProtocolUDP, Port: vpn.WireGuardPort, TargetPort: intstr.FromInt32(vpn.WireGuardPort)},
-			},
-		},
-	}
+	service := newProxy(nil, namespace).Service()
+	labels := component.Merge(Labels(), map[string]string{vpn.LabelWireGuard: "true"})
+	service.Labels = component.WithControlPlaneRole(labels)
+	service.Annotations = map[string]string{vpn.AnnotationPublicKey: publicKey}
+	return service
 }
 
 // Arguments returns the arguments of the container.
@@ -163,12 +123,10 @@ func Arguments(v Values) []string {
 		"--peer-public-key-file=" + mount + "/peer-public-key",
 		fmt.Sprintf("--listen-port=%d", vpn.WireGuardPort),
 		fmt.Sprintf("--proxy-address=:%d", vpn.HTTPConnectPort),
-		"--tls-cert-file=" + mount + "/tls/tls.crt",
-		"--tls-key-file=" + mount + "/tls/tls.key",
-		"--client-ca-file=" + mount + "/ca/bundle.crt",
-		"--allowed-ips=" + strings.Join(allowed, ","),
-		fmt.Sprintf("--health-address=:%d", healthPort),
 	}
+	p := newProxy(nil, "")
+	arguments = append(arguments, p.TLSArguments()...)
+	arguments = append(arguments, "--allowed-ips="+strings.Join(allowed, ","), p.HealthArgument())
 	if v.ClusterDNS != "" {
 		arguments = append(arguments, "--cluster-dns="+v.ClusterDNS)
 	}
@@ -179,23 +137,8 @@ func Arguments(v Values) []string {
 const mostMemory = "1Gi"
 
 func deployment(namespace string, v Values, files []component.SecretFiles) *appsv1.Deployment {
-	resources := component.LimitMemory(component.Requests("5m", "20Mi"), mostMemory)
-	result := component.ControlPlaneDeployment(component.ControlPlaneDeploymentValues{
-		Namespace: namespace,
-		Name:      Name,
-		Labels:    Labels(),
-		Replicas:  v.Replicas,
-		Image:     v.Image,
-		Args:      Arguments(v),
-		Env:       component.GarbageCollection(resources),
-		Requests:  resources,
-		Secrets:   files,
-		MountPath: mount,
-		Health:    component.HealthEndpoint{Scheme: corev1.URISchemeHTTP, Port: healthPort, Ready: "/readyz", Live: "/healthz"},
-		Ports: []corev1.ContainerPort{
-			{Name: "http-connect", ContainerPort: vpn.HTTPConnectPort, Protocol: corev1.ProtocolTCP},
-			{Name: "wireguard", ContainerPort: vpn.WireGuardPort, Protocol: corev1.ProtocolUDP},
-		},
+	result := newProxy(nil, namespace).Deployment(connectproxy.Pod{
+		Image: v.Image, Replicas: v.Replicas, Args: Arguments(v), MostMemory: mostMemory, Files: files,
 	})
 	// Two pods with one key would take the tunnel from each other.
 	result.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}

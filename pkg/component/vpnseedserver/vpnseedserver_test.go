@@ -24,7 +24,9 @@ func values() Values {
 }
 
 func TestObjects(t *testing.T) {
-	files := []component.SecretFiles{{Secret: "vpn-seed-server-11111111", Files: map[string]string{"tls.crt": "tls/tls.crt"}}}
+	files := []component.SecretFiles{
+		{Secret: "vpn-seed-server-11111111", Files: map[string]string{"tls.crt": "tls/tls.crt"}},
+	}
 	golden.Check[client.Object](t, "objects", service(namespace, "cHVibGlj"), deployment(namespace, values(), files))
 }
 

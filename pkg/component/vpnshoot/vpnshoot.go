@@ -5,7 +5,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/pkg/component"
@@ -31,7 +30,8 @@ type Values struct {
 
 // Objects returns the objects in the shoot.
 func Objects(v Values) []client.Object {
-	keys := component.UniqueSecret(Name, Name, map[string][]byte{"private-key": v.PrivateKey, "peer-public-key": v.SeedPublicKey})
+	keys := component.UniqueSecret(Name, Name,
+		map[string][]byte{"private-key": v.PrivateKey, "peer-public-key": v.SeedPublicKey})
 	return []client.Object{keys, deployment(v, keys.Name)}
 }
 
@@ -41,23 +41,25 @@ func deployment(v Values, keys string) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: meta,
 		Spec: appsv1.DeploymentSpec{
-			Replicas:             ptr.To[int32](1),
-			RevisionHistoryLimit: ptr.To[int32](1),
+			Replicas:             new(int32(1)),
+			RevisionHistoryLimit: new(int32(1)),
 			Selector:             &metav1.LabelSelector{MatchLabels: labels},
 			// Two pods with one key would take the tunnel from each other.
 			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels},
 				Spec: corev1.PodSpec{
-					AutomountServiceAccountToken:  ptr.To(false),
-					EnableServiceLinks:            ptr.To(false),
+					AutomountServiceAccountToken:  new(false),
+					EnableServiceLinks:            new(false),
 					PriorityClassName:             component.PriorityClusterCritical,
 					Tolerations:                   component.TolerateEverything(),
-					TerminationGracePeriodSeconds: ptr.To[int64](5),
+					TerminationGracePeriodSeconds: new(int64(5)),
 					// The way to the cluster's DNS must not be needed to make the way into the cluster.
 					DNSPolicy: corev1.DNSDefault,
 					Volumes: []corev1.Volume{component.ProjectedSecrets("keys", component.SecretFiles{
-						Secret: keys, Files: map[string]string{"private-key": "private-key", "peer-public-key": "peer-public-key"},
+						Secret: keys, Files: map[string]string{
+							"private-key": "private-key", "peer-public-key": "peer-public-key",
+						},
 					})},
 					Containers: []corev1.Container{container(v)},
 				},
@@ -79,7 +81,7 @@ func container(v Values) corev1.Container {
 			"--health-address=:8080",
 		},
 		// It makes a network interface, forwards and masquerades, in the pod's own network.
-		SecurityContext:          &corev1.SecurityContext{Privileged: ptr.To(true)},
+		SecurityContext:          &corev1.SecurityContext{Privileged: new(true)},
 		Resources:                component.Requests("5m", "20Mi"),
 		ReadinessProbe:           component.HTTPProbe(corev1.URISchemeHTTP, "/readyz", healthPort, 2, 5),
 		LivenessProbe:            component.HTTPProbe(corev1.URISchemeHTTP, "/healthz", healthPort, 10, 6),

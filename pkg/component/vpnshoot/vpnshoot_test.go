@@ -8,6 +8,7 @@ import (
 
 func TestObjects(t *testing.T) {
 	golden.Check(t, "objects", Objects(Values{
-		Image: "vpn:v1", Endpoint: "gateway.local.trellis.garden:51820", PrivateKey: []byte("private"), SeedPublicKey: []byte("public"),
+		Image: "vpn:v1", Endpoint: "gateway.local.trellis.garden:51820", PrivateKey: []byte("private"),
+		SeedPublicKey: []byte("public"),
 	})...)
 }

@@ -1,5 +1,5 @@
-// Package bastion deletes bastions that nobody needs any more. Bastions are doors into the networks of shoots, so they are kept
-// open no longer than somebody says, again and again, that they are in use.
+// Package bastion deletes bastions that nobody needs any more. Bastions are doors into the networks of shoots, so they
+// are kept open no longer than somebody says, again and again, that they are in use.
 package bastion
 
 import (
@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 )
 
@@ -45,7 +45,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("bastion").
 		For(&operationsv1alpha1.Bastion{}).
-		Watches(&corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(r.bastionsOf), builder.WithPredicates(leaves())).
+		Watches(&gardencorev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(r.bastionsOf),
+			builder.WithPredicates(leaves())).
 		Complete(r)
 }
 
@@ -54,23 +55,27 @@ func leaves() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return e.Object.GetDeletionTimestamp() != nil },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*corev1beta1.Shoot)
-			after, isShoot := e.ObjectNew.(*corev1beta1.Shoot)
-			return ok && isShoot && ((before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) || !ptr.Equal(before.Spec.SeedName, after.Spec.SeedName))
+			before, ok := e.ObjectOld.(*gardencorev1beta1.Shoot)
+			after, isShoot := e.ObjectNew.(*gardencorev1beta1.Shoot)
+			return ok && isShoot && ((before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+				!ptr.Equal(before.Spec.SeedName, after.Spec.SeedName))
 		},
 	}
 }
 
 func (r *Reconciler) bastionsOf(ctx context.Context, shoot client.Object) []reconcile.Request {
 	bastions := &operationsv1alpha1.BastionList{}
-	if err := r.Client.List(ctx, bastions, client.InNamespace(shoot.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, bastions, client.InNamespace(shoot.GetNamespace()),
+		client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot list bastions")
 		return nil
 	}
 	var requests []reconcile.Request
 	for i := range bastions.Items {
 		if bastions.Items[i].Spec.ShootRef.Name == shoot.GetName() {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&bastions.Items[i])})
+			requests = append(requests, reconcile.Request{
+				NamespacedName: client.ObjectKeyFromObject(&bastions.Items[i]),
+			})
 		}
 	}
 	return requests
@@ -85,7 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if bastion.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
-	shoot := &corev1beta1.Shoot{}
+	shoot := &gardencorev1beta1.Shoot{}
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: bastion.Namespace, Name: bastion.Spec.ShootRef.Name}, shoot)
 	if apierrors.IsNotFound(err) {
 		shoot, err = nil, nil
@@ -99,14 +104,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: end.Sub(now)}, nil
 	}
 	ctrl.LoggerFrom(ctx).Info("Deleting a bastion", "reason", reason)
-	if err := r.Client.Delete(ctx, bastion, client.Preconditions{UID: &bastion.UID}); client.IgnoreNotFound(err) != nil {
+	if err := r.Client.Delete(ctx, bastion,
+		client.Preconditions{UID: &bastion.UID}); client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("delete bastion %s: %w", request, err)
 	}
 	return reconcile.Result{}, nil
 }
 
-// Verdict returns why a bastion has to go; else no reason, and when it will have to. A shoot that does not exist is nil.
-func Verdict(bastion *operationsv1alpha1.Bastion, shoot *corev1beta1.Shoot, maxLifetime time.Duration, now time.Time) (reason string, end time.Time) {
+// Verdict returns why a bastion has to go; else no reason, and when it will have to. A shoot that does not exist is
+// nil.
+func Verdict(bastion *operationsv1alpha1.Bastion, shoot *gardencorev1beta1.Shoot, maxLifetime time.Duration,
+	now time.Time) (reason string, end time.Time) {
 	end = bastion.CreationTimestamp.Add(maxLifetime)
 	expiration := bastion.Status.ExpirationTimestamp
 	switch {

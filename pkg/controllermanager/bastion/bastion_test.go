@@ -9,13 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 )
 
@@ -23,14 +22,21 @@ var created = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
 func newBastion(expires time.Duration) *operationsv1alpha1.Bastion {
 	return &operationsv1alpha1.Bastion{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "door", UID: "1", CreationTimestamp: metav1.NewTime(created)},
-		Spec:       operationsv1alpha1.BastionSpec{ShootRef: corev1.LocalObjectReference{Name: "member1"}, SeedName: ptr.To("a")},
-		Status:     operationsv1alpha1.BastionStatus{ExpirationTimestamp: &metav1.Time{Time: created.Add(expires)}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "garden-demo", Name: "door", UID: "1", CreationTimestamp: metav1.NewTime(created),
+		},
+		Spec: operationsv1alpha1.BastionSpec{
+			ShootRef: corev1.LocalObjectReference{Name: "member1"}, SeedName: new("a"),
+		},
+		Status: operationsv1alpha1.BastionStatus{ExpirationTimestamp: &metav1.Time{Time: created.Add(expires)}},
 	}
 }
 
-func newShoot(seed string) *corev1beta1.Shoot {
-	return &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "member1"}, Spec: corev1beta1.ShootSpec{SeedName: &seed}}
+func newShoot(seed string) *gardencorev1beta1.Shoot {
+	return &gardencorev1beta1.Shoot{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "member1"},
+		Spec:       gardencorev1beta1.ShootSpec{SeedName: &seed},
+	}
 }
 
 func TestVerdict(t *testing.T) {
@@ -38,14 +44,16 @@ func TestVerdict(t *testing.T) {
 	leaving.DeletionTimestamp = &metav1.Time{Time: created}
 	tests := map[string]struct {
 		expires time.Duration
-		shoot   *corev1beta1.Shoot
+		shoot   *gardencorev1beta1.Shoot
 		age     time.Duration
 		reason  string
 		end     time.Duration
 	}{
-		"in use":                {time.Hour, newShoot("a"), 30 * time.Minute, "", time.Hour},
-		"not kept alive":        {time.Hour, newShoot("a"), time.Hour, "kept alive", 24 * time.Hour},
-		"kept alive too long":   {25 * time.Hour, newShoot("a"), 24 * time.Hour, "maximum lifetime of 24h", 24 * time.Hour},
+		"in use":         {time.Hour, newShoot("a"), 30 * time.Minute, "", time.Hour},
+		"not kept alive": {time.Hour, newShoot("a"), time.Hour, "kept alive", 24 * time.Hour},
+		"kept alive too long": {
+			25 * time.Hour, newShoot("a"), 24 * time.Hour, "maximum lifetime of 24h", 24 * time.Hour,
+		},
 		"the end comes earlier": {25 * time.Hour, newShoot("a"), 23 * time.Hour, "", 24 * time.Hour},
 		"no shoot":              {time.Hour, nil, 0, "goes away", 24 * time.Hour},
 		"shoot in deletion":     {time.Hour, leaving, 0, "goes away", 24 * time.Hour},
@@ -54,7 +62,8 @@ func TestVerdict(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			reason, end := Verdict(newBastion(test.expires), test.shoot, DefaultMaxLifetime, created.Add(test.age))
-			if (reason == "") != (test.reason == "") || !strings.Contains(reason, test.reason) || end.Sub(created) != test.end {
+			if (reason == "") != (test.reason == "") || !strings.Contains(reason, test.reason) ||
+				end.Sub(created) != test.end {
 				t.Errorf("verdict = %q at %s, want %q at %s", reason, end.Sub(created), test.reason, test.end)
 			}
 		})
@@ -65,7 +74,8 @@ func TestBastionIsDeleted(t *testing.T) {
 	ctx := context.Background()
 	bastion, now := newBastion(time.Hour), created.Add(59*time.Minute)
 	r := &Reconciler{
-		Client:      fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(bastion, newShoot("a")).Build(),
+		Client: fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(bastion,
+			newShoot("a")).Build(),
 		MaxLifetime: DefaultMaxLifetime, Now: func() time.Time { return now },
 	}
 	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(bastion)}

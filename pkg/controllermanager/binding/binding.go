@@ -1,5 +1,5 @@
-// Package binding marks the credentials that bindings use: with the provider they are for, and with a finalizer, so that
-// nobody takes away what a shoot still needs to be deleted.
+// Package binding marks the credentials that bindings use: with the provider they are for, and with a finalizer, so
+// that nobody takes away what a shoot still needs to be deleted.
 package binding
 
 import (
@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
 )
@@ -40,8 +40,8 @@ func (c credentials) object() client.Object {
 	switch c.apiVersion + "/" + c.kind {
 	case "v1/Secret":
 		return &corev1.Secret{}
-	case corev1beta1.SchemeGroupVersion.String() + "/InternalSecret":
-		return &corev1beta1.InternalSecret{}
+	case gardencorev1beta1.SchemeGroupVersion.String() + "/InternalSecret":
+		return &gardencorev1beta1.InternalSecret{}
 	case securityv1alpha1.SchemeGroupVersion.String() + "/WorkloadIdentity":
 		return &securityv1alpha1.WorkloadIdentity{}
 	}
@@ -50,7 +50,8 @@ func (c credentials) object() client.Object {
 
 // same tells whether other credentials are the same object.
 func (c credentials) same(other credentials) bool {
-	return c.apiVersion == other.apiVersion && c.kind == other.kind && c.namespace == other.namespace && c.name == other.name
+	return c.apiVersion == other.apiVersion && c.kind == other.kind && c.namespace == other.namespace &&
+		c.name == other.name
 }
 
 // Reconciler reconciles bindings of one kind.
@@ -61,20 +62,20 @@ type Reconciler struct {
 	read func(client.Object) credentials
 	name string
 	// referenced returns the name of the binding that a shoot refers to.
-	referenced func(*corev1beta1.Shoot) *string
+	referenced func(*gardencorev1beta1.Shoot) *string
 }
 
 // SecretBindings returns the reconciler of SecretBindings.
 func SecretBindings() *Reconciler {
 	return &Reconciler{
 		name:       "secretbinding",
-		new:        func() client.Object { return &corev1beta1.SecretBinding{} },
-		referenced: func(shoot *corev1beta1.Shoot) *string { return shoot.Spec.SecretBindingName },
+		new:        func() client.Object { return &gardencorev1beta1.SecretBinding{} },
+		referenced: func(shoot *gardencorev1beta1.Shoot) *string { return shoot.Spec.SecretBindingName },
 		read: func(obj client.Object) credentials {
-			binding := obj.(*corev1beta1.SecretBinding)
+			binding := obj.(*gardencorev1beta1.SecretBinding)
 			result := credentials{
 				apiVersion: "v1", kind: "Secret", namespace: binding.SecretRef.Namespace, name: binding.SecretRef.Name,
-				referenceLabel: corev1beta1.LabelSecretBindingReference,
+				referenceLabel: gardencorev1beta1.LabelSecretBindingReference,
 			}
 			if binding.Provider != nil {
 				result.providers = strings.Split(binding.Provider.Type, ",")
@@ -89,14 +90,14 @@ func CredentialsBindings() *Reconciler {
 	return &Reconciler{
 		name:       "credentialsbinding",
 		new:        func() client.Object { return &securityv1alpha1.CredentialsBinding{} },
-		referenced: func(shoot *corev1beta1.Shoot) *string { return shoot.Spec.CredentialsBindingName },
+		referenced: func(shoot *gardencorev1beta1.Shoot) *string { return shoot.Spec.CredentialsBindingName },
 		read: func(obj client.Object) credentials {
 			binding := obj.(*securityv1alpha1.CredentialsBinding)
 			return credentials{
 				apiVersion: binding.CredentialsRef.APIVersion, kind: binding.CredentialsRef.Kind,
 				namespace: binding.CredentialsRef.Namespace, name: binding.CredentialsRef.Name,
 				providers:      []string{binding.Provider.Type},
-				referenceLabel: corev1beta1.LabelCredentialsBindingReference,
+				referenceLabel: gardencorev1beta1.LabelCredentialsBindingReference,
 			}
 		},
 	}
@@ -110,16 +111,18 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(r.name).
 		For(r.new()).
-		Watches(&corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(r.bindingOfShoot)).
+		Watches(&gardencorev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(r.bindingOfShoot)).
 		Complete(r)
 }
 
 func (r *Reconciler) bindingOfShoot(_ context.Context, obj client.Object) []reconcile.Request {
-	shoot, ok := obj.(*corev1beta1.Shoot)
+	shoot, ok := obj.(*gardencorev1beta1.Shoot)
 	if !ok || ptr.Deref(r.referenced(shoot), "") == "" {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: shoot.Namespace, Name: *r.referenced(shoot)}}}
+	return []reconcile.Request{
+		{NamespacedName: client.ObjectKey{Namespace: shoot.Namespace, Name: *r.referenced(shoot)}},
+	}
 }
 
 // Reconcile marks, or releases, the credentials of one binding.
@@ -141,7 +144,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *Reconciler) protect(ctx context.Context, binding client.Object) error {
-	if err := finalizer.Ensure(ctx, r.Client, binding, corev1beta1.GardenerName); err != nil {
+	if err := finalizer.Ensure(ctx, r.Client, binding, gardencorev1beta1.GardenerName); err != nil {
 		return err
 	}
 	used := r.read(binding)
@@ -156,21 +159,21 @@ func mark(object client.Object, used credentials) {
 	}
 	labels[used.referenceLabel] = "true"
 	for _, provider := range used.providers {
-		labels[corev1beta1.LabelSecretBindingProviderPrefix+provider] = "true"
+		labels[gardencorev1beta1.LabelSecretBindingProviderPrefix+provider] = "true"
 	}
 	object.SetLabels(labels)
 }
 
 // release lets go of the credentials when no shoot uses the binding and no other binding uses the credentials.
 func (r *Reconciler) release(ctx context.Context, binding client.Object) error {
-	if !controllerutil.ContainsFinalizer(binding, corev1beta1.GardenerName) {
+	if !controllerutil.ContainsFinalizer(binding, gardencorev1beta1.GardenerName) {
 		return nil
 	}
-	shoots := &corev1beta1.ShootList{}
+	shoots := &gardencorev1beta1.ShootList{}
 	if err := r.Client.List(ctx, shoots, client.InNamespace(binding.GetNamespace())); err != nil {
 		return fmt.Errorf("list shoots: %w", err)
 	}
-	if slices.ContainsFunc(shoots.Items, func(shoot corev1beta1.Shoot) bool {
+	if slices.ContainsFunc(shoots.Items, func(shoot gardencorev1beta1.Shoot) bool {
 		return ptr.Deref(r.referenced(&shoot), "") == binding.GetName()
 	}) {
 		return nil // a change of the shoots comes back here
@@ -185,7 +188,7 @@ func (r *Reconciler) release(ctx context.Context, binding client.Object) error {
 			return err
 		}
 	}
-	return finalizer.Remove(ctx, r.Client, binding, corev1beta1.GardenerName)
+	return finalizer.Remove(ctx, r.Client, binding, gardencorev1beta1.GardenerName)
 }
 
 func unmark(object client.Object, used credentials) {
@@ -193,14 +196,15 @@ func unmark(object client.Object, used credentials) {
 	labels := object.GetLabels()
 	delete(labels, used.referenceLabel)
 	for _, provider := range used.providers {
-		delete(labels, corev1beta1.LabelSecretBindingProviderPrefix+provider)
+		delete(labels, gardencorev1beta1.LabelSecretBindingProviderPrefix+provider)
 	}
 	object.SetLabels(labels)
 }
 
 // isShared tells whether another binding of either kind uses the same credentials.
 func (r *Reconciler) isShared(ctx context.Context, binding client.Object, used credentials) (bool, error) {
-	secretBindings, credentialsBindings := &corev1beta1.SecretBindingList{}, &securityv1alpha1.CredentialsBindingList{}
+	secretBindings, credentialsBindings := &gardencorev1beta1.SecretBindingList{},
+		&securityv1alpha1.CredentialsBindingList{}
 	if err := r.Client.List(ctx, secretBindings); err != nil {
 		return false, fmt.Errorf("list secret bindings: %w", err)
 	}
@@ -211,7 +215,8 @@ func (r *Reconciler) isShared(ctx context.Context, binding client.Object, used c
 		return other.GetUID() != binding.GetUID() && of.same(used)
 	}
 	readSecret, readCredentials := SecretBindings().read, CredentialsBindings().read
-	return slices.ContainsFunc(secretBindings.Items, func(other corev1beta1.SecretBinding) bool { return same(&other, readSecret(&other)) }) ||
+	return slices.ContainsFunc(secretBindings.Items,
+		func(other gardencorev1beta1.SecretBinding) bool { return same(&other, readSecret(&other)) }) ||
 		slices.ContainsFunc(credentialsBindings.Items, func(other securityv1alpha1.CredentialsBinding) bool {
 			return same(&other, readCredentials(&other))
 		}), nil
@@ -235,5 +240,6 @@ func (r *Reconciler) patch(ctx context.Context, used credentials, change func(cl
 	if apiequality.Semantic.DeepEqual(before, object) {
 		return nil
 	}
-	return client.IgnoreNotFound(r.Client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
+	return client.IgnoreNotFound(r.Client.Patch(ctx, object,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
 }

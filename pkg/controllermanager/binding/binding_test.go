@@ -7,14 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
@@ -26,9 +25,11 @@ func objectMeta() metav1.ObjectMeta {
 
 func credentialsBinding() *securityv1alpha1.CredentialsBinding {
 	return &securityv1alpha1.CredentialsBinding{
-		ObjectMeta:     objectMeta(),
-		Provider:       securityv1alpha1.CredentialsBindingProvider{Type: "local"},
-		CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: key.Namespace, Name: key.Name},
+		ObjectMeta: objectMeta(),
+		Provider:   securityv1alpha1.CredentialsBindingProvider{Type: "local"},
+		CredentialsRef: corev1.ObjectReference{
+			APIVersion: "v1", Kind: "Secret", Namespace: key.Namespace, Name: key.Name,
+		},
 	}
 }
 
@@ -52,12 +53,18 @@ func secretOf(t *testing.T, c client.Client) *corev1.Secret {
 
 func TestSecretIsMarkedAndReleased(t *testing.T) {
 	ctx := context.Background()
-	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "member1"}, Spec: corev1beta1.ShootSpec{CredentialsBindingName: ptr.To("local")}}
-	c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(credentialsBinding(), &corev1.Secret{ObjectMeta: objectMeta()}, shoot).Build()
+	shoot := &gardencorev1beta1.Shoot{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "member1"},
+		Spec:       gardencorev1beta1.ShootSpec{CredentialsBindingName: new("local")},
+	}
+	c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(credentialsBinding(),
+		&corev1.Secret{ObjectMeta: objectMeta()}, shoot).Build()
 
 	reconcileOnce(t, c)
 	secret := secretOf(t, c)
-	if !controllerutil.ContainsFinalizer(secret, credentialsFinalizer) || secret.Labels["provider.shoot.gardener.cloud/local"] != "true" || secret.Labels[corev1beta1.LabelCredentialsBindingReference] != "true" {
+	if !controllerutil.ContainsFinalizer(secret, credentialsFinalizer) ||
+		secret.Labels["provider.shoot.gardener.cloud/local"] != "true" ||
+		secret.Labels[gardencorev1beta1.LabelCredentialsBindingReference] != "true" {
 		t.Errorf("finalizers %v, labels %v", secret.Finalizers, secret.Labels)
 	}
 
@@ -82,8 +89,12 @@ func TestSecretIsMarkedAndReleased(t *testing.T) {
 }
 
 func TestSharedSecretStaysMarked(t *testing.T) {
-	other := &corev1beta1.SecretBinding{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "other", UID: "other"}, SecretRef: corev1.SecretReference{Namespace: key.Namespace, Name: key.Name}}
-	c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(credentialsBinding(), &corev1.Secret{ObjectMeta: objectMeta()}, other).Build()
+	other := &gardencorev1beta1.SecretBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "other", UID: "other"},
+		SecretRef:  corev1.SecretReference{Namespace: key.Namespace, Name: key.Name},
+	}
+	c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(credentialsBinding(),
+		&corev1.Secret{ObjectMeta: objectMeta()}, other).Build()
 	reconcileOnce(t, c)
 	if err := c.Delete(context.Background(), credentialsBinding()); err != nil {
 		t.Fatal(err)
@@ -99,8 +110,14 @@ func TestOtherCredentialsAreMarked(t *testing.T) {
 		apiVersion, kind string
 		object           client.Object
 	}{
-		"workload identity": {"security.gardener.cloud/v1alpha1", "WorkloadIdentity", &securityv1alpha1.WorkloadIdentity{ObjectMeta: objectMeta()}},
-		"internal secret":   {"core.gardener.cloud/v1beta1", "InternalSecret", &corev1beta1.InternalSecret{ObjectMeta: objectMeta()}},
+		"workload identity": {
+			"security.gardener.cloud/v1alpha1", "WorkloadIdentity",
+			&securityv1alpha1.WorkloadIdentity{ObjectMeta: objectMeta()},
+		},
+		"internal secret": {
+			"core.gardener.cloud/v1beta1", "InternalSecret",
+			&gardencorev1beta1.InternalSecret{ObjectMeta: objectMeta()},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -111,14 +128,16 @@ func TestOtherCredentialsAreMarked(t *testing.T) {
 			if err := c.Get(context.Background(), key, test.object); err != nil {
 				t.Fatal(err)
 			}
-			if !controllerutil.ContainsFinalizer(test.object, credentialsFinalizer) || test.object.GetLabels()["provider.shoot.gardener.cloud/local"] != "true" {
+			if !controllerutil.ContainsFinalizer(test.object, credentialsFinalizer) ||
+				test.object.GetLabels()["provider.shoot.gardener.cloud/local"] != "true" {
 				t.Errorf("finalizers %v, labels %v", test.object.GetFinalizers(), test.object.GetLabels())
 			}
 			if err := c.Delete(context.Background(), binding); err != nil {
 				t.Fatal(err)
 			}
 			reconcileOnce(t, c)
-			if err := c.Get(context.Background(), key, test.object); err != nil || len(test.object.GetFinalizers()) > 0 {
+			if err := c.Get(context.Background(), key, test.object); err != nil ||
+				len(test.object.GetFinalizers()) > 0 {
 				t.Errorf("finalizers %v, %v; want none", test.object.GetFinalizers(), err)
 			}
 		})

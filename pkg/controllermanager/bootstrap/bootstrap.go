@@ -16,13 +16,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/project"
-	"github.com/trellis-garden/trellis/pkg/controllermanager/seed"
 )
 
 // retryPeriod is how soon to try again, e.g. while the garden's API is still starting.
@@ -100,12 +98,13 @@ func bringTo(present, wanted client.Object) bool {
 // Objects returns everything, in order.
 func Objects() []client.Object {
 	return slices.Concat([]client.Object{
-		namespace(corev1beta1.GardenNamespace, map[string]string{
-			corev1beta1.GardenRole: corev1beta1.GardenRoleProject, corev1beta1.ProjectName: corev1beta1.GardenNamespace,
+		namespace(gardencorev1beta1.GardenNamespace, map[string]string{
+			gardencorev1beta1.GardenRole:  gardencorev1beta1.GardenRoleProject,
+			gardencorev1beta1.ProjectName: gardencorev1beta1.GardenNamespace,
 		}),
-		namespace(seed.LeaseNamespace, nil),
-		clusterRole(corev1beta1.SeedsGroup, seedRules()),
-		groupBinding(corev1beta1.SeedsGroup, corev1beta1.SeedsGroup, corev1beta1.SeedsGroup),
+		namespace(gardencorev1beta1.GardenerSeedLeaseNamespace, nil),
+		clusterRole(gardencorev1beta1.SeedsGroup, seedRules()),
+		groupBinding(gardencorev1beta1.SeedsGroup, gardencorev1beta1.SeedsGroup, gardencorev1beta1.SeedsGroup),
 		seedRestriction(),
 		denying(seedRestrictionName),
 		accountTokens(),
@@ -113,11 +112,14 @@ func Objects() []client.Object {
 		projectNamespaces(),
 		denying(projectNamespacesName),
 		clusterRole("gardener.cloud:system:seed-bootstrapper", bootstrapperRules()),
-		groupBinding("gardener.cloud:system:seed-bootstrapper", "gardener.cloud:system:seed-bootstrapper", "system:bootstrappers"),
+		groupBinding("gardener.cloud:system:seed-bootstrapper", "gardener.cloud:system:seed-bootstrapper",
+			"system:bootstrappers"),
 		// Those of managed seeds whose bootstrap is ServiceAccount. What they are granted is decided by their names.
-		groupBinding("gardener.cloud:system:seed-bootstrapper:service-accounts", "gardener.cloud:system:seed-bootstrapper", "system:serviceaccounts:"+corev1beta1.GardenNamespace),
+		groupBinding("gardener.cloud:system:seed-bootstrapper:service-accounts",
+			"gardener.cloud:system:seed-bootstrapper", "system:serviceaccounts:"+gardencorev1beta1.GardenNamespace),
 		clusterRole("gardener.cloud:system:read-global-resources", globalReadRules()),
-		groupBinding("gardener.cloud:system:read-global-resources", "gardener.cloud:system:read-global-resources", "system:authenticated"),
+		groupBinding("gardener.cloud:system:read-global-resources", "gardener.cloud:system:read-global-resources",
+			"system:authenticated"),
 	}, roles(), []client.Object{gardenProject()})
 }
 
@@ -128,7 +130,8 @@ func roles() []client.Object {
 		extensible(project.MemberRole, roleOfMembers, memberRules()),
 		extensible(project.ViewerRole, roleOfViewers, viewerRules()),
 		extensible(project.ServiceAccountManagerRole, roleOfAccounts, serviceAccountManagerRules()),
-		operators(administratorsRole, partOfAdministrators, administratorRules(), members, roleOfMembers, roleOfAccounts),
+		operators(administratorsRole, partOfAdministrators, administratorRules(), members, roleOfMembers,
+			roleOfAccounts),
 		operators(auditorsRole, partOfAuditors, auditorRules(), viewerRules(), roleOfViewers),
 	)
 }
@@ -150,12 +153,12 @@ func groupBinding(name, role, group string) *rbacv1.ClusterRoleBinding {
 }
 
 // gardenProject is the project of the operators: shoots in it may become seeds.
-func gardenProject() *corev1beta1.Project {
-	return &corev1beta1.Project{
-		ObjectMeta: metav1.ObjectMeta{Name: corev1beta1.GardenNamespace},
-		Spec: corev1beta1.ProjectSpec{
-			Namespace:   ptr.To(corev1beta1.GardenNamespace),
-			Description: ptr.To("Clusters of the operators of this garden"),
+func gardenProject() *gardencorev1beta1.Project {
+	return &gardencorev1beta1.Project{
+		ObjectMeta: metav1.ObjectMeta{Name: gardencorev1beta1.GardenNamespace},
+		Spec: gardencorev1beta1.ProjectSpec{
+			Namespace:   new(gardencorev1beta1.GardenNamespace),
+			Description: new("Clusters of the operators of this garden"),
 		},
 	}
 }

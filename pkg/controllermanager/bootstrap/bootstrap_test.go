@@ -11,18 +11,17 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/project"
 )
 
 func TestEnsureCreatesAndCorrects(t *testing.T) {
 	ctx := context.Background()
-	old := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: corev1beta1.SeedsGroup}}
+	old := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: gardencorev1beta1.SeedsGroup}}
 	garden := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden", Labels: map[string]string{"mine": "yes"}}}
 	c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(old, garden).Build()
 	for range 2 {
@@ -41,7 +40,7 @@ func TestEnsureCreatesAndCorrects(t *testing.T) {
 	if err := c.Get(ctx, client.ObjectKeyFromObject(garden), garden); err != nil {
 		t.Fatal(err)
 	}
-	if garden.Labels["mine"] != "yes" || garden.Labels[corev1beta1.ProjectName] != "garden" {
+	if garden.Labels["mine"] != "yes" || garden.Labels[gardencorev1beta1.ProjectName] != "garden" {
 		t.Errorf("labels of namespace garden = %v", garden.Labels)
 	}
 }
@@ -67,10 +66,11 @@ func TestPolicyIsBroughtUpToDate(t *testing.T) {
 	present := seedRestriction()
 	present.Spec.Validations[0].Expression = "true"
 	present.Spec.MatchConstraints.ResourceRules[0].Resources = []string{"pods"}
-	if !bringTo(present, wanted) || present.Spec.Validations[0].Expression != wanted.Spec.Validations[0].Expression || len(present.Spec.MatchConstraints.ResourceRules[0].Resources) != 5 {
+	if !bringTo(present, wanted) || present.Spec.Validations[0].Expression != wanted.Spec.Validations[0].Expression ||
+		len(present.Spec.MatchConstraints.ResourceRules[0].Resources) != 5 {
 		t.Errorf("an older policy was not corrected: %+v", present.Spec)
 	}
-	present.Spec.MatchConstraints.MatchPolicy = ptr.To(admissionregistrationv1.Equivalent)
+	present.Spec.MatchConstraints.MatchPolicy = new(admissionregistrationv1.Equivalent)
 	if bringTo(present, wanted) {
 		t.Error("what the API server defaults is no difference")
 	}

@@ -6,7 +6,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
@@ -27,10 +27,10 @@ const (
 	roleOfAccounts       = "project-serviceaccountmanager"
 )
 
-// garden-wide kinds of the API, by group. Internal secrets and the states of shoots are not among them: they hold the private keys
-// of clusters, which no person needs.
+// garden-wide kinds of the API, by group. Internal secrets and the states of shoots are not among them: they hold the
+// private keys of clusters, which no person needs.
 var operatedKinds = map[string][]string{
-	corev1beta1.GroupName: {
+	gardencorev1beta1.GroupName: {
 		"shoots", "shoots/status", "shoots/binding", "shoots/adminkubeconfig", "shoots/viewerkubeconfig",
 		"seeds", "seeds/status", "projects", "projects/status", "cloudprofiles", "cloudprofiles/status",
 		"namespacedcloudprofiles", "namespacedcloudprofiles/status", "secretbindings", "quotas", "exposureclasses",
@@ -40,7 +40,8 @@ var operatedKinds = map[string][]string{
 	// Not workloadidentities/token: a token is a way into somebody's infrastructure.
 	securityv1alpha1.GroupName: {"credentialsbindings", "workloadidentities"},
 	seedmanagementv1alpha1.GroupName: {
-		"managedseeds", "managedseeds/status", "managedseedsets", "managedseedsets/status", "managedseedsets/scale", "gardenlets", "gardenlets/status",
+		"managedseeds", "managedseeds/status", "managedseedsets", "managedseedsets/status", "managedseedsets/scale",
+		"gardenlets", "gardenlets/status",
 	},
 	operationsv1alpha1.GroupName: {"bastions", "bastions/status"},
 }
@@ -63,13 +64,14 @@ func administratorRules() []rbacv1.PolicyRule {
 }
 
 // unseen are kinds that auditors do not read: the values for an extension's chart may hold passwords.
-var unseen = map[string][]string{corev1beta1.GroupName: {"controllerdeployments"}}
+var unseen = map[string][]string{gardencorev1beta1.GroupName: {"controllerdeployments"}}
 
 // auditorRules is what operators see.
 func auditorRules() []rbacv1.PolicyRule {
 	seen := maps.Clone(operatedKinds)
 	for group, kinds := range unseen {
-		seen[group] = slices.DeleteFunc(slices.Clone(seen[group]), func(kind string) bool { return slices.Contains(kinds, kind) })
+		seen[group] = slices.DeleteFunc(slices.Clone(seen[group]),
+			func(kind string) bool { return slices.Contains(kinds, kind) })
 	}
 	return rulesFor(read, seen, kubernetesKinds)
 }

@@ -5,7 +5,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
@@ -20,13 +20,14 @@ func rule(verbs []string, group string, resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 }
 
-// seedRules is what gardenlets do that does not depend on what belongs to their seed. All other rights are decided by the seed
-// authorizer (pkg/apiserver/seedauthorizer); which certificates are granted, by the certificate controller.
+// seedRules is what gardenlets do that does not depend on what belongs to their seed. All other rights are decided by
+// the seed authorizer (pkg/apiserver/seedauthorizer); which certificates are granted, by the certificate controller.
 func seedRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{rule([]string{"create"}, "certificates.k8s.io", "certificatesigningrequests")}
 }
 
-// bootstrapperRules is what a bootstrap token is good for: asking for a certificate, and waiting for it. It lists nobody's requests.
+// bootstrapperRules is what a bootstrap token is good for: asking for a certificate, and waiting for it. It lists
+// nobody's requests.
 func bootstrapperRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{rule([]string{"create", "get"}, "certificates.k8s.io", "certificatesigningrequests")}
 }
@@ -34,17 +35,20 @@ func bootstrapperRules() []rbacv1.PolicyRule {
 // globalReadRules is what every user may see.
 func globalReadRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		rule(read, corev1beta1.GroupName, "cloudprofiles", "exposureclasses", "seeds"),
-		{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{corev1beta1.ClusterIdentity}, Verbs: []string{"get"}},
+		rule(read, gardencorev1beta1.GroupName, "cloudprofiles", "exposureclasses", "seeds"),
+		{
+			APIGroups: []string{""}, Resources: []string{"configmaps"},
+			ResourceNames: []string{gardencorev1beta1.ClusterIdentity}, Verbs: []string{"get"},
+		},
 		// Everybody may found a project, and becomes its owner.
-		rule([]string{"create"}, corev1beta1.GroupName, "projects"),
+		rule([]string{"create"}, gardencorev1beta1.GroupName, "projects"),
 	}
 }
 
-// memberRules is what a project's admins do in its namespace. Managed seeds, of which every user of a seed has to know, exist in
-// the project of the operators only.
+// memberRules is what a project's admins do in its namespace. Managed seeds, of which every user of a seed has to know,
+// exist in the project of the operators only.
 func memberRules() []rbacv1.PolicyRule {
-	core, security := corev1beta1.GroupName, securityv1alpha1.GroupName
+	core, security := gardencorev1beta1.GroupName, securityv1alpha1.GroupName
 	return []rbacv1.PolicyRule{
 		rule(manage, core, "shoots", "secretbindings", "quotas", "namespacedcloudprofiles"),
 		rule([]string{"create"}, core, "shoots/adminkubeconfig", "shoots/viewerkubeconfig"),
@@ -61,7 +65,7 @@ func memberRules() []rbacv1.PolicyRule {
 
 // viewerRules is what a project's viewers see in its namespace. Secrets are not among it.
 func viewerRules() []rbacv1.PolicyRule {
-	core, security := corev1beta1.GroupName, securityv1alpha1.GroupName
+	core, security := gardencorev1beta1.GroupName, securityv1alpha1.GroupName
 	return []rbacv1.PolicyRule{
 		rule(read, core, "shoots", "secretbindings", "quotas", "namespacedcloudprofiles"),
 		rule([]string{"create"}, core, "shoots/viewerkubeconfig"),

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
@@ -31,17 +31,17 @@ const (
 	bootstrapGroup = "system:bootstrappers"
 	// bootstrapUserPrefix, followed by a token's id, is the name of such a user.
 	bootstrapUserPrefix = "system:bootstrap:"
-	// bootstrapTokenSecretPrefix, followed by a token's id, is the name of its Secret.
-	bootstrapTokenSecretPrefix = "bootstrap-token-"
 	// tokenExpirationKey of such a Secret holds the token's end.
 	tokenExpirationKey = "expiration"
-	// tokenValidity is how long a bootstrap token may still be valid when it is used: the day for which tokens are made, and some time in
-	// which clocks differ.
+	// tokenValidity is how long a bootstrap token may still be valid when it is used: the day for which tokens are
+	// made, and some time in which clocks differ.
 	tokenValidity = 25 * time.Hour
 )
 
 // allowedUsages are the only usages of a seed's client certificate.
-var allowedUsages = []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment}
+var allowedUsages = []certificatesv1.KeyUsage{
+	certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment,
+}
 
 // Reconciler approves certificate signing requests of gardenlets. Requests that claim to be one but are not as they
 // should be are denied with the reason; all others are left to somebody else.
@@ -56,13 +56,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("certificate-approver").
-		For(&certificatesv1.CertificateSigningRequest{}, builder.WithPredicates(predicate.NewPredicateFuncs(isPending))).
+		For(&certificatesv1.CertificateSigningRequest{},
+			builder.WithPredicates(predicate.NewPredicateFuncs(isPending))).
 		Complete(r)
 }
 
 func isPending(obj client.Object) bool {
 	csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
-	return ok && csr.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName && len(csr.Status.Conditions) == 0 && len(csr.Status.Certificate) == 0
+	return ok && csr.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName &&
+		len(csr.Status.Conditions) == 0 && len(csr.Status.Certificate) == 0
 }
 
 // Reconcile decides about one request.
@@ -91,13 +93,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		LastUpdateTime: metav1.Now(),
 	}
 	if err != nil {
-		condition.Type, condition.Reason, condition.Message = certificatesv1.CertificateDenied, "NotAcceptable", err.Error()
+		condition.Type, condition.Reason, condition.Message = certificatesv1.CertificateDenied, "NotAcceptable",
+			err.Error()
 	}
 	csr.Status.Conditions = append(csr.Status.Conditions, condition)
 	if err := r.Client.SubResource("approval").Update(ctx, csr); err != nil {
 		return reconcile.Result{}, fmt.Errorf("certificate signing request %s: %w", csr.Name, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("Decided about the certificate of a gardenlet", "decision", condition.Type, "message", condition.Message)
+	ctrl.LoggerFrom(ctx).Info("Decided about the certificate of a gardenlet", "decision", condition.Type, "message",
+		condition.Message)
 	return reconcile.Result{}, nil
 }
 
@@ -113,19 +117,22 @@ func SeedOf(csr *certificatesv1.CertificateSigningRequest) (string, error) {
 		return "", nil //nolint:nilerr // what cannot be read is not about a seed
 	}
 	user := parsed.Subject.CommonName
-	seed, isSeed := strings.CutPrefix(user, corev1beta1.SeedUserNamePrefix)
-	if !isSeed && !slices.Contains(parsed.Subject.Organization, corev1beta1.SeedsGroup) {
+	seed, isSeed := strings.CutPrefix(user, gardencorev1beta1.SeedUserNamePrefix)
+	if !isSeed && !slices.Contains(parsed.Subject.Organization, gardencorev1beta1.SeedsGroup) {
 		return "", nil
 	}
-	return seed, errors.Join(checkSubject(parsed, seed, isSeed), checkUsages(csr.Spec.Usages), checkRequester(csr, seed))
+	return seed, errors.Join(checkSubject(parsed, seed, isSeed), checkUsages(csr.Spec.Usages),
+		checkRequester(csr, seed))
 }
 
 func checkSubject(request *x509.CertificateRequest, seed string, isSeed bool) error {
 	switch {
 	case !isSeed || seed == "":
-		return fmt.Errorf("common name %q is not %s<seed>", request.Subject.CommonName, corev1beta1.SeedUserNamePrefix)
-	case !slices.Equal(request.Subject.Organization, []string{corev1beta1.SeedsGroup}):
-		return fmt.Errorf("organizations are %v, only %s is allowed", request.Subject.Organization, corev1beta1.SeedsGroup)
+		return fmt.Errorf("common name %q is not %s<seed>", request.Subject.CommonName,
+			gardencorev1beta1.SeedUserNamePrefix)
+	case !slices.Equal(request.Subject.Organization, []string{gardencorev1beta1.SeedsGroup}):
+		return fmt.Errorf("organizations are %v, only %s is allowed", request.Subject.Organization,
+			gardencorev1beta1.SeedsGroup)
 	case len(request.DNSNames)+len(request.IPAddresses)+len(request.EmailAddresses)+len(request.URIs) > 0:
 		return errors.New("subject alternative names are not allowed")
 	}
@@ -144,13 +151,17 @@ func checkUsages(usages []certificatesv1.KeyUsage) error {
 	return nil
 }
 
-// checkRequester lets a bootstrap token, or the service account that was made for the seed, ask for the first certificate, and a
-// gardenlet for the next one of its own.
+// checkRequester lets a bootstrap token, or the service account that was made for the seed, ask for the first
+// certificate, and a gardenlet for the next one of its own.
 func checkRequester(csr *certificatesv1.CertificateSigningRequest, seed string) error {
-	bootstrap := strings.HasPrefix(csr.Spec.Username, bootstrapUserPrefix) && slices.Contains(csr.Spec.Groups, bootstrapGroup)
-	account := serviceaccount.MakeUsername(corev1beta1.GardenNamespace, seedmanagementv1alpha1.BootstrapServiceAccountName(seed))
-	if user := corev1beta1.SeedUserNamePrefix + seed; !bootstrap && csr.Spec.Username != user && csr.Spec.Username != account {
-		return fmt.Errorf("user %q may not request it: neither a bootstrap token nor %s nor %s", csr.Spec.Username, account, user)
+	bootstrap := strings.HasPrefix(csr.Spec.Username, bootstrapUserPrefix) &&
+		slices.Contains(csr.Spec.Groups, bootstrapGroup)
+	account := serviceaccount.MakeUsername(gardencorev1beta1.GardenNamespace,
+		seedmanagementv1alpha1.BootstrapServiceAccountName(seed))
+	if user := gardencorev1beta1.SeedUserNamePrefix + seed; !bootstrap && csr.Spec.Username != user &&
+		csr.Spec.Username != account {
+		return fmt.Errorf("user %q may not request it: neither a bootstrap token nor %s nor %s", csr.Spec.Username,
+			account, user)
 	}
 	return nil
 }
@@ -158,7 +169,10 @@ func checkRequester(csr *certificatesv1.CertificateSigningRequest, seed string) 
 // tokenSecret reads the Secret of a bootstrap token; nil when it is gone.
 func (r *Reconciler) tokenSecret(ctx context.Context, id string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
-	key := client.ObjectKey{Namespace: seedmanagementv1alpha1.BootstrapTokenNamespace, Name: bootstrapTokenSecretPrefix + id}
+	key := client.ObjectKey{
+		Namespace: seedmanagementv1alpha1.BootstrapTokenNamespace,
+		Name:      seedmanagementv1alpha1.BootstrapTokenSecretPrefix + id,
+	}
 	err := r.Client.Get(ctx, key, secret)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -169,14 +183,16 @@ func (r *Reconciler) tokenSecret(ctx context.Context, id string) (*corev1.Secret
 	return secret, nil
 }
 
-// checkToken holds a bootstrap token to the one seed that its label names, and to an end that is near. One that is gone may have named another.
+// checkToken holds a bootstrap token to the one seed that its label names, and to an end that is near. One that is gone
+// may have named another.
 func checkToken(token *corev1.Secret, seed string, now time.Time) error {
 	if token == nil {
 		return errors.New("the bootstrap token does not exist any more")
 	}
 	end, err := time.Parse(time.RFC3339, string(token.Data[tokenExpirationKey]))
 	if err != nil || end.After(now.Add(tokenValidity)) {
-		return fmt.Errorf("the bootstrap token does not end within a day: make one with key %s in Secret %s/%s, a time of the next 24 hours",
+		return fmt.Errorf("the bootstrap token does not end within a day: make one with key %s in Secret %s/%s, a "+
+			"time of the next 24 hours",
 			tokenExpirationKey, token.Namespace, token.Name)
 	}
 	switch bound := token.Labels[seedmanagementv1alpha1.BootstrapSeedLabel]; bound {

@@ -11,17 +11,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/test/certrequest"
 )
 
 func TestSeedOf(t *testing.T) {
-	seedUser := corev1beta1.SeedUserNamePrefix + "local"
+	seedUser := gardencorev1beta1.SeedUserNamePrefix + "local"
 	good := func() (*x509.CertificateRequest, *certificatesv1.CertificateSigningRequestSpec) {
-		return &x509.CertificateRequest{Subject: pkix.Name{CommonName: seedUser, Organization: []string{corev1beta1.SeedsGroup}}},
+		return &x509.CertificateRequest{
+				Subject: pkix.Name{CommonName: seedUser, Organization: []string{gardencorev1beta1.SeedsGroup}},
+			},
 			&certificatesv1.CertificateSigningRequestSpec{
 				Username: "system:bootstrap:abcdef", Groups: []string{"system:bootstrappers"},
-				Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment},
+				Usages: []certificatesv1.KeyUsage{
+					certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature,
+					certificatesv1.UsageKeyEncipherment,
+				},
 			}
 	}
 	tests := map[string]struct {
@@ -55,13 +60,15 @@ func TestSeedOf(t *testing.T) {
 		},
 		"another seed's": {
 			change: func(_ *x509.CertificateRequest, s *certificatesv1.CertificateSigningRequestSpec) {
-				s.Username, s.Groups = corev1beta1.SeedUserNamePrefix+"other", nil
+				s.Username, s.Groups = gardencorev1beta1.SeedUserNamePrefix+"other", nil
 			},
 			seed: "local", says: "may not request it",
 		},
 		"a bootstrap name without the group": {
-			change: func(_ *x509.CertificateRequest, s *certificatesv1.CertificateSigningRequestSpec) { s.Groups = nil },
-			seed:   "local", says: "may not request it",
+			change: func(_ *x509.CertificateRequest, s *certificatesv1.CertificateSigningRequestSpec) {
+				s.Groups = nil
+			},
+			seed: "local", says: "may not request it",
 		},
 		"one more organization": {
 			change: func(r *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec) {
@@ -108,7 +115,10 @@ func TestSeedOf(t *testing.T) {
 
 func TestTokensAreHeldToTheirSeed(t *testing.T) {
 	bound := func(labels map[string]string) *corev1.Secret {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Data: map[string][]byte{tokenExpirationKey: []byte("2026-01-02T00:00:00Z")}}
+		return &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Data:       map[string][]byte{tokenExpirationKey: []byte("2026-01-02T00:00:00Z")},
+		}
 	}
 	for name, test := range map[string]struct {
 		token *corev1.Secret

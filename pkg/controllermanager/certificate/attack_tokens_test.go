@@ -10,8 +10,8 @@ import (
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
-// TestAttackTokensWithoutEnd plays the holder of a seed's credential who makes a bootstrap token for a managed seed of its own that is good for
-// years, to come back with it when the seed's credential is long withdrawn.
+// TestAttackTokensWithoutEnd plays the holder of a seed's credential who makes a bootstrap token for a managed seed of
+// its own that is good for years, to come back with it when the seed's credential is long withdrawn.
 func TestAttackTokensWithoutEnd(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
@@ -25,7 +25,11 @@ func TestAttackTokensWithoutEnd(t *testing.T) {
 		"no time":    {map[string][]byte{"expiration": []byte("never")}, false},
 		"no content": {map[string][]byte{"expiration": nil}, false},
 	} {
-		token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{seedmanagementv1alpha1.BootstrapSeedLabel: "local"}}, Data: test.data}
+		token := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Labels: map[string]string{seedmanagementv1alpha1.BootstrapSeedLabel: "local"},
+			}, Data: test.data,
+		}
 		if err := checkToken(token, "local", now); (err == nil) != test.accept {
 			t.Errorf("%s: %v, accepted: want %v", name, err, test.accept)
 		}

@@ -1,5 +1,5 @@
-// Package cloudprofile tells in the status of cloud profiles where each version is in its life, so that who reads it need not
-// compare dates.
+// Package cloudprofile tells in the status of cloud profiles where each version is in its life, so that who reads it
+// need not compare dates.
 package cloudprofile
 
 import (
@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // Reconciler writes the status of cloud profiles.
@@ -33,13 +33,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("cloudprofile").
-		For(&corev1beta1.CloudProfile{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&gardencorev1beta1.CloudProfile{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Complete(r)
 }
 
 // Reconcile writes the status of one profile, and comes back when a version enters another stage of its life.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	profile := &corev1beta1.CloudProfile{}
+	profile := &gardencorev1beta1.CloudProfile{}
 	if err := r.Client.Get(ctx, request.NamespacedName, profile); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -59,40 +59,43 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // Status returns where the versions of a profile are in their lives at a time.
-func Status(spec *corev1beta1.CloudProfileSpec, now time.Time) corev1beta1.CloudProfileStatus {
-	status := corev1beta1.CloudProfileStatus{}
+func Status(spec *gardencorev1beta1.CloudProfileSpec, now time.Time) gardencorev1beta1.CloudProfileStatus {
+	status := gardencorev1beta1.CloudProfileStatus{}
 	if versions := classify(spec.Kubernetes.Versions, now); len(versions) > 0 {
-		status.Kubernetes = &corev1beta1.KubernetesStatus{Versions: versions}
+		status.Kubernetes = &gardencorev1beta1.KubernetesStatus{Versions: versions}
 	}
 	for i := range spec.MachineImages {
-		status.MachineImages = append(status.MachineImages, corev1beta1.MachineImageStatus{
+		status.MachineImages = append(status.MachineImages, gardencorev1beta1.MachineImageStatus{
 			Name: spec.MachineImages[i].Name, Versions: classify(lives(&spec.MachineImages[i]), now),
 		})
 	}
 	return status
 }
 
-func classify(versions []corev1beta1.ExpirableVersion, now time.Time) []corev1beta1.ExpirableVersionStatus {
-	var result []corev1beta1.ExpirableVersionStatus
+func classify(versions []gardencorev1beta1.ExpirableVersion, now time.Time) []gardencorev1beta1.ExpirableVersionStatus {
+	var result []gardencorev1beta1.ExpirableVersionStatus
 	for i := range versions {
-		result = append(result, corev1beta1.ExpirableVersionStatus{Version: versions[i].Version, Classification: versions[i].ClassificationAt(now)})
+		result = append(result, gardencorev1beta1.ExpirableVersionStatus{
+			Version: versions[i].Version, Classification: versions[i].ClassificationAt(now),
+		})
 	}
 	return result
 }
 
 // lives returns the life cycles of an image's versions.
-func lives(image *corev1beta1.MachineImage) []corev1beta1.ExpirableVersion {
-	var result []corev1beta1.ExpirableVersion
+func lives(image *gardencorev1beta1.MachineImage) []gardencorev1beta1.ExpirableVersion {
+	var result []gardencorev1beta1.ExpirableVersion
 	for _, version := range image.Versions {
-		result = append(result, corev1beta1.ExpirableVersion{
-			Version: version.Version, ExpirationDate: version.ExpirationDate, Classification: version.Classification, Lifecycle: version.Lifecycle,
+		result = append(result, gardencorev1beta1.ExpirableVersion{
+			Version: version.Version, ExpirationDate: version.ExpirationDate, Classification: version.Classification,
+			Lifecycle: version.Lifecycle,
 		})
 	}
 	return result
 }
 
 // nextStage returns when the first version enters another stage after a time; the zero time when none does.
-func nextStage(spec *corev1beta1.CloudProfileSpec, now time.Time) time.Time {
+func nextStage(spec *gardencorev1beta1.CloudProfileSpec, now time.Time) time.Time {
 	var next time.Time
 	consider := func(at time.Time) {
 		if at.After(now) && (next.IsZero() || at.Before(next)) {

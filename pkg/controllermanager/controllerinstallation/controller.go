@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	gardencorev1 "github.com/trellis-garden/trellis/pkg/apis/core/v1"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/index"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
 )
@@ -42,20 +42,24 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	if err := ctrl.NewControllerManagedBy(mgr).
 		Named("controllerinstallation").
-		For(&corev1beta1.Seed{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
-		Watches(&corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(seedsOfShoot)).
-		Watches(&corev1beta1.BackupBucket{}, handler.EnqueueRequestsFromMapFunc(seedOfBucket), changed).
-		Watches(&corev1beta1.BackupEntry{}, handler.EnqueueRequestsFromMapFunc(seedOfEntry), changed).
-		Watches(&corev1beta1.ControllerInstallation{}, handler.EnqueueRequestsFromMapFunc(seedOfInstallation), changed).
-		Watches(&corev1beta1.ControllerRegistration{}, handler.EnqueueRequestsFromMapFunc(r.allSeeds), changed).
-		Watches(&corev1beta1.ControllerDeployment{}, handler.EnqueueRequestsFromMapFunc(r.allSeeds)).
+		For(&gardencorev1beta1.Seed{},
+			builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{},
+				predicate.LabelChangedPredicate{}))).
+		Watches(&gardencorev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(seedsOfShoot)).
+		Watches(&gardencorev1beta1.BackupBucket{}, handler.EnqueueRequestsFromMapFunc(seedOfBucket), changed).
+		Watches(&gardencorev1beta1.BackupEntry{}, handler.EnqueueRequestsFromMapFunc(seedOfEntry), changed).
+		Watches(&gardencorev1beta1.ControllerInstallation{}, handler.EnqueueRequestsFromMapFunc(seedOfInstallation),
+			changed).
+		Watches(&gardencorev1beta1.ControllerRegistration{}, handler.EnqueueRequestsFromMapFunc(r.allSeeds), changed).
+		Watches(&gardencorev1beta1.ControllerDeployment{}, handler.EnqueueRequestsFromMapFunc(r.allSeeds)).
 		Complete(r); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("controllerregistration-finalizer").
-		For(&corev1beta1.ControllerRegistration{}).
-		Watches(&corev1beta1.ControllerInstallation{}, handler.EnqueueRequestsFromMapFunc(registrationOfInstallation)).
+		For(&gardencorev1beta1.ControllerRegistration{}).
+		Watches(&gardencorev1beta1.ControllerInstallation{},
+			handler.EnqueueRequestsFromMapFunc(registrationOfInstallation)).
 		Complete(reconcile.Func(r.reconcileFinalizer))
 }
 
@@ -67,7 +71,7 @@ func request(name string) []reconcile.Request {
 }
 
 func seedsOfShoot(_ context.Context, obj client.Object) []reconcile.Request {
-	shoot, ok := obj.(*corev1beta1.Shoot)
+	shoot, ok := obj.(*gardencorev1beta1.Shoot)
 	if !ok {
 		return nil
 	}
@@ -80,7 +84,7 @@ func seedsOfShoot(_ context.Context, obj client.Object) []reconcile.Request {
 }
 
 func seedOfBucket(_ context.Context, obj client.Object) []reconcile.Request {
-	bucket, ok := obj.(*corev1beta1.BackupBucket)
+	bucket, ok := obj.(*gardencorev1beta1.BackupBucket)
 	if !ok {
 		return nil
 	}
@@ -88,7 +92,7 @@ func seedOfBucket(_ context.Context, obj client.Object) []reconcile.Request {
 }
 
 func seedOfEntry(_ context.Context, obj client.Object) []reconcile.Request {
-	entry, ok := obj.(*corev1beta1.BackupEntry)
+	entry, ok := obj.(*gardencorev1beta1.BackupEntry)
 	if !ok {
 		return nil
 	}
@@ -96,7 +100,7 @@ func seedOfEntry(_ context.Context, obj client.Object) []reconcile.Request {
 }
 
 func seedOfInstallation(_ context.Context, obj client.Object) []reconcile.Request {
-	installation, ok := obj.(*corev1beta1.ControllerInstallation)
+	installation, ok := obj.(*gardencorev1beta1.ControllerInstallation)
 	if !ok || installation.Spec.SeedRef == nil {
 		return nil
 	}
@@ -104,7 +108,7 @@ func seedOfInstallation(_ context.Context, obj client.Object) []reconcile.Reques
 }
 
 func registrationOfInstallation(_ context.Context, obj client.Object) []reconcile.Request {
-	installation, ok := obj.(*corev1beta1.ControllerInstallation)
+	installation, ok := obj.(*gardencorev1beta1.ControllerInstallation)
 	if !ok {
 		return nil
 	}
@@ -112,7 +116,7 @@ func registrationOfInstallation(_ context.Context, obj client.Object) []reconcil
 }
 
 func (r *Reconciler) allSeeds(ctx context.Context, _ client.Object) []reconcile.Request {
-	seeds := &corev1beta1.SeedList{}
+	seeds := &gardencorev1beta1.SeedList{}
 	if err := r.Client.List(ctx, seeds); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot list seeds")
 		return nil
@@ -154,16 +158,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 func (r *Reconciler) situation(ctx context.Context, name string) (Situation, error) {
-	situation := Situation{Seed: &corev1beta1.Seed{}}
+	situation := Situation{Seed: &gardencorev1beta1.Seed{}}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, situation.Seed); err != nil {
 		return situation, err
 	}
-	registrations := &corev1beta1.ControllerRegistrationList{}
+	registrations := &gardencorev1beta1.ControllerRegistrationList{}
 	if err := r.Client.List(ctx, registrations, client.UnsafeDisableDeepCopy); err != nil {
 		return situation, fmt.Errorf("list controller registrations: %w", err)
 	}
-	shoots := &corev1beta1.ShootList{}
-	buckets, entries := &corev1beta1.BackupBucketList{}, &corev1beta1.BackupEntryList{}
+	shoots := &gardencorev1beta1.ShootList{}
+	buckets, entries := &gardencorev1beta1.BackupBucketList{}, &gardencorev1beta1.BackupEntryList{}
 	for _, list := range []client.ObjectList{shoots, buckets, entries} {
 		if err := r.Client.List(ctx, list, index.OfSeed(name), client.UnsafeDisableDeepCopy); err != nil {
 			return situation, fmt.Errorf("list %T: %w", list, err)
@@ -183,16 +187,17 @@ func (r *Reconciler) situation(ctx context.Context, name string) (Situation, err
 	return situation, err
 }
 
-// entryProviders returns the providers of the buckets that hold backups which a seed cares for. Such a bucket may be another
-// seed's: after a move, backups stay where they are until they are copied.
-func (r *Reconciler) entryProviders(ctx context.Context, entries []corev1beta1.BackupEntry) (sets.Set[string], error) {
+// entryProviders returns the providers of the buckets that hold backups which a seed cares for. Such a bucket may be
+// another seed's: after a move, backups stay where they are until they are copied.
+func (r *Reconciler) entryProviders(ctx context.Context,
+	entries []gardencorev1beta1.BackupEntry) (sets.Set[string], error) {
 	names := sets.New[string]()
 	for i := range entries {
 		names.Insert(entries[i].Spec.BucketName)
 	}
 	providers := sets.New[string]()
 	for name := range names {
-		bucket := &corev1beta1.BackupBucket{}
+		bucket := &gardencorev1beta1.BackupBucket{}
 		if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, bucket); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("backup bucket %s: %w", name, err)
 		}
@@ -204,12 +209,13 @@ func (r *Reconciler) entryProviders(ctx context.Context, entries []corev1beta1.B
 }
 
 // installations returns the seed's installations by registration.
-func (r *Reconciler) installations(ctx context.Context, seed string) (map[string]*corev1beta1.ControllerInstallation, error) {
-	list := &corev1beta1.ControllerInstallationList{}
+func (r *Reconciler) installations(ctx context.Context,
+	seed string) (map[string]*gardencorev1beta1.ControllerInstallation, error) {
+	list := &gardencorev1beta1.ControllerInstallationList{}
 	if err := r.Client.List(ctx, list, index.OfSeed(seed)); err != nil {
 		return nil, fmt.Errorf("list controller installations: %w", err)
 	}
-	result := map[string]*corev1beta1.ControllerInstallation{}
+	result := map[string]*gardencorev1beta1.ControllerInstallation{}
 	for i := range list.Items {
 		result[list.Items[i].Spec.RegistrationRef.Name] = &list.Items[i]
 	}
@@ -218,8 +224,9 @@ func (r *Reconciler) installations(ctx context.Context, seed string) (map[string
 
 // install creates or updates an installation. The references carry resource versions, so that gardenlet acts when a
 // registration or its deployment has changed.
-func (r *Reconciler) install(ctx context.Context, seed *corev1beta1.Seed, registration *corev1beta1.ControllerRegistration, present *corev1beta1.ControllerInstallation) error {
-	deployment := &corev1beta1.ControllerDeployment{}
+func (r *Reconciler) install(ctx context.Context, seed *gardencorev1beta1.Seed,
+	registration *gardencorev1beta1.ControllerRegistration, present *gardencorev1beta1.ControllerInstallation) error {
+	deployment := &gardencorev1beta1.ControllerDeployment{}
 	reference := registration.Spec.Deployment.DeploymentRefs[0].Name
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: reference}, deployment); err != nil {
 		return fmt.Errorf("controller registration %s refers to deployment %s: %w", registration.Name, reference, err)
@@ -229,7 +236,7 @@ func (r *Reconciler) install(ctx context.Context, seed *corev1beta1.Seed, regist
 		return err
 	}
 	if present == nil {
-		installation := &corev1beta1.ControllerInstallation{
+		installation := &gardencorev1beta1.ControllerInstallation{
 			ObjectMeta: metav1.ObjectMeta{Name: InstallationName(registration.Name, seed.Name)},
 			Spec:       spec,
 		}
@@ -244,9 +251,10 @@ func (r *Reconciler) install(ctx context.Context, seed *corev1beta1.Seed, regist
 	return r.Client.Update(ctx, updated)
 }
 
-func installationSpec(seed *corev1beta1.Seed, registration *corev1beta1.ControllerRegistration, deployment *corev1beta1.ControllerDeployment) (corev1beta1.ControllerInstallationSpec, error) {
+func installationSpec(seed *gardencorev1beta1.Seed, registration *gardencorev1beta1.ControllerRegistration,
+	deployment *gardencorev1beta1.ControllerDeployment) (gardencorev1beta1.ControllerInstallationSpec, error) {
 	resources, err := resourcesOf(deployment)
-	return corev1beta1.ControllerInstallationSpec{
+	return gardencorev1beta1.ControllerInstallationSpec{
 		RegistrationRef: corev1.ObjectReference{Name: registration.Name, ResourceVersion: registration.ResourceVersion},
 		SeedRef:         &corev1.ObjectReference{Name: seed.Name},
 		DeploymentRef:   &corev1.ObjectReference{Name: deployment.Name, ResourceVersion: deployment.ResourceVersion},
@@ -254,9 +262,9 @@ func installationSpec(seed *corev1beta1.Seed, registration *corev1beta1.Controll
 	}, err
 }
 
-// resourcesOf returns the Secrets and ConfigMaps that an extension is deployed with. What an installation refers to, its gardenlet
-// may read.
-func resourcesOf(deployment *corev1beta1.ControllerDeployment) ([]corev1.ObjectReference, error) {
+// resourcesOf returns the Secrets and ConfigMaps that an extension is deployed with. What an installation refers to,
+// its gardenlet may read.
+func resourcesOf(deployment *gardencorev1beta1.ControllerDeployment) ([]corev1.ObjectReference, error) {
 	v1 := &gardencorev1.ControllerDeployment{}
 	if err := gardencorev1.FromV1beta1(deployment, v1); err != nil {
 		return nil, fmt.Errorf("controller deployment %s: %w", deployment.Name, err)
@@ -265,16 +273,18 @@ func resourcesOf(deployment *corev1beta1.ControllerDeployment) ([]corev1.ObjectR
 	for _, resource := range v1.Resources {
 		references = append(references, corev1.ObjectReference{
 			APIVersion: resource.ResourceRef.APIVersion, Kind: resource.ResourceRef.Kind,
-			Namespace: corev1beta1.GardenNamespace, Name: resource.ResourceRef.Name,
+			Namespace: gardencorev1beta1.GardenNamespace, Name: resource.ResourceRef.Name,
 		})
 	}
 	if v1.Helm == nil || v1.Helm.OCIRepository == nil {
 		return references, nil
 	}
-	for _, secret := range []*corev1.LocalObjectReference{v1.Helm.OCIRepository.PullSecretRef, v1.Helm.OCIRepository.CABundleSecretRef} {
+	for _, secret := range []*corev1.LocalObjectReference{
+		v1.Helm.OCIRepository.PullSecretRef, v1.Helm.OCIRepository.CABundleSecretRef,
+	} {
 		if secret != nil {
 			references = append(references, corev1.ObjectReference{
-				APIVersion: "v1", Kind: "Secret", Namespace: corev1beta1.GardenNamespace, Name: secret.Name,
+				APIVersion: "v1", Kind: "Secret", Namespace: gardencorev1beta1.GardenNamespace, Name: secret.Name,
 			})
 		}
 	}
@@ -290,15 +300,16 @@ func InstallationName(registration, seed string) string {
 // reconcileFinalizer holds a registration as long as it is installed somewhere. Its deletion makes it unneeded
 // everywhere, so the installations go first.
 func (r *Reconciler) reconcileFinalizer(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	registration := &corev1beta1.ControllerRegistration{}
+	registration := &gardencorev1beta1.ControllerRegistration{}
 	if err := r.Client.Get(ctx, req.NamespacedName, registration); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if registration.DeletionTimestamp == nil {
 		return reconcile.Result{}, finalizer.Ensure(ctx, r.Client, registration, registrationFinalizer)
 	}
-	list := &corev1beta1.ControllerInstallationList{}
-	if err := r.Client.List(ctx, list, index.OfRegistration(registration.Name), client.UnsafeDisableDeepCopy); err != nil {
+	list := &gardencorev1beta1.ControllerInstallationList{}
+	if err := r.Client.List(ctx, list, index.OfRegistration(registration.Name),
+		client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("list controller installations: %w", err)
 	}
 	if len(list.Items) > 0 {

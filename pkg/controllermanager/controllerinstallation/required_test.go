@@ -6,45 +6,48 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/index/indextest"
 )
 
-func registration(name string, resources ...corev1beta1.ControllerResource) *corev1beta1.ControllerRegistration {
-	return &corev1beta1.ControllerRegistration{
+func registration(name string,
+	resources ...gardencorev1beta1.ControllerResource) *gardencorev1beta1.ControllerRegistration {
+	return &gardencorev1beta1.ControllerRegistration{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1beta1.ControllerRegistrationSpec{
-			Resources:  resources,
-			Deployment: &corev1beta1.ControllerRegistrationDeployment{DeploymentRefs: []corev1beta1.DeploymentRef{{Name: name}}},
+		Spec: gardencorev1beta1.ControllerRegistrationSpec{
+			Resources: resources,
+			Deployment: &gardencorev1beta1.ControllerRegistrationDeployment{
+				DeploymentRefs: []gardencorev1beta1.DeploymentRef{{Name: name}},
+			},
 		},
 	}
 }
 
-func resource(kind, resourceType string) corev1beta1.ControllerResource {
-	return corev1beta1.ControllerResource{Kind: kind, Type: resourceType}
+func resource(kind, resourceType string) gardencorev1beta1.ControllerResource {
+	return gardencorev1beta1.ControllerResource{Kind: kind, Type: resourceType}
 }
 
-func withPolicy(r *corev1beta1.ControllerRegistration, policy corev1beta1.ControllerDeploymentPolicy) *corev1beta1.ControllerRegistration {
+func withPolicy(r *gardencorev1beta1.ControllerRegistration,
+	policy gardencorev1beta1.ControllerDeploymentPolicy) *gardencorev1beta1.ControllerRegistration {
 	r.Spec.Deployment.Policy = &policy
 	return r
 }
 
-func workerShoot() *corev1beta1.Shoot {
-	shoot := &corev1beta1.Shoot{}
-	shoot.Spec.Provider = corev1beta1.Provider{Type: "local", Workers: []corev1beta1.Worker{{
-		Machine: corev1beta1.Machine{Image: &corev1beta1.ShootMachineImage{Name: "debian"}},
-		CRI:     &corev1beta1.CRI{ContainerRuntimes: []corev1beta1.ContainerRuntime{{Type: "gvisor"}}},
+func workerShoot() *gardencorev1beta1.Shoot {
+	shoot := &gardencorev1beta1.Shoot{}
+	shoot.Spec.Provider = gardencorev1beta1.Provider{Type: "local", Workers: []gardencorev1beta1.Worker{{
+		Machine: gardencorev1beta1.Machine{Image: &gardencorev1beta1.ShootMachineImage{Name: "debian"}},
+		CRI:     &gardencorev1beta1.CRI{ContainerRuntimes: []gardencorev1beta1.ContainerRuntime{{Type: "gvisor"}}},
 	}}}
-	shoot.Spec.Networking = &corev1beta1.Networking{Type: ptr.To("flannel")}
+	shoot.Spec.Networking = &gardencorev1beta1.Networking{Type: new("flannel")}
 	return shoot
 }
 
-func fleet(change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
-	shoot := &corev1beta1.Shoot{}
+func fleet(change ...func(*gardencorev1beta1.Shoot)) *gardencorev1beta1.Shoot {
+	shoot := &gardencorev1beta1.Shoot{}
 	shoot.Spec.Provider.Type = "local"
-	shoot.Spec.Extensions = []corev1beta1.Extension{{Type: "federation"}}
+	shoot.Spec.Extensions = []gardencorev1beta1.Extension{{Type: "federation"}}
 	for _, c := range change {
 		c(shoot)
 	}
@@ -52,9 +55,9 @@ func fleet(change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
 }
 
 func TestRequired(t *testing.T) {
-	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"size": "big"}}}
+	seed := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"size": "big"}}}
 	seed.Spec.Provider.Type = "local"
-	seed.Spec.DNS.Internal = &corev1beta1.SeedDNSProviderConfig{Type: "local"}
+	seed.Spec.DNS.Internal = &gardencorev1beta1.SeedDNSProviderConfig{Type: "local"}
 	deleted := seed.DeepCopy()
 	deleted.DeletionTimestamp = &metav1.Time{}
 
@@ -67,11 +70,13 @@ func TestRequired(t *testing.T) {
 	backup := registration("backup", resource("BackupBucket", "s3"))
 	entries := registration("entries", resource("BackupEntry", "s3"))
 	bastions := registration("bastions", resource("Bastion", "local"))
-	automatic := registration("automatic", corev1beta1.ControllerResource{
-		Kind: "Extension", Type: "certs", AutoEnable: []corev1beta1.ClusterType{corev1beta1.ClusterTypeShoot},
+	automatic := registration("automatic", gardencorev1beta1.ControllerResource{
+		Kind: "Extension", Type: "certs",
+		AutoEnable: []gardencorev1beta1.ClusterType{gardencorev1beta1.ClusterTypeShoot},
 	})
-	onSeeds := registration("on-seeds", corev1beta1.ControllerResource{
-		Kind: "Extension", Type: "audit", AutoEnable: []corev1beta1.ClusterType{corev1beta1.ClusterTypeSeed},
+	onSeeds := registration("on-seeds", gardencorev1beta1.ControllerResource{
+		Kind: "Extension", Type: "audit",
+		AutoEnable: []gardencorev1beta1.ClusterType{gardencorev1beta1.ClusterTypeSeed},
 	})
 	elsewhere := registration("elsewhere", resource("Network", "flannel"))
 	elsewhere.Spec.Deployment.SeedSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"size": "small"}}
@@ -79,11 +84,11 @@ func TestRequired(t *testing.T) {
 	leaving.DeletionTimestamp = &metav1.Time{}
 	undeployed := registration("undeployed", resource("Network", "flannel"))
 	undeployed.Spec.Deployment = nil
-	always := func(name string) *corev1beta1.ControllerRegistration {
-		return withPolicy(registration(name), corev1beta1.ControllerDeploymentPolicyAlways)
+	always := func(name string) *gardencorev1beta1.ControllerRegistration {
+		return withPolicy(registration(name), gardencorev1beta1.ControllerDeploymentPolicyAlways)
 	}
-	exceptEmpty := func(name string) *corev1beta1.ControllerRegistration {
-		return withPolicy(registration(name), corev1beta1.ControllerDeploymentPolicyAlwaysExceptNoShoots)
+	exceptEmpty := func(name string) *gardencorev1beta1.ControllerRegistration {
+		return withPolicy(registration(name), gardencorev1beta1.ControllerDeploymentPolicyAlwaysExceptNoShoots)
 	}
 
 	tests := map[string]struct {
@@ -91,43 +96,85 @@ func TestRequired(t *testing.T) {
 		want      []string
 	}{
 		"an empty seed needs its provider, its DNS and what is for seeds": {
-			Situation{Seed: seed, Registrations: []*corev1beta1.ControllerRegistration{flannel, provider, dns, onSeeds, automatic, always("always"), exceptEmpty("except")}},
+			Situation{
+				Seed: seed, Registrations: []*gardencorev1beta1.ControllerRegistration{
+					flannel, provider, dns, onSeeds, automatic, always("always"), exceptEmpty("except"),
+				},
+			},
 			[]string{"always", "dns", "on-seeds", "provider"},
 		},
 		"a shoot with workers": {
-			Situation{Seed: seed, Shoots: []*corev1beta1.Shoot{workerShoot()}, Registrations: []*corev1beta1.ControllerRegistration{flannel, debian, gvisor, federation, automatic, exceptEmpty("except")}},
+			Situation{
+				Seed: seed, Shoots: []*gardencorev1beta1.Shoot{workerShoot()},
+				Registrations: []*gardencorev1beta1.ControllerRegistration{
+					flannel, debian, gvisor, federation, automatic, exceptEmpty("except"),
+				},
+			},
 			[]string{"automatic", "debian", "except", "flannel", "gvisor"},
 		},
 		"a fleet": {
-			Situation{Seed: seed, Shoots: []*corev1beta1.Shoot{fleet()}, Registrations: []*corev1beta1.ControllerRegistration{flannel, federation, automatic}},
+			Situation{
+				Seed: seed, Shoots: []*gardencorev1beta1.Shoot{fleet()},
+				Registrations: []*gardencorev1beta1.ControllerRegistration{flannel, federation, automatic},
+			},
 			[]string{"federation"},
 		},
 		"an extension that the only shoot disables": {
-			Situation{Seed: seed, Shoots: []*corev1beta1.Shoot{fleet(func(s *corev1beta1.Shoot) { s.Spec.Extensions[0].Disabled = ptr.To(true) })}, Registrations: []*corev1beta1.ControllerRegistration{federation}},
+			Situation{
+				Seed: seed, Shoots: []*gardencorev1beta1.Shoot{
+					fleet(func(s *gardencorev1beta1.Shoot) { s.Spec.Extensions[0].Disabled = new(true) }),
+				}, Registrations: []*gardencorev1beta1.ControllerRegistration{
+					federation,
+				},
+			},
 			nil,
 		},
 		"backups": {
-			Situation{Seed: seed, BackupBuckets: []*corev1beta1.BackupBucket{{Spec: corev1beta1.BackupBucketSpec{Provider: corev1beta1.BackupBucketProvider{Type: "s3"}}}}, Registrations: []*corev1beta1.ControllerRegistration{backup}},
+			Situation{
+				Seed: seed, BackupBuckets: []*gardencorev1beta1.BackupBucket{
+					{
+						Spec: gardencorev1beta1.BackupBucketSpec{
+							Provider: gardencorev1beta1.BackupBucketProvider{Type: "s3"},
+						},
+					},
+				}, Registrations: []*gardencorev1beta1.ControllerRegistration{
+					backup,
+				},
+			},
 			[]string{"backup"},
 		},
 		"backups that lie in another seed's bucket": {
-			Situation{Seed: deleted, BackupEntryProviders: sets.New("s3"), Registrations: []*corev1beta1.ControllerRegistration{backup, entries}},
+			Situation{
+				Seed: deleted, BackupEntryProviders: sets.New("s3"),
+				Registrations: []*gardencorev1beta1.ControllerRegistration{backup, entries},
+			},
 			[]string{"entries"},
 		},
 		"bastions of a shoot with workers": {
-			Situation{Seed: seed, Shoots: []*corev1beta1.Shoot{workerShoot()}, Registrations: []*corev1beta1.ControllerRegistration{bastions}},
+			Situation{
+				Seed: seed, Shoots: []*gardencorev1beta1.Shoot{workerShoot()},
+				Registrations: []*gardencorev1beta1.ControllerRegistration{bastions},
+			},
 			[]string{"bastions"},
 		},
 		"for other seeds, being deleted, without deployment": {
-			Situation{Seed: seed, Shoots: []*corev1beta1.Shoot{workerShoot()}, Registrations: []*corev1beta1.ControllerRegistration{elsewhere, leaving, undeployed}},
+			Situation{
+				Seed: seed, Shoots: []*gardencorev1beta1.Shoot{workerShoot()},
+				Registrations: []*gardencorev1beta1.ControllerRegistration{elsewhere, leaving, undeployed},
+			},
 			nil,
 		},
 		"a seed in deletion needs nothing once it is empty": {
-			Situation{Seed: deleted, Registrations: []*corev1beta1.ControllerRegistration{provider, always("always")}},
+			Situation{
+				Seed: deleted, Registrations: []*gardencorev1beta1.ControllerRegistration{provider, always("always")},
+			},
 			nil,
 		},
 		"a seed in deletion with shoots": {
-			Situation{Seed: deleted, Shoots: []*corev1beta1.Shoot{workerShoot()}, Registrations: []*corev1beta1.ControllerRegistration{flannel}},
+			Situation{
+				Seed: deleted, Shoots: []*gardencorev1beta1.Shoot{workerShoot()},
+				Registrations: []*gardencorev1beta1.ControllerRegistration{flannel},
+			},
 			[]string{"flannel"},
 		},
 	}
@@ -148,26 +195,29 @@ func TestInstallationNamesDiffer(t *testing.T) {
 
 // What a seed needs is decided by what is on it, is leaving it, or backs up to a bucket that may be another seed's.
 func TestSituation(t *testing.T) {
-	shoot := func(name, wanted, actual string) *corev1beta1.Shoot {
-		return &corev1beta1.Shoot{
+	shoot := func(name, wanted, actual string) *gardencorev1beta1.Shoot {
+		return &gardencorev1beta1.Shoot{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "garden-a", Name: name},
-			Spec:       corev1beta1.ShootSpec{SeedName: &wanted}, Status: corev1beta1.ShootStatus{SeedName: &actual},
+			Spec:       gardencorev1beta1.ShootSpec{SeedName: &wanted},
+			Status:     gardencorev1beta1.ShootStatus{SeedName: &actual},
 		}
 	}
-	bucket := func(name, seed, provider string) *corev1beta1.BackupBucket {
-		return &corev1beta1.BackupBucket{
+	bucket := func(name, seed, provider string) *gardencorev1beta1.BackupBucket {
+		return &gardencorev1beta1.BackupBucket{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec:       corev1beta1.BackupBucketSpec{SeedName: &seed, Provider: corev1beta1.BackupBucketProvider{Type: provider}},
+			Spec: gardencorev1beta1.BackupBucketSpec{
+				SeedName: &seed, Provider: gardencorev1beta1.BackupBucketProvider{Type: provider},
+			},
 		}
 	}
-	entry := func(name, seed, bucket string) *corev1beta1.BackupEntry {
-		return &corev1beta1.BackupEntry{
+	entry := func(name, seed, bucket string) *gardencorev1beta1.BackupEntry {
+		return &gardencorev1beta1.BackupEntry{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "garden-a", Name: name},
-			Spec:       corev1beta1.BackupEntrySpec{SeedName: &seed, BucketName: bucket},
+			Spec:       gardencorev1beta1.BackupEntrySpec{SeedName: &seed, BucketName: bucket},
 		}
 	}
 	r := &Reconciler{Client: indextest.NewClientBuilder().WithObjects(
-		&corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "a"}},
+		&gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "a"}},
 		shoot("here", "a", "a"), shoot("leaving", "b", "a"), shoot("coming", "a", "b"), shoot("there", "b", "b"),
 		bucket("ours", "a", "local"), bucket("theirs", "b", "s3"), bucket("unrelated", "b", "gcs"),
 		entry("moved", "a", "theirs"), entry("lost", "a", "gone"), entry("another", "b", "unrelated"),

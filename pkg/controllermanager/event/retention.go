@@ -11,7 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 const (
@@ -23,8 +23,8 @@ const (
 	pageSize = 500
 )
 
-// Retention deletes events that are older than the time to live. Those about shoots stay for as long as kube-apiserver keeps
-// them: they are what users look at. It implements manager.Runnable.
+// Retention deletes events that are older than the time to live. Those about shoots stay for as long as kube-apiserver
+// keeps them: they are what users look at. It implements manager.Runnable.
 type Retention struct {
 	// Client must not read from a cache: watching all events would cost far more than reading them now and then.
 	Client client.Client
@@ -93,9 +93,11 @@ func (r *Retention) sweep(ctx context.Context) (deleted int, err error) {
 	}
 }
 
-// expired tells whether an event may go: whether it is not about a shoot and was last seen longer ago than its time to live.
+// expired tells whether an event may go: whether it is not about a shoot and was last seen longer ago than its time to
+// live.
 func expired(event *corev1.Event, ttl time.Duration, now time.Time) bool {
-	aboutShoot := event.InvolvedObject.Kind == "Shoot" && event.InvolvedObject.GroupVersionKind().Group == corev1beta1.GroupName
+	aboutShoot := event.InvolvedObject.Kind == "Shoot" &&
+		event.InvolvedObject.GroupVersionKind().Group == gardencorev1beta1.GroupName
 	return !aboutShoot && now.Sub(lastSeen(event)) >= ttl
 }
 

@@ -17,7 +17,9 @@ var now = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
 func newEvent(name, apiVersion, kind string, age time.Duration) *corev1.Event {
 	return &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: "garden-demo", Name: name, CreationTimestamp: metav1.NewTime(now.Add(-age))},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "garden-demo", Name: name, CreationTimestamp: metav1.NewTime(now.Add(-age)),
+		},
 		InvolvedObject: corev1.ObjectReference{APIVersion: apiVersion, Kind: kind},
 	}
 }
@@ -47,7 +49,8 @@ func TestExpired(t *testing.T) {
 func TestSweep(t *testing.T) {
 	ctx := context.Background()
 	c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).
-		WithObjects(newEvent("old", "v1", "Secret", 2*time.Hour), newEvent("young", "v1", "Secret", time.Minute)).Build()
+		WithObjects(newEvent("old", "v1", "Secret", 2*time.Hour),
+			newEvent("young", "v1", "Secret", time.Minute)).Build()
 	r := &Retention{Client: noSelector{c}, TTL: time.Hour, Now: func() time.Time { return now }}
 	if deleted, err := r.sweep(ctx); err != nil || deleted != 1 {
 		t.Errorf("deleted %d, %v; want 1", deleted, err)

@@ -1,5 +1,6 @@
-// Package index makes the caches of garden-controller-manager answer by what controllers ask for: which objects belong to a seed,
-// to a registration, to a shoot. With thousands of shoots, reading all of them at every event is what would cost most.
+// Package index makes the caches of garden-controller-manager answer by what controllers ask for: which objects belong
+// to a seed, to a registration, to a shoot. With thousands of shoots, reading all of them at every event is what would
+// cost most.
 package index
 
 import (
@@ -9,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
@@ -31,24 +32,32 @@ type Index struct {
 // All are the indexes that the controllers need.
 func All() []Index {
 	return []Index{
-		{&corev1beta1.Shoot{}, seed, keys(func(s *corev1beta1.Shoot) []string {
+		{&gardencorev1beta1.Shoot{}, seed, keys(func(s *gardencorev1beta1.Shoot) []string {
 			wanted, actual := ptr.Deref(s.Spec.SeedName, ""), ptr.Deref(s.Status.SeedName, "")
 			if wanted == actual {
 				return named(wanted)
 			}
 			return named(wanted, actual)
 		})},
-		{&corev1beta1.BackupBucket{}, seed, keys(func(b *corev1beta1.BackupBucket) []string { return named(ptr.Deref(b.Spec.SeedName, "")) })},
-		{&corev1beta1.BackupEntry{}, seed, keys(func(e *corev1beta1.BackupEntry) []string { return named(ptr.Deref(e.Spec.SeedName, "")) })},
-		{&corev1beta1.ControllerInstallation{}, seed, keys(func(i *corev1beta1.ControllerInstallation) []string {
-			if i.Spec.SeedRef == nil {
-				return nil
-			}
-			return named(i.Spec.SeedRef.Name)
-		})},
-		{&corev1beta1.ControllerInstallation{}, registration, keys(func(i *corev1beta1.ControllerInstallation) []string {
-			return named(i.Spec.RegistrationRef.Name)
-		})},
+		{
+			&gardencorev1beta1.BackupBucket{}, seed,
+			keys(func(b *gardencorev1beta1.BackupBucket) []string { return named(ptr.Deref(b.Spec.SeedName, "")) }),
+		},
+		{
+			&gardencorev1beta1.BackupEntry{}, seed,
+			keys(func(e *gardencorev1beta1.BackupEntry) []string { return named(ptr.Deref(e.Spec.SeedName, "")) }),
+		},
+		{&gardencorev1beta1.ControllerInstallation{}, seed,
+			keys(func(i *gardencorev1beta1.ControllerInstallation) []string {
+				if i.Spec.SeedRef == nil {
+					return nil
+				}
+				return named(i.Spec.SeedRef.Name)
+			})},
+		{&gardencorev1beta1.ControllerInstallation{}, registration,
+			keys(func(i *gardencorev1beta1.ControllerInstallation) []string {
+				return named(i.Spec.RegistrationRef.Name)
+			})},
 		{&seedmanagementv1alpha1.ManagedSeed{}, shoot, keys(func(m *seedmanagementv1alpha1.ManagedSeed) []string {
 			if m.Spec.Shoot == nil {
 				return nil
@@ -68,8 +77,8 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// OfSeed selects what belongs to a seed: shoots that are assigned to it or are still leaving it, backup buckets and entries,
-// controller installations.
+// OfSeed selects what belongs to a seed: shoots that are assigned to it or are still leaving it, backup buckets and
+// entries, controller installations.
 func OfSeed(name string) client.ListOption { return client.MatchingFields{seed: name} }
 
 // OfRegistration selects the controller installations of a registration.

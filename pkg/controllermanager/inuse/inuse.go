@@ -1,6 +1,6 @@
-// Package inuse keeps objects of the garden that others still refer to: quotas, cloud profiles, exposure classes. Each carries
-// a finalizer, which goes when the object is being deleted and nobody uses it any more. Admission refuses most of these
-// deletions at once; the finalizer covers what was created in the same moment.
+// Package inuse keeps objects of the garden that others still refer to: quotas, cloud profiles, exposure classes. Each
+// carries a finalizer, which goes when the object is being deleted and nobody uses it any more. Admission refuses most
+// of these deletions at once; the finalizer covers what was created in the same moment.
 package inuse
 
 import (
@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
 )
 
@@ -63,8 +63,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	var err error
 	if object.GetDeletionTimestamp() == nil {
-		err = finalizer.Ensure(ctx, r.Client, object, corev1beta1.GardenerName)
-	} else if controllerutil.ContainsFinalizer(object, corev1beta1.GardenerName) {
+		err = finalizer.Ensure(ctx, r.Client, object, gardencorev1beta1.GardenerName)
+	} else if controllerutil.ContainsFinalizer(object, gardencorev1beta1.GardenerName) {
 		err = r.release(ctx, object)
 	}
 	if err != nil {
@@ -80,10 +80,11 @@ func (r *Reconciler) release(ctx context.Context, object client.Object) error {
 		return err
 	}
 	if len(users) > 0 {
-		r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, "DeletionBlocked", "Delete", "Still used by %s: delete or change these first", summary(users))
+		r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, "DeletionBlocked", "Delete",
+			"Still used by %s: delete or change these first", summary(users))
 		return nil
 	}
-	return finalizer.Remove(ctx, r.Client, object, corev1beta1.GardenerName)
+	return finalizer.Remove(ctx, r.Client, object, gardencorev1beta1.GardenerName)
 }
 
 // users names the objects that refer to the one with the key.
@@ -96,7 +97,8 @@ func (r *Reconciler) users(ctx context.Context, key client.ObjectKey) ([]string,
 		}
 		for _, object := range objects {
 			if refersTo(user, object, key) {
-				found = append(found, user.singular+" "+strings.TrimPrefix(client.ObjectKeyFromObject(object).String(), "/"))
+				found = append(found, user.singular+" "+
+					strings.TrimPrefix(client.ObjectKeyFromObject(object).String(), "/"))
 			}
 		}
 	}

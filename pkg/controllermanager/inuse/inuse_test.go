@@ -10,13 +10,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
@@ -24,14 +23,14 @@ func objectMeta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-func shootWith(spec corev1beta1.ShootSpec) *corev1beta1.Shoot {
-	return &corev1beta1.Shoot{ObjectMeta: objectMeta("garden-demo", "member1"), Spec: spec}
+func shootWith(spec gardencorev1beta1.ShootSpec) *gardencorev1beta1.Shoot {
+	return &gardencorev1beta1.Shoot{ObjectMeta: objectMeta("garden-demo", "member1"), Spec: spec}
 }
 
 func TestObjectsStayWhileInUse(t *testing.T) {
 	quotas := []corev1.ObjectReference{{Namespace: "garden-demo", Name: "a"}}
-	profile := func(kind string) *corev1beta1.CloudProfileReference {
-		return &corev1beta1.CloudProfileReference{Kind: kind, Name: "a"}
+	profile := func(kind string) *gardencorev1beta1.CloudProfileReference {
+		return &gardencorev1beta1.CloudProfileReference{Kind: kind, Name: "a"}
 	}
 	tests := map[string]struct {
 		reconciler *Reconciler
@@ -39,27 +38,32 @@ func TestObjectsStayWhileInUse(t *testing.T) {
 		users      []client.Object
 	}{
 		"quota": {
-			Quotas(), &corev1beta1.Quota{ObjectMeta: objectMeta("garden-demo", "a")},
+			Quotas(), &gardencorev1beta1.Quota{ObjectMeta: objectMeta("garden-demo", "a")},
 			[]client.Object{
-				&corev1beta1.SecretBinding{ObjectMeta: objectMeta("garden-demo", "b"), Quotas: quotas},
+				&gardencorev1beta1.SecretBinding{ObjectMeta: objectMeta("garden-demo", "b"), Quotas: quotas},
 				&securityv1alpha1.CredentialsBinding{ObjectMeta: objectMeta("garden-other", "b"), Quotas: quotas},
 			},
 		},
 		"cloud profile": {
-			CloudProfiles(), &corev1beta1.CloudProfile{ObjectMeta: objectMeta("", "a")},
+			CloudProfiles(), &gardencorev1beta1.CloudProfile{ObjectMeta: objectMeta("", "a")},
 			[]client.Object{
-				shootWith(corev1beta1.ShootSpec{CloudProfile: profile("CloudProfile")}),
-				shootWith(corev1beta1.ShootSpec{CloudProfileName: ptr.To("a")}),
-				&corev1beta1.NamespacedCloudProfile{ObjectMeta: objectMeta("garden-demo", "b"), Spec: corev1beta1.NamespacedCloudProfileSpec{Parent: *profile("CloudProfile")}},
+				shootWith(gardencorev1beta1.ShootSpec{CloudProfile: profile("CloudProfile")}),
+				shootWith(gardencorev1beta1.ShootSpec{CloudProfileName: new("a")}),
+				&gardencorev1beta1.NamespacedCloudProfile{
+					ObjectMeta: objectMeta("garden-demo", "b"),
+					Spec:       gardencorev1beta1.NamespacedCloudProfileSpec{Parent: *profile("CloudProfile")},
+				},
 			},
 		},
 		"namespaced cloud profile": {
-			NamespacedCloudProfiles(), &corev1beta1.NamespacedCloudProfile{ObjectMeta: objectMeta("garden-demo", "a")},
-			[]client.Object{shootWith(corev1beta1.ShootSpec{CloudProfile: profile("NamespacedCloudProfile")})},
+			NamespacedCloudProfiles(), &gardencorev1beta1.NamespacedCloudProfile{
+				ObjectMeta: objectMeta("garden-demo", "a"),
+			},
+			[]client.Object{shootWith(gardencorev1beta1.ShootSpec{CloudProfile: profile("NamespacedCloudProfile")})},
 		},
 		"exposure class": {
-			ExposureClasses(), &corev1beta1.ExposureClass{ObjectMeta: objectMeta("", "a")},
-			[]client.Object{shootWith(corev1beta1.ShootSpec{ExposureClassName: ptr.To("a")})},
+			ExposureClasses(), &gardencorev1beta1.ExposureClass{ObjectMeta: objectMeta("", "a")},
+			[]client.Object{shootWith(gardencorev1beta1.ShootSpec{ExposureClassName: new("a")})},
 		},
 	}
 	for name, test := range tests {
@@ -106,7 +110,9 @@ func stays(t *testing.T, r *Reconciler, object, user client.Object) {
 }
 
 func TestOtherProfilesAreNotUsed(t *testing.T) {
-	namespaced := shootWith(corev1beta1.ShootSpec{CloudProfile: &corev1beta1.CloudProfileReference{Kind: "NamespacedCloudProfile", Name: "a"}})
+	namespaced := shootWith(gardencorev1beta1.ShootSpec{
+		CloudProfile: &gardencorev1beta1.CloudProfileReference{Kind: "NamespacedCloudProfile", Name: "a"},
+	})
 	if keys := profileOf(namespaced, "CloudProfile", ""); len(keys) > 0 {
 		t.Errorf("cloud profiles = %v, want none", keys)
 	}

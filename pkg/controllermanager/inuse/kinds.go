@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
@@ -47,14 +47,14 @@ func (u user) list(ctx context.Context, reader client.Reader) ([]client.Object, 
 // Quotas returns the reconciler of quotas, which bindings refer to.
 func Quotas() *Reconciler {
 	return &Reconciler{kind: kind{
-		name: "quota", new: func() client.Object { return &corev1beta1.Quota{} },
+		name: "quota", new: func() client.Object { return &gardencorev1beta1.Quota{} },
 		users: []user{
 			{
 				singular: "secretbinding", plural: "secret bindings",
-				new:     func() client.Object { return &corev1beta1.SecretBinding{} },
-				newList: func() client.ObjectList { return &corev1beta1.SecretBindingList{} },
+				new:     func() client.Object { return &gardencorev1beta1.SecretBinding{} },
+				newList: func() client.ObjectList { return &gardencorev1beta1.SecretBindingList{} },
 				references: func(object client.Object) []client.ObjectKey {
-					return quotasOf(object.(*corev1beta1.SecretBinding).Quotas)
+					return quotasOf(object.(*gardencorev1beta1.SecretBinding).Quotas)
 				},
 			},
 			{
@@ -80,17 +80,19 @@ func quotasOf(references []corev1.ObjectReference) []client.ObjectKey {
 // CloudProfiles returns the reconciler of cloud profiles, which shoots and namespaced profiles refer to.
 func CloudProfiles() *Reconciler {
 	return &Reconciler{kind: kind{
-		name: "cloudprofile", new: func() client.Object { return &corev1beta1.CloudProfile{} },
+		name: "cloudprofile", new: func() client.Object { return &gardencorev1beta1.CloudProfile{} },
 		users: []user{
-			shoots(func(shoot *corev1beta1.Shoot) []client.ObjectKey {
-				return profileOf(shoot, corev1beta1.CloudProfileReferenceKindCloudProfile, "")
+			shoots(func(shoot *gardencorev1beta1.Shoot) []client.ObjectKey {
+				return profileOf(shoot, gardencorev1beta1.CloudProfileReferenceKindCloudProfile, "")
 			}),
 			{
 				singular: "namespacedcloudprofile", plural: "namespaced cloud profiles",
-				new:     func() client.Object { return &corev1beta1.NamespacedCloudProfile{} },
-				newList: func() client.ObjectList { return &corev1beta1.NamespacedCloudProfileList{} },
+				new:     func() client.Object { return &gardencorev1beta1.NamespacedCloudProfile{} },
+				newList: func() client.ObjectList { return &gardencorev1beta1.NamespacedCloudProfileList{} },
 				references: func(object client.Object) []client.ObjectKey {
-					return []client.ObjectKey{{Name: object.(*corev1beta1.NamespacedCloudProfile).Spec.Parent.Name}}
+					return []client.ObjectKey{
+						{Name: object.(*gardencorev1beta1.NamespacedCloudProfile).Spec.Parent.Name},
+					}
 				},
 			},
 		},
@@ -100,9 +102,10 @@ func CloudProfiles() *Reconciler {
 // NamespacedCloudProfiles returns the reconciler of namespaced cloud profiles, which shoots beside them refer to.
 func NamespacedCloudProfiles() *Reconciler {
 	return &Reconciler{kind: kind{
-		name: "namespacedcloudprofile", new: func() client.Object { return &corev1beta1.NamespacedCloudProfile{} },
-		users: []user{shoots(func(shoot *corev1beta1.Shoot) []client.ObjectKey {
-			return profileOf(shoot, corev1beta1.CloudProfileReferenceKindNamespacedCloudProfile, shoot.Namespace)
+		name: "namespacedcloudprofile",
+		new:  func() client.Object { return &gardencorev1beta1.NamespacedCloudProfile{} },
+		users: []user{shoots(func(shoot *gardencorev1beta1.Shoot) []client.ObjectKey {
+			return profileOf(shoot, gardencorev1beta1.CloudProfileReferenceKindNamespacedCloudProfile, shoot.Namespace)
 		})},
 	}}
 }
@@ -110,8 +113,8 @@ func NamespacedCloudProfiles() *Reconciler {
 // ExposureClasses returns the reconciler of exposure classes, which shoots refer to.
 func ExposureClasses() *Reconciler {
 	return &Reconciler{kind: kind{
-		name: "exposureclass", new: func() client.Object { return &corev1beta1.ExposureClass{} },
-		users: []user{shoots(func(shoot *corev1beta1.Shoot) []client.ObjectKey {
+		name: "exposureclass", new: func() client.Object { return &gardencorev1beta1.ExposureClass{} },
+		users: []user{shoots(func(shoot *gardencorev1beta1.Shoot) []client.ObjectKey {
 			if shoot.Spec.ExposureClassName == nil {
 				return nil
 			}
@@ -120,24 +123,27 @@ func ExposureClasses() *Reconciler {
 	}}
 }
 
-func shoots(references func(*corev1beta1.Shoot) []client.ObjectKey) user {
+func shoots(references func(*gardencorev1beta1.Shoot) []client.ObjectKey) user {
 	return user{
 		singular: "shoot", plural: "shoots",
-		new:        func() client.Object { return &corev1beta1.Shoot{} },
-		newList:    func() client.ObjectList { return &corev1beta1.ShootList{} },
-		references: func(object client.Object) []client.ObjectKey { return references(object.(*corev1beta1.Shoot)) },
+		new:     func() client.Object { return &gardencorev1beta1.Shoot{} },
+		newList: func() client.ObjectList { return &gardencorev1beta1.ShootList{} },
+		references: func(object client.Object) []client.ObjectKey {
+			return references(object.(*gardencorev1beta1.Shoot))
+		},
 	}
 }
 
 // profileOf returns the cloud profile of a shoot if it is of the kind.
-func profileOf(shoot *corev1beta1.Shoot, kind, namespace string) []client.ObjectKey {
+func profileOf(shoot *gardencorev1beta1.Shoot, kind, namespace string) []client.ObjectKey {
 	if reference := shoot.Spec.CloudProfile; reference != nil {
 		if reference.Kind != kind {
 			return nil
 		}
 		return []client.ObjectKey{{Namespace: namespace, Name: reference.Name}}
 	}
-	if name := shoot.Spec.CloudProfileName; name != nil && kind == corev1beta1.CloudProfileReferenceKindCloudProfile {
+	if name := shoot.Spec.CloudProfileName; name != nil &&
+		kind == gardencorev1beta1.CloudProfileReferenceKindCloudProfile {
 		return []client.ObjectKey{{Name: *name}}
 	}
 	return nil

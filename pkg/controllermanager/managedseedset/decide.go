@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 )
@@ -28,9 +28,9 @@ const (
 type replica struct {
 	name        string
 	ordinal     int
-	shoot       *corev1beta1.Shoot
+	shoot       *gardencorev1beta1.Shoot
 	managedSeed *seedmanagementv1alpha1.ManagedSeed
-	seed        *corev1beta1.Seed
+	seed        *gardencorev1beta1.Seed
 	// hosts is how many shoots the seed hosts.
 	hosts int
 }
@@ -70,8 +70,8 @@ type decision struct {
 	pending seedmanagementv1alpha1.PendingReplicaReason
 }
 
-// decide returns the next step towards the templates of a revision. One replica is worked on at a time, so that a bad template spoils
-// one seed only.
+// decide returns the next step towards the templates of a revision. One replica is worked on at a time, so that a bad
+// template spoils one seed only.
 func decide(set *seedmanagementv1alpha1.ManagedSeedSet, replicas []replica, revision string) decision {
 	target := int(ptr.Deref(set.Spec.Replicas, 1))
 	if set.DeletionTimestamp != nil {
@@ -87,7 +87,10 @@ func decide(set *seedmanagementv1alpha1.ManagedSeedSet, replicas []replica, revi
 		}
 	}
 	if len(replicas) < target {
-		return decision{verb: createShoot, name: replicaName(set.Name, nextOrdinal(set, replicas)), pending: seedmanagementv1alpha1.ShootReconcilingReason}
+		return decision{
+			verb: createShoot, name: replicaName(set.Name, nextOrdinal(set, replicas)),
+			pending: seedmanagementv1alpha1.ShootReconcilingReason,
+		}
 	}
 	return roll(replicas, revision, partitionOf(set))
 }
@@ -100,8 +103,9 @@ func partitionOf(set *seedmanagementv1alpha1.ManagedSeedSet) int {
 	return 0
 }
 
-// roll returns the step that brings the highest replica that is not at the revision closer to it: first its shoot, then, when that is
-// reconciled, its managed seed. The replicas can all be used, and are in the order of their ordinals.
+// roll returns the step that brings the highest replica that is not at the revision closer to it: first its shoot,
+// then, when that is reconciled, its managed seed. The replicas can all be used, and are in the order of their
+// ordinals.
 func roll(replicas []replica, revision string, partition int) decision {
 	for _, replica := range slices.Backward(replicas) {
 		if replica.ordinal < partition {
@@ -112,9 +116,13 @@ func roll(replicas []replica, revision string, partition int) decision {
 		}
 		switch {
 		case revisionOf(replica.shoot) != revision:
-			return decision{verb: updateShoot, name: replica.name, pending: seedmanagementv1alpha1.ShootReconcilingReason}
+			return decision{
+				verb: updateShoot, name: replica.name, pending: seedmanagementv1alpha1.ShootReconcilingReason,
+			}
 		case revisionOf(replica.managedSeed) != revision:
-			return decision{verb: updateManagedSeed, name: replica.name, pending: seedmanagementv1alpha1.ManagedSeedPreparingReason}
+			return decision{
+				verb: updateManagedSeed, name: replica.name, pending: seedmanagementv1alpha1.ManagedSeedPreparingReason,
+			}
 		}
 	}
 	return decision{}
@@ -159,7 +167,7 @@ func (r replica) state() seedmanagementv1alpha1.PendingReplicaReason {
 		return seedmanagementv1alpha1.ShootReconcilingReason
 	case r.managedSeed == nil || !registered(r.managedSeed):
 		return seedmanagementv1alpha1.ManagedSeedPreparingReason
-	case r.seed == nil || !conditions.IsTrue(r.seed.Status.Conditions, corev1beta1.SeedGardenletReady):
+	case r.seed == nil || !conditions.IsTrue(r.seed.Status.Conditions, gardencorev1beta1.SeedGardenletReady):
 		return seedmanagementv1alpha1.SeedNotReadyReason
 	case conditions.OfShoot(r.shoot) == conditions.Unhealthy:
 		return seedmanagementv1alpha1.ShootNotHealthyReason
@@ -168,14 +176,16 @@ func (r replica) state() seedmanagementv1alpha1.PendingReplicaReason {
 }
 
 // failed tells whether a shoot has been given up. One that was asked to try again has not.
-func failed(shoot *corev1beta1.Shoot) bool {
+func failed(shoot *gardencorev1beta1.Shoot) bool {
 	last := shoot.Status.LastOperation
-	return last != nil && last.State == corev1beta1.LastOperationStateFailed && shoot.Status.ObservedGeneration == shoot.Generation
+	return last != nil && last.State == gardencorev1beta1.LastOperationStateFailed &&
+		shoot.Status.ObservedGeneration == shoot.Generation
 }
 
-func reconciled(shoot *corev1beta1.Shoot) bool {
+func reconciled(shoot *gardencorev1beta1.Shoot) bool {
 	last := shoot.Status.LastOperation
-	return last != nil && last.State == corev1beta1.LastOperationStateSucceeded && shoot.Status.ObservedGeneration == shoot.Generation
+	return last != nil && last.State == gardencorev1beta1.LastOperationStateSucceeded &&
+		shoot.Status.ObservedGeneration == shoot.Generation
 }
 
 func registered(managedSeed *seedmanagementv1alpha1.ManagedSeed) bool {
@@ -183,8 +193,8 @@ func registered(managedSeed *seedmanagementv1alpha1.ManagedSeed) bool {
 		conditions.IsTrue(managedSeed.Status.Conditions, seedmanagementv1alpha1.ManagedSeedSeedRegistered)
 }
 
-// shrink returns the step that takes a replica away: first the managed seed, then its shoot. Replicas that are on their way out
-// come first, then those that are not seeds yet, then the newest. A seed that hosts shoots stays.
+// shrink returns the step that takes a replica away: first the managed seed, then its shoot. Replicas that are on their
+// way out come first, then those that are not seeds yet, then the newest. A seed that hosts shoots stays.
 func shrink(replicas []replica) decision {
 	victims := slices.DeleteFunc(slices.Clone(replicas), func(r replica) bool { return r.hosts > 0 || r.isProtected() })
 	if len(victims) == 0 {
@@ -216,7 +226,8 @@ func (r replica) isProtected() bool {
 // worth orders replicas by how much is lost with them.
 func (r replica) worth() int {
 	switch {
-	case r.shoot == nil || r.shoot.DeletionTimestamp != nil, r.managedSeed != nil && r.managedSeed.DeletionTimestamp != nil:
+	case r.shoot == nil || r.shoot.DeletionTimestamp != nil,
+		r.managedSeed != nil && r.managedSeed.DeletionTimestamp != nil:
 		return 0
 	case r.managedSeed == nil:
 		return 1

@@ -1,5 +1,5 @@
-// Package managedseedset keeps the number of seeds that a ManagedSeedSet asks for: it creates shoots and makes them seeds, and
-// takes seeds away again, one after the other. What a ManagedSeed does is gardenlet's task.
+// Package managedseedset keeps the number of seeds that a ManagedSeedSet asks for: it creates shoots and makes them
+// seeds, and takes seeds away again, one after the other. What a ManagedSeed does is gardenlet's task.
 package managedseedset
 
 import (
@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/index"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
@@ -53,16 +53,17 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("managedseedset").
 		For(&seedmanagementv1alpha1.ManagedSeedSet{}).
-		Owns(&corev1beta1.Shoot{}).
+		Owns(&gardencorev1beta1.Shoot{}).
 		Owns(&seedmanagementv1alpha1.ManagedSeed{}).
-		Watches(&corev1beta1.Seed{}, handler.EnqueueRequestsFromMapFunc(r.setOfSeed)).
+		Watches(&gardencorev1beta1.Seed{}, handler.EnqueueRequestsFromMapFunc(r.setOfSeed)).
 		Complete(r)
 }
 
 // setOfSeed finds the set of a seed by its managed seed, which has the same name.
 func (r *Reconciler) setOfSeed(ctx context.Context, seed client.Object) []reconcile.Request {
 	managedSeed := &seedmanagementv1alpha1.ManagedSeed{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: corev1beta1.GardenNamespace, Name: seed.GetName()}, managedSeed); err != nil {
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: gardencorev1beta1.GardenNamespace, Name: seed.GetName()},
+		managedSeed); err != nil {
 		return nil
 	}
 	owner := metav1.GetControllerOf(managedSeed)
@@ -79,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if set.DeletionTimestamp == nil {
-		if err := finalizer.Ensure(ctx, r.Client, set, corev1beta1.GardenerName); err != nil {
+		if err := finalizer.Ensure(ctx, r.Client, set, gardencorev1beta1.GardenerName); err != nil {
 			return reconcile.Result{}, fmt.Errorf("managed seed set %s: %w", request, err)
 		}
 	}
@@ -88,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("replicas of managed seed set %s: %w", request, err)
 	}
 	if set.DeletionTimestamp != nil && len(replicas) == 0 {
-		return reconcile.Result{}, finalizer.Remove(ctx, r.Client, set, corev1beta1.GardenerName)
+		return reconcile.Result{}, finalizer.Remove(ctx, r.Client, set, gardencorev1beta1.GardenerName)
 	}
 	known, err := r.revisions(ctx, set)
 	if err != nil {
@@ -107,7 +108,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // replicas collects what belongs to a set.
 func (r *Reconciler) replicas(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet) ([]replica, error) {
-	shoots, managedSeeds := &corev1beta1.ShootList{}, &seedmanagementv1alpha1.ManagedSeedList{}
+	shoots, managedSeeds := &gardencorev1beta1.ShootList{}, &seedmanagementv1alpha1.ManagedSeedList{}
 	for _, list := range []client.ObjectList{shoots, managedSeeds} {
 		if err := r.Replicas.List(ctx, list, client.InNamespace(set.Namespace)); err != nil {
 			return nil, fmt.Errorf("list %T: %w", list, err)
@@ -146,7 +147,7 @@ func (r *Reconciler) replicas(ctx context.Context, set *seedmanagementv1alpha1.M
 
 // addSeed adds the seed of a replica and how many shoots it hosts.
 func (r *Reconciler) addSeed(ctx context.Context, replica *replica) error {
-	seed := &corev1beta1.Seed{}
+	seed := &gardencorev1beta1.Seed{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: replica.name}, seed)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -155,7 +156,7 @@ func (r *Reconciler) addSeed(ctx context.Context, replica *replica) error {
 		return fmt.Errorf("seed %s: %w", replica.name, err)
 	}
 	replica.seed = seed
-	shoots := &corev1beta1.ShootList{}
+	shoots := &gardencorev1beta1.ShootList{}
 	if err := r.Client.List(ctx, shoots, index.OfSeed(seed.Name), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list shoots: %w", err)
 	}
@@ -163,7 +164,8 @@ func (r *Reconciler) addSeed(ctx context.Context, replica *replica) error {
 	return nil
 }
 
-func (r *Reconciler) act(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet, replicas []replica, known history, step decision) error {
+func (r *Reconciler) act(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet, replicas []replica,
+	known history, step decision) error {
 	var target replica
 	for _, replica := range replicas {
 		if replica.name == step.name {
@@ -184,7 +186,8 @@ func (r *Reconciler) act(ctx context.Context, set *seedmanagementv1alpha1.Manage
 		}
 		return r.Client.Create(ctx, managedSeed)
 	case retryShoot:
-		return r.annotate(ctx, target.shoot, corev1beta1.GardenerOperation, corev1beta1.GardenerOperationRetry)
+		return r.annotate(ctx, target.shoot, gardencorev1beta1.GardenerOperation,
+			gardencorev1beta1.GardenerOperationRetry)
 	case updateShoot:
 		return r.bring(ctx, set, known, target.shoot, known.last())
 	case updateManagedSeed:
@@ -210,14 +213,15 @@ func (r *Reconciler) annotate(ctx context.Context, object client.Object, key, va
 
 // delete confirms the deletion and asks for it.
 func (r *Reconciler) delete(ctx context.Context, object client.Object) error {
-	if err := r.annotate(ctx, object, corev1beta1.ConfirmationDeletion, "true"); err != nil {
+	if err := r.annotate(ctx, object, gardencorev1beta1.ConfirmationDeletion, "true"); err != nil {
 		return fmt.Errorf("confirm the deletion: %w", err)
 	}
 	uid := object.GetUID()
 	return client.IgnoreNotFound(r.Client.Delete(ctx, object, client.Preconditions{UID: &uid}))
 }
 
-func (r *Reconciler) report(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet, replicas []replica, revision string, step decision) error {
+func (r *Reconciler) report(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet, replicas []replica,
+	revision string, step decision) error {
 	before := set.DeepCopy()
 	observe(set, replicas, revision, step, metav1.NewTime(r.Now()))
 	if apiequality.Semantic.DeepEqual(before.Status, set.Status) {
@@ -227,7 +231,8 @@ func (r *Reconciler) report(ctx context.Context, set *seedmanagementv1alpha1.Man
 }
 
 // observe writes what there is and what is waited for into the status.
-func observe(set *seedmanagementv1alpha1.ManagedSeedSet, replicas []replica, revision string, step decision, now metav1.Time) {
+func observe(set *seedmanagementv1alpha1.ManagedSeedSet, replicas []replica, revision string, step decision,
+	now metav1.Time) {
 	status := &set.Status
 	status.ObservedGeneration = set.Generation
 	status.Replicas = int32(len(replicas))
@@ -256,7 +261,8 @@ func observeRevisions(status *seedmanagementv1alpha1.ManagedSeedSetStatus, repli
 func following(replicas []replica, revision string) int32 {
 	var count int32
 	for _, replica := range replicas {
-		if !slices.ContainsFunc(replica.objects(), func(object client.Object) bool { return revisionOf(object) != revision }) {
+		if !slices.ContainsFunc(replica.objects(),
+			func(object client.Object) bool { return revisionOf(object) != revision }) {
 			count++
 		}
 	}
@@ -264,7 +270,8 @@ func following(replicas []replica, revision string) int32 {
 }
 
 // pending keeps since when a replica is waited for, and counts its retries.
-func pending(before *seedmanagementv1alpha1.PendingReplica, step decision, now metav1.Time) *seedmanagementv1alpha1.PendingReplica {
+func pending(before *seedmanagementv1alpha1.PendingReplica, step decision,
+	now metav1.Time) *seedmanagementv1alpha1.PendingReplica {
 	if step.pending == "" {
 		return nil
 	}
@@ -276,7 +283,7 @@ func pending(before *seedmanagementv1alpha1.PendingReplica, step decision, now m
 		}
 	}
 	if step.verb == retryShoot {
-		after.Retries = ptr.To(ptr.Deref(after.Retries, 0) + 1)
+		after.Retries = new(ptr.Deref(after.Retries, 0) + 1)
 	}
 	return after
 }

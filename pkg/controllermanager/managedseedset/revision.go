@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
@@ -24,10 +24,11 @@ const (
 	revisionHashLength  = 10
 )
 
-// templates are what a revision keeps: replicas that follow it are compared with them when they are brought to another one.
+// templates are what a revision keeps: replicas that follow it are compared with them when they are brought to another
+// one.
 type templates struct {
 	Template      seedmanagementv1alpha1.ManagedSeedTemplate `json:"template"`
-	ShootTemplate corev1beta1.ShootTemplate                  `json:"shootTemplate"`
+	ShootTemplate gardencorev1beta1.ShootTemplate            `json:"shootTemplate"`
 }
 
 // hash names a revision by what its templates say.
@@ -52,19 +53,23 @@ func (r *Reconciler) revisions(ctx context.Context, set *seedmanagementv1alpha1.
 	if err := r.Replicas.List(ctx, list, client.InNamespace(set.Namespace)); err != nil {
 		return nil, fmt.Errorf("list revisions: %w", err)
 	}
-	known := history(slices.DeleteFunc(list.Items, func(revision appsv1.ControllerRevision) bool { return !metav1.IsControlledBy(&revision, set) }))
+	known := history(slices.DeleteFunc(list.Items,
+		func(revision appsv1.ControllerRevision) bool { return !metav1.IsControlledBy(&revision, set) }))
 	slices.SortFunc(known, func(a, b appsv1.ControllerRevision) int { return cmp.Compare(a.Revision, b.Revision) })
 	hash, raw, err := templatesOf(set).hash()
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(known, func(revision appsv1.ControllerRevision) bool { return revision.Labels[revisionLabel] == hash })
+	i := slices.IndexFunc(known, func(revision appsv1.ControllerRevision) bool {
+		return revision.Labels[revisionLabel] == hash
+	})
 	if i >= 0 && i == len(known)-1 {
 		return known, nil
 	}
 	next := known.next()
 	if i >= 0 {
-		return known.movedLast(i, next, func(revision *appsv1.ControllerRevision) error { return r.Client.Update(ctx, revision) })
+		return known.movedLast(i, next,
+			func(revision *appsv1.ControllerRevision) error { return r.Client.Update(ctx, revision) })
 	}
 	revision := newRevision(set, hash, raw, next)
 	if err := r.Client.Create(ctx, revision); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -94,11 +99,14 @@ func (h history) movedLast(i int, number int64, write func(*appsv1.ControllerRev
 	return append(slices.Delete(h, i, i+1), revision), nil
 }
 
-func newRevision(set *seedmanagementv1alpha1.ManagedSeedSet, hash string, raw []byte, number int64) *appsv1.ControllerRevision {
+func newRevision(set *seedmanagementv1alpha1.ManagedSeedSet, hash string, raw []byte,
+	number int64) *appsv1.ControllerRevision {
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: set.Namespace, Name: set.Name + "-" + hash, Labels: map[string]string{revisionLabel: hash},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, seedmanagementv1alpha1.SchemeGroupVersion.WithKind("ManagedSeedSet"))},
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(set, seedmanagementv1alpha1.SchemeGroupVersion.WithKind("ManagedSeedSet")),
+			},
 		},
 		Data: runtime.RawExtension{Raw: raw}, Revision: number,
 	}
@@ -116,8 +124,10 @@ func (h history) templatesAt(hash string) (templates, bool) {
 }
 
 // prune deletes the oldest revisions that no replica follows, down to the limit of the set.
-func (r *Reconciler) prune(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet, known history, replicas []replica) error {
-	for _, revision := range superfluous(known, replicas, int(ptr.Deref(set.Spec.RevisionHistoryLimit, defaultHistoryLimit))) {
+func (r *Reconciler) prune(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet, known history,
+	replicas []replica) error {
+	for _, revision := range superfluous(known, replicas,
+		int(ptr.Deref(set.Spec.RevisionHistoryLimit, defaultHistoryLimit))) {
 		if err := r.Client.Delete(ctx, &revision); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("revision %s: %w", revision.Name, err)
 		}
@@ -125,7 +135,8 @@ func (r *Reconciler) prune(ctx context.Context, set *seedmanagementv1alpha1.Mana
 	return nil
 }
 
-// superfluous returns the old revisions beyond the limit, the oldest first. Those that replicas follow do not count, nor does the last.
+// superfluous returns the old revisions beyond the limit, the oldest first. Those that replicas follow do not count,
+// nor does the last.
 func superfluous(known history, replicas []replica, limit int) []appsv1.ControllerRevision {
 	followed := map[string]bool{}
 	for _, replica := range replicas {

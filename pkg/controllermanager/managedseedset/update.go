@@ -9,9 +9,10 @@ import (
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
-// bring changes an object of a replica by what differs between the revision that it follows and the present templates. What others
-// have set stays. Of an object whose revision is not known any more, nothing is taken away.
-func (r *Reconciler) bring(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet, known history, object client.Object, hash string) error {
+// bring changes an object of a replica by what differs between the revision that it follows and the present templates.
+// What others have set stays. Of an object whose revision is not known any more, nothing is taken away.
+func (r *Reconciler) bring(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet, known history,
+	object client.Object, hash string) error {
 	before, found := known.templatesAt(revisionOf(object))
 	if !found {
 		before = templates{}
@@ -24,7 +25,8 @@ func (r *Reconciler) bring(ctx context.Context, set *seedmanagementv1alpha1.Mana
 }
 
 // difference is the merge patch that brings an object from old templates to the present ones.
-func difference(set *seedmanagementv1alpha1.ManagedSeedSet, before templates, object client.Object, hash string) ([]byte, error) {
+func difference(set *seedmanagementv1alpha1.ManagedSeedSet, before templates, object client.Object,
+	hash string) ([]byte, error) {
 	old := set.DeepCopy()
 	old.Spec.Template, old.Spec.ShootTemplate = before.Template, before.ShootTemplate
 	from, err := madeFor(object, old, revisionOf(object))

@@ -9,13 +9,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
-// Merge returns what shoots of a namespaced profile can order: the parent, with what the profile adds. Of versions that the
-// parent has, the profile changes the life cycle only; machine and volume types of the parent stay as they are. Neither
-// argument is changed.
-func Merge(parent *corev1beta1.CloudProfileSpec, own *corev1beta1.NamespacedCloudProfileSpec) (*corev1beta1.CloudProfileSpec, error) {
+// Merge returns what shoots of a namespaced profile can order: the parent, with what the profile adds. Of versions that
+// the parent has, the profile changes the life cycle only; machine and volume types of the parent stay as they are.
+// Neither argument is changed.
+func Merge(parent *gardencorev1beta1.CloudProfileSpec,
+	own *gardencorev1beta1.NamespacedCloudProfileSpec) (*gardencorev1beta1.CloudProfileSpec, error) {
 	merged := parent.DeepCopy()
 	own = own.DeepCopy()
 	merged.CABundle = mergeBundles(merged.CABundle, own.CABundle)
@@ -23,8 +24,10 @@ func Merge(parent *corev1beta1.CloudProfileSpec, own *corev1beta1.NamespacedClou
 		merged.Kubernetes.Versions = mergeLives(merged.Kubernetes.Versions, own.Kubernetes.Versions)
 	}
 	merged.MachineImages = mergeImages(merged.MachineImages, own.MachineImages)
-	merged.MachineTypes = addMissing(merged.MachineTypes, own.MachineTypes, func(t corev1beta1.MachineType) string { return t.Name })
-	merged.VolumeTypes = addMissing(merged.VolumeTypes, own.VolumeTypes, func(t corev1beta1.VolumeType) string { return t.Name })
+	merged.MachineTypes = addMissing(merged.MachineTypes, own.MachineTypes,
+		func(t gardencorev1beta1.MachineType) string { return t.Name })
+	merged.VolumeTypes = addMissing(merged.VolumeTypes, own.VolumeTypes,
+		func(t gardencorev1beta1.VolumeType) string { return t.Name })
 	if own.Limits != nil {
 		merged.Limits = mergeLimits(merged.Limits, own.Limits)
 	}
@@ -46,10 +49,13 @@ func mergeBundles(parent, own *string) *string {
 	return &both
 }
 
-// mergeLives takes over the life cycle of versions that the parent has. Others would be of no use: nobody could install them.
-func mergeLives(parent, own []corev1beta1.ExpirableVersion) []corev1beta1.ExpirableVersion {
+// mergeLives takes over the life cycle of versions that the parent has. Others would be of no use: nobody could install
+// them.
+func mergeLives(parent, own []gardencorev1beta1.ExpirableVersion) []gardencorev1beta1.ExpirableVersion {
 	for i := range parent {
-		at := slices.IndexFunc(own, func(v corev1beta1.ExpirableVersion) bool { return v.Version == parent[i].Version })
+		at := slices.IndexFunc(own, func(v gardencorev1beta1.ExpirableVersion) bool {
+			return v.Version == parent[i].Version
+		})
 		if at >= 0 {
 			overlay(&parent[i].ExpirationDate, own[at].ExpirationDate)
 			overlay(&parent[i].Classification, own[at].Classification)
@@ -68,9 +74,9 @@ func overlay[T any](to **T, from *T) {
 	}
 }
 
-func mergeImages(parent, own []corev1beta1.MachineImage) []corev1beta1.MachineImage {
+func mergeImages(parent, own []gardencorev1beta1.MachineImage) []gardencorev1beta1.MachineImage {
 	for _, image := range own {
-		at := slices.IndexFunc(parent, func(i corev1beta1.MachineImage) bool { return i.Name == image.Name })
+		at := slices.IndexFunc(parent, func(i gardencorev1beta1.MachineImage) bool { return i.Name == image.Name })
 		if at < 0 {
 			parent = append(parent, image)
 			continue
@@ -81,9 +87,10 @@ func mergeImages(parent, own []corev1beta1.MachineImage) []corev1beta1.MachineIm
 	return parent
 }
 
-func mergeImageVersions(parent, own []corev1beta1.MachineImageVersion) []corev1beta1.MachineImageVersion {
+func mergeImageVersions(parent, own []gardencorev1beta1.MachineImageVersion) []gardencorev1beta1.MachineImageVersion {
 	for _, version := range own {
-		at := slices.IndexFunc(parent, func(v corev1beta1.MachineImageVersion) bool { return v.Version == version.Version })
+		at := slices.IndexFunc(parent,
+			func(v gardencorev1beta1.MachineImageVersion) bool { return v.Version == version.Version })
 		if at < 0 {
 			parent = append(parent, version)
 			continue
@@ -106,7 +113,7 @@ func addMissing[T any](parent, own []T, name func(T) string) []T {
 	return parent
 }
 
-func mergeLimits(parent, own *corev1beta1.Limits) *corev1beta1.Limits {
+func mergeLimits(parent, own *gardencorev1beta1.Limits) *gardencorev1beta1.Limits {
 	if parent == nil {
 		return own
 	}
@@ -175,7 +182,8 @@ func mergeLists(parent, own []any) []any {
 	return merged
 }
 
-// sameItem tells whether two items of a list are about the same thing: equal values, or objects with the same name or version.
+// sameItem tells whether two items of a list are about the same thing: equal values, or objects with the same name or
+// version.
 func sameItem(a, b any) bool {
 	objectA, isObjectA := a.(map[string]any)
 	objectB, isObjectB := b.(map[string]any)

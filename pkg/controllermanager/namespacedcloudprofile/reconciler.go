@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // Reconciler writes status.cloudProfileSpec.
@@ -29,13 +29,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("namespacedcloudprofile").
-		For(&corev1beta1.NamespacedCloudProfile{}, changed).
-		Watches(&corev1beta1.CloudProfile{}, handler.EnqueueRequestsFromMapFunc(r.children), changed).
+		For(&gardencorev1beta1.NamespacedCloudProfile{}, changed).
+		Watches(&gardencorev1beta1.CloudProfile{}, handler.EnqueueRequestsFromMapFunc(r.children), changed).
 		Complete(r)
 }
 
 func (r *Reconciler) children(ctx context.Context, parent client.Object) []reconcile.Request {
-	profiles := &corev1beta1.NamespacedCloudProfileList{}
+	profiles := &gardencorev1beta1.NamespacedCloudProfileList{}
 	if err := r.Client.List(ctx, profiles, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot list namespaced cloud profiles")
 		return nil
@@ -43,7 +43,9 @@ func (r *Reconciler) children(ctx context.Context, parent client.Object) []recon
 	var requests []reconcile.Request
 	for i := range profiles.Items {
 		if profiles.Items[i].Spec.Parent.Name == parent.GetName() {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&profiles.Items[i])})
+			requests = append(requests, reconcile.Request{
+				NamespacedName: client.ObjectKeyFromObject(&profiles.Items[i]),
+			})
 		}
 	}
 	return requests
@@ -51,14 +53,14 @@ func (r *Reconciler) children(ctx context.Context, parent client.Object) []recon
 
 // Reconcile merges one profile with its parent.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	profile := &corev1beta1.NamespacedCloudProfile{}
+	profile := &gardencorev1beta1.NamespacedCloudProfile{}
 	if err := r.Client.Get(ctx, request.NamespacedName, profile); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if profile.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
-	parent := &corev1beta1.CloudProfile{}
+	parent := &gardencorev1beta1.CloudProfile{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: profile.Spec.Parent.Name}, parent); err != nil {
 		return reconcile.Result{}, fmt.Errorf("namespaced cloud profile %s: spec.parent: %w", request, err)
 	}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // Cluster roles that hold the rights of members in the namespace of their project. The bootstrap creates them.
@@ -23,14 +23,14 @@ const (
 // verbManageMembers lets a member change who is a member.
 const verbManageMembers = "manage-members"
 
-// Access returns the roles and bindings of a project: for the project itself, and for its namespace. What they allow is listed in
-// docs/authorization.md.
-func Access(project *corev1beta1.Project) []client.Object {
-	owner := subjects(project, corev1beta1.ProjectMemberOwner)
-	admins := subjects(project, corev1beta1.ProjectMemberAdmin, corev1beta1.ProjectMemberOwner)
-	uam := subjects(project, corev1beta1.ProjectMemberUserAccessManager)
-	viewers := subjects(project, corev1beta1.ProjectMemberViewer)
-	managers := subjects(project, corev1beta1.ProjectMemberServiceAccountManager)
+// Access returns the roles and bindings of a project: for the project itself, and for its namespace. What they allow is
+// listed in docs/authorization.md.
+func Access(project *gardencorev1beta1.Project) []client.Object {
+	owner := subjects(project, gardencorev1beta1.ProjectMemberOwner)
+	admins := subjects(project, gardencorev1beta1.ProjectMemberAdmin, gardencorev1beta1.ProjectMemberOwner)
+	uam := subjects(project, gardencorev1beta1.ProjectMemberUserAccessManager)
+	viewers := subjects(project, gardencorev1beta1.ProjectMemberViewer)
+	managers := subjects(project, gardencorev1beta1.ProjectMemberServiceAccountManager)
 	namespace := NamespaceOf(project)
 	return []client.Object{
 		projectRole("gardener.cloud:system:project:", project, "get", "patch", "update", "delete", verbManageMembers),
@@ -48,7 +48,7 @@ func Access(project *corev1beta1.Project) []client.Object {
 }
 
 // subjects returns the members with one of the roles, each once.
-func subjects(project *corev1beta1.Project, roles ...string) []rbacv1.Subject {
+func subjects(project *gardencorev1beta1.Project, roles ...string) []rbacv1.Subject {
 	var result []rbacv1.Subject
 	for _, member := range project.Spec.Members {
 		has := slices.ContainsFunc(roles, func(role string) bool {
@@ -62,21 +62,27 @@ func subjects(project *corev1beta1.Project, roles ...string) []rbacv1.Subject {
 }
 
 // projectRole allows verbs on the project itself.
-func projectRole(prefix string, project *corev1beta1.Project, verbs ...string) *rbacv1.ClusterRole {
+func projectRole(prefix string, project *gardencorev1beta1.Project, verbs ...string) *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: prefix + project.Name, Labels: map[string]string{corev1beta1.ProjectName: project.Name}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: prefix + project.Name, Labels: map[string]string{gardencorev1beta1.ProjectName: project.Name},
+		},
 		Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{corev1beta1.GroupName}, Resources: []string{"projects"}, ResourceNames: []string{project.Name}, Verbs: verbs,
+			APIGroups: []string{gardencorev1beta1.GroupName}, Resources: []string{"projects"},
+			ResourceNames: []string{project.Name}, Verbs: verbs,
 		}},
 	}
 }
 
-func clusterRoleBinding(prefix string, project *corev1beta1.Project, members []rbacv1.Subject) *rbacv1.ClusterRoleBinding {
+func clusterRoleBinding(prefix string, project *gardencorev1beta1.Project,
+	members []rbacv1.Subject) *rbacv1.ClusterRoleBinding {
 	name := prefix + project.Name
 	return &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1beta1.ProjectName: project.Name}},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects:   members,
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{gardencorev1beta1.ProjectName: project.Name},
+		},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects: members,
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
@@ -41,11 +41,14 @@ func (r *ActivityReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	controller := ctrl.NewControllerManagedBy(mgr).
 		Named("project-activity").
-		For(&corev1beta1.Project{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(client.Object) bool { return false })))
+		For(&gardencorev1beta1.Project{},
+			builder.WithPredicates(predicate.NewPredicateFuncs(func(client.Object) bool { return false })))
 	for _, object := range []client.Object{
-		&corev1beta1.Shoot{}, &corev1beta1.BackupEntry{}, &corev1beta1.Quota{}, &corev1beta1.SecretBinding{}, &securityv1alpha1.CredentialsBinding{},
+		&gardencorev1beta1.Shoot{}, &gardencorev1beta1.BackupEntry{}, &gardencorev1beta1.Quota{},
+		&gardencorev1beta1.SecretBinding{}, &securityv1alpha1.CredentialsBinding{},
 	} {
-		controller = controller.Watches(object, handler.EnqueueRequestsFromMapFunc(r.projectOf), builder.WithPredicates(activity(r.Now)))
+		controller = controller.Watches(object, handler.EnqueueRequestsFromMapFunc(r.projectOf),
+			builder.WithPredicates(activity(r.Now)))
 	}
 	return controller.Complete(r)
 }
@@ -54,12 +57,14 @@ func (r *ActivityReconciler) SetupWithManager(mgr ctrl.Manager) error {
 func activity(now func() time.Time) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return now().Sub(e.Object.GetCreationTimestamp().Time) < recent },
-		UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
+		},
 	}
 }
 
 func (r *ActivityReconciler) projectOf(ctx context.Context, object client.Object) []reconcile.Request {
-	projects := &corev1beta1.ProjectList{}
+	projects := &gardencorev1beta1.ProjectList{}
 	if err := r.Client.List(ctx, projects, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot list projects")
 		return nil
@@ -74,7 +79,7 @@ func (r *ActivityReconciler) projectOf(ctx context.Context, object client.Object
 
 // Reconcile writes the time.
 func (r *ActivityReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	project := &corev1beta1.Project{}
+	project := &gardencorev1beta1.Project{}
 	if err := r.Client.Get(ctx, request.NamespacedName, project); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}

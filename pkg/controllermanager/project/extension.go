@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 const (
@@ -23,20 +23,22 @@ const (
 )
 
 // extensionRolePrefix begins the names of roles that extensions define for a project.
-func extensionRolePrefix(project *corev1beta1.Project) string {
+func extensionRolePrefix(project *gardencorev1beta1.Project) string {
 	return "gardener.cloud:extension:project:" + project.Name + ":"
 }
 
-func extensionLabels(project *corev1beta1.Project) map[string]string {
-	return map[string]string{corev1beta1.GardenRole: roleExtensionProject, corev1beta1.ProjectName: project.Name}
+func extensionLabels(project *gardencorev1beta1.Project) map[string]string {
+	return map[string]string{
+		gardencorev1beta1.GardenRole: roleExtensionProject, gardencorev1beta1.ProjectName: project.Name,
+	}
 }
 
 // extensionRoles returns the names of the extensions' roles that members of a project have.
-func extensionRoles(project *corev1beta1.Project) []string {
+func extensionRoles(project *gardencorev1beta1.Project) []string {
 	names := sets.New[string]()
 	for _, member := range project.Spec.Members {
 		for _, role := range append([]string{member.Role}, member.Roles...) {
-			if name, ok := strings.CutPrefix(role, corev1beta1.ProjectMemberExtensionPrefix); ok && name != "" {
+			if name, ok := strings.CutPrefix(role, gardencorev1beta1.ProjectMemberExtensionPrefix); ok && name != "" {
 				names.Insert(name)
 			}
 		}
@@ -44,9 +46,9 @@ func extensionRoles(project *corev1beta1.Project) []string {
 	return sets.List(names)
 }
 
-// ExtensionAccess returns the roles and bindings for the roles that extensions define. A role is empty by itself: Kubernetes
-// fills it with the rules of all cluster roles that an extension labels for it.
-func ExtensionAccess(project *corev1beta1.Project) []client.Object {
+// ExtensionAccess returns the roles and bindings for the roles that extensions define. A role is empty by itself:
+// Kubernetes fills it with the rules of all cluster roles that an extension labels for it.
+func ExtensionAccess(project *gardencorev1beta1.Project) []client.Object {
 	var objects []client.Object
 	for _, role := range extensionRoles(project) {
 		name := extensionRolePrefix(project) + role
@@ -58,9 +60,11 @@ func ExtensionAccess(project *corev1beta1.Project) []client.Object {
 				}},
 			},
 			&rbacv1.RoleBinding{
-				ObjectMeta: metav1.ObjectMeta{Namespace: NamespaceOf(project), Name: name, Labels: extensionLabels(project)},
-				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-				Subjects:   subjects(project, corev1beta1.ProjectMemberExtensionPrefix+role),
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: NamespaceOf(project), Name: name, Labels: extensionLabels(project),
+				},
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+				Subjects: subjects(project, gardencorev1beta1.ProjectMemberExtensionPrefix+role),
 			},
 		)
 	}
@@ -68,7 +72,8 @@ func ExtensionAccess(project *corev1beta1.Project) []client.Object {
 }
 
 // pruneExtensionAccess deletes the roles and bindings of extensions' roles that are not kept.
-func pruneExtensionAccess(ctx context.Context, c client.Client, project *corev1beta1.Project, kept []string) error {
+func pruneExtensionAccess(ctx context.Context, c client.Client, project *gardencorev1beta1.Project,
+	kept []string) error {
 	roles, bindings := &rbacv1.ClusterRoleList{}, &rbacv1.RoleBindingList{}
 	labels := client.MatchingLabels(extensionLabels(project))
 	if err := c.List(ctx, roles, labels); err != nil {

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
 )
@@ -31,7 +31,7 @@ const deletionRetry = 2 * time.Second
 const keepNamespace = "namespace.gardener.cloud/keep-after-project-deletion"
 
 // ConditionReconciled says whether a project has the namespace and the roles that it should have, or why not.
-const ConditionReconciled corev1beta1.ConditionType = "ProjectReconciled"
+const ConditionReconciled gardencorev1beta1.ConditionType = "ProjectReconciled"
 
 // Reconciler reconciles projects.
 type Reconciler struct {
@@ -52,14 +52,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("project").
-		For(&corev1beta1.Project{}).
+		For(&gardencorev1beta1.Project{}).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(projectOfNamespace)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 5}).
 		Complete(r)
 }
 
 func projectOfNamespace(_ context.Context, obj client.Object) []reconcile.Request {
-	name := obj.GetLabels()[corev1beta1.ProjectName]
+	name := obj.GetLabels()[gardencorev1beta1.ProjectName]
 	if name == "" {
 		return nil
 	}
@@ -68,20 +68,23 @@ func projectOfNamespace(_ context.Context, obj client.Object) []reconcile.Reques
 
 // Reconcile brings one project to what its spec says.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	project := &corev1beta1.Project{}
+	project := &gardencorev1beta1.Project{}
 	if err := r.Client.Get(ctx, request.NamespacedName, project); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if project.DeletionTimestamp != nil {
 		return r.delete(ctx, project)
 	}
-	if err := finalizer.Ensure(ctx, r.Client, project, corev1beta1.GardenerName); err != nil {
+	if err := finalizer.Ensure(ctx, r.Client, project, gardencorev1beta1.GardenerName); err != nil {
 		return reconcile.Result{}, fmt.Errorf("project %s: %w", project.Name, err)
 	}
 	err := r.reconcile(ctx, project)
-	phase, condition := corev1beta1.ProjectReady, conditions.New(ConditionReconciled, corev1beta1.ConditionTrue, "ProjectReconciled", "Namespace and roles of the project are as they should be.")
+	phase, condition := gardencorev1beta1.ProjectReady,
+		conditions.New(ConditionReconciled, gardencorev1beta1.ConditionTrue, "ProjectReconciled",
+			"Namespace and roles of the project are as they should be.")
 	if err != nil {
-		phase, condition = corev1beta1.ProjectFailed, conditions.New(ConditionReconciled, corev1beta1.ConditionFalse, "ReconciliationFailed", err.Error())
+		phase, condition = gardencorev1beta1.ProjectFailed,
+			conditions.New(ConditionReconciled, gardencorev1beta1.ConditionFalse, "ReconciliationFailed", err.Error())
 	}
 	if statusErr := r.updateStatus(ctx, project, phase, condition); err == nil {
 		err = statusErr
@@ -92,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, err
 }
 
-func (r *Reconciler) reconcile(ctx context.Context, project *corev1beta1.Project) error {
+func (r *Reconciler) reconcile(ctx context.Context, project *gardencorev1beta1.Project) error {
 	namespace := NamespaceOf(project)
 	if err := r.ensureNamespace(ctx, project, namespace); err != nil {
 		return err
@@ -116,18 +119,18 @@ func (r *Reconciler) reconcile(ctx context.Context, project *corev1beta1.Project
 }
 
 // NamespaceOf returns the namespace of a project: the one it names, or garden-<project>.
-func NamespaceOf(project *corev1beta1.Project) string {
+func NamespaceOf(project *gardencorev1beta1.Project) string {
 	if name := ptr.Deref(project.Spec.Namespace, ""); name != "" {
 		return name
 	}
-	if project.Name == corev1beta1.GardenNamespace {
-		return corev1beta1.GardenNamespace
+	if project.Name == gardencorev1beta1.GardenNamespace {
+		return gardencorev1beta1.GardenNamespace
 	}
-	return corev1beta1.ProjectNamePrefix + project.Name
+	return gardencorev1beta1.ProjectNamePrefix + project.Name
 }
 
 // ensureNamespace creates the namespace, or adopts one that is labelled for the project.
-func (r *Reconciler) ensureNamespace(ctx context.Context, project *corev1beta1.Project, name string) error {
+func (r *Reconciler) ensureNamespace(ctx context.Context, project *gardencorev1beta1.Project, name string) error {
 	namespace := &corev1.Namespace{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, namespace)
 	if apierrors.IsNotFound(err) {
@@ -137,8 +140,9 @@ func (r *Reconciler) ensureNamespace(ctx context.Context, project *corev1beta1.P
 	if err != nil {
 		return fmt.Errorf("namespace %s: %w", name, err)
 	}
-	if owner := namespace.Labels[corev1beta1.ProjectName]; owner != project.Name {
-		return fmt.Errorf("namespace %s exists already and is not labelled %s=%s: label it, or choose another in spec.namespace", name, corev1beta1.ProjectName, project.Name)
+	if owner := namespace.Labels[gardencorev1beta1.ProjectName]; owner != project.Name {
+		return fmt.Errorf("namespace %s exists already and is not labelled %s=%s: label it, or choose another in "+
+			"spec.namespace", name, gardencorev1beta1.ProjectName, project.Name)
 	}
 	patched := namespace.DeepCopy()
 	if mergeLabels(patched, namespaceLabels(project)) {
@@ -147,10 +151,10 @@ func (r *Reconciler) ensureNamespace(ctx context.Context, project *corev1beta1.P
 	return nil
 }
 
-func namespaceLabels(project *corev1beta1.Project) map[string]string {
+func namespaceLabels(project *gardencorev1beta1.Project) map[string]string {
 	return map[string]string{
-		corev1beta1.GardenRole:  corev1beta1.GardenRoleProject,
-		corev1beta1.ProjectName: project.Name,
+		gardencorev1beta1.GardenRole:  gardencorev1beta1.GardenRoleProject,
+		gardencorev1beta1.ProjectName: project.Name,
 	}
 }
 
@@ -170,7 +174,8 @@ func mergeLabels(object client.Object, wanted map[string]string) bool {
 	return changed
 }
 
-func (r *Reconciler) updateStatus(ctx context.Context, project *corev1beta1.Project, phase corev1beta1.ProjectPhase, condition corev1beta1.Condition) error {
+func (r *Reconciler) updateStatus(ctx context.Context, project *gardencorev1beta1.Project,
+	phase gardencorev1beta1.ProjectPhase, condition gardencorev1beta1.Condition) error {
 	before := project.DeepCopy()
 	project.Status.Phase = phase
 	project.Status.ObservedGeneration = project.Generation
@@ -182,12 +187,13 @@ func (r *Reconciler) updateStatus(ctx context.Context, project *corev1beta1.Proj
 }
 
 // delete removes what the project was given, once its last shoot is gone.
-func (r *Reconciler) delete(ctx context.Context, project *corev1beta1.Project) (reconcile.Result, error) {
-	if !controllerutil.ContainsFinalizer(project, corev1beta1.GardenerName) {
+func (r *Reconciler) delete(ctx context.Context, project *gardencorev1beta1.Project) (reconcile.Result, error) {
+	if !controllerutil.ContainsFinalizer(project, gardencorev1beta1.GardenerName) {
 		return reconcile.Result{}, nil
 	}
-	condition := conditions.New(ConditionReconciled, corev1beta1.ConditionProgressing, "ProjectDeletion", "The project is being deleted.")
-	if err := r.updateStatus(ctx, project, corev1beta1.ProjectTerminating, condition); err != nil {
+	condition := conditions.New(ConditionReconciled, gardencorev1beta1.ConditionProgressing, "ProjectDeletion",
+		"The project is being deleted.")
+	if err := r.updateStatus(ctx, project, gardencorev1beta1.ProjectTerminating, condition); err != nil {
 		return reconcile.Result{}, fmt.Errorf("status of project %s: %w", project.Name, err)
 	}
 	gone, err := r.cleanUp(ctx, project)
@@ -197,13 +203,13 @@ func (r *Reconciler) delete(ctx context.Context, project *corev1beta1.Project) (
 	if !gone {
 		return reconcile.Result{RequeueAfter: deletionRetry}, nil
 	}
-	return reconcile.Result{}, finalizer.Remove(ctx, r.Client, project, corev1beta1.GardenerName)
+	return reconcile.Result{}, finalizer.Remove(ctx, r.Client, project, gardencorev1beta1.GardenerName)
 }
 
 // cleanUp takes steps towards an empty garden and tells whether nothing is left.
-func (r *Reconciler) cleanUp(ctx context.Context, project *corev1beta1.Project) (gone bool, err error) {
+func (r *Reconciler) cleanUp(ctx context.Context, project *gardencorev1beta1.Project) (gone bool, err error) {
 	namespace := NamespaceOf(project)
-	shoots := &corev1beta1.ShootList{}
+	shoots := &gardencorev1beta1.ShootList{}
 	if err := r.Client.List(ctx, shoots, client.InNamespace(namespace)); err != nil {
 		return false, fmt.Errorf("list shoots: %w", err)
 	}
@@ -224,7 +230,8 @@ func (r *Reconciler) cleanUp(ctx context.Context, project *corev1beta1.Project) 
 }
 
 // releaseNamespace deletes the namespace, or lets go of it when it is to be kept.
-func (r *Reconciler) releaseNamespace(ctx context.Context, project *corev1beta1.Project, name string) (gone bool, err error) {
+func (r *Reconciler) releaseNamespace(ctx context.Context, project *gardencorev1beta1.Project,
+	name string) (gone bool, err error) {
 	namespace := &corev1.Namespace{}
 	err = r.Client.Get(ctx, client.ObjectKey{Name: name}, namespace)
 	if apierrors.IsNotFound(err) {
@@ -233,13 +240,13 @@ func (r *Reconciler) releaseNamespace(ctx context.Context, project *corev1beta1.
 	if err != nil {
 		return false, fmt.Errorf("namespace %s: %w", name, err)
 	}
-	if namespace.Labels[corev1beta1.ProjectName] != project.Name {
+	if namespace.Labels[gardencorev1beta1.ProjectName] != project.Name {
 		return true, nil
 	}
-	if name == corev1beta1.GardenNamespace || namespace.Annotations[keepNamespace] == "true" {
+	if name == gardencorev1beta1.GardenNamespace || namespace.Annotations[keepNamespace] == "true" {
 		before := namespace.DeepCopy()
-		delete(namespace.Labels, corev1beta1.ProjectName)
-		delete(namespace.Labels, corev1beta1.GardenRole)
+		delete(namespace.Labels, gardencorev1beta1.ProjectName)
+		delete(namespace.Labels, gardencorev1beta1.GardenRole)
 		return true, r.Client.Patch(ctx, namespace, client.MergeFrom(before))
 	}
 	if namespace.DeletionTimestamp == nil {

@@ -16,20 +16,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
-func newProject() *corev1beta1.Project {
+func newProject() *gardencorev1beta1.Project {
 	subject := func(name string) rbacv1.Subject {
 		return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}
 	}
-	return &corev1beta1.Project{
-		ObjectMeta: metav1.ObjectMeta{Name: "demo", Finalizers: []string{corev1beta1.GardenerName}},
-		Spec: corev1beta1.ProjectSpec{Members: []corev1beta1.ProjectMember{
-			{Subject: subject("alice"), Role: corev1beta1.ProjectMemberAdmin, Roles: []string{corev1beta1.ProjectMemberOwner}},
-			{Subject: subject("bob"), Role: corev1beta1.ProjectMemberViewer, Roles: []string{corev1beta1.ProjectMemberUserAccessManager}},
-			{Subject: subject("carol"), Role: corev1beta1.ProjectMemberServiceAccountManager},
-			{Subject: subject("dave"), Role: corev1beta1.ProjectMemberAdmin},
+	return &gardencorev1beta1.Project{
+		ObjectMeta: metav1.ObjectMeta{Name: "demo", Finalizers: []string{gardencorev1beta1.GardenerName}},
+		Spec: gardencorev1beta1.ProjectSpec{Members: []gardencorev1beta1.ProjectMember{
+			{
+				Subject: subject("alice"), Role: gardencorev1beta1.ProjectMemberAdmin,
+				Roles: []string{gardencorev1beta1.ProjectMemberOwner},
+			},
+			{
+				Subject: subject("bob"), Role: gardencorev1beta1.ProjectMemberViewer,
+				Roles: []string{gardencorev1beta1.ProjectMemberUserAccessManager},
+			},
+			{Subject: subject("carol"), Role: gardencorev1beta1.ProjectMemberServiceAccountManager},
+			{Subject: subject("dave"), Role: gardencorev1beta1.ProjectMemberAdmin},
 		}},
 	}
 }
@@ -39,7 +45,9 @@ func newReconciler(objects ...client.Object) *Reconciler {
 	for _, kind := range []string{"Secret", "ConfigMap", "ServiceAccount"} {
 		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
-	c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithRESTMapper(mapper).WithObjects(objects...).WithStatusSubresource(&corev1beta1.Project{}, &corev1.ResourceQuota{}).Build()
+	c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).
+		WithRESTMapper(mapper).WithObjects(objects...).WithStatusSubresource(&gardencorev1beta1.Project{},
+		&corev1.ResourceQuota{}).Build()
 	return &Reconciler{Client: c, Uncached: c}
 }
 
@@ -54,17 +62,19 @@ func TestNewProject(t *testing.T) {
 	if _, err := reconcileDemo(t, r); err != nil {
 		t.Fatal(err)
 	}
-	namespace, project := &corev1.Namespace{}, &corev1beta1.Project{}
+	namespace, project := &corev1.Namespace{}, &gardencorev1beta1.Project{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: "garden-demo"}, namespace); err != nil {
 		t.Fatal(err)
 	}
-	if namespace.Labels[corev1beta1.ProjectName] != "demo" || namespace.Labels[corev1beta1.GardenRole] != corev1beta1.GardenRoleProject {
+	if namespace.Labels[gardencorev1beta1.ProjectName] != "demo" ||
+		namespace.Labels[gardencorev1beta1.GardenRole] != gardencorev1beta1.GardenRoleProject {
 		t.Errorf("labels of the namespace = %v", namespace.Labels)
 	}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: "demo"}, project); err != nil {
 		t.Fatal(err)
 	}
-	if ptr.Deref(project.Spec.Namespace, "") != "garden-demo" || project.Status.Phase != corev1beta1.ProjectReady {
+	if ptr.Deref(project.Spec.Namespace, "") != "garden-demo" ||
+		project.Status.Phase != gardencorev1beta1.ProjectReady {
 		t.Errorf("namespace %v, phase %q", project.Spec.Namespace, project.Status.Phase)
 	}
 }
@@ -112,7 +122,7 @@ func TestMembersThatLeaveLoseTheirRights(t *testing.T) {
 	if _, err := reconcileDemo(t, r); err != nil {
 		t.Fatal(err)
 	}
-	project := &corev1beta1.Project{}
+	project := &gardencorev1beta1.Project{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: "demo"}, project); err != nil {
 		t.Fatal(err)
 	}
@@ -138,23 +148,23 @@ func TestForeignNamespaceIsNotTaken(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "project.gardener.cloud/name=demo") {
 		t.Errorf("error = %v, want it to name the missing label", err)
 	}
-	project := &corev1beta1.Project{}
+	project := &gardencorev1beta1.Project{}
 	if err := r.Client.Get(context.Background(), client.ObjectKey{Name: "demo"}, project); err != nil {
 		t.Fatal(err)
 	}
-	if project.Status.Phase != corev1beta1.ProjectFailed {
+	if project.Status.Phase != gardencorev1beta1.ProjectFailed {
 		t.Errorf("phase = %q, want Failed", project.Status.Phase)
 	}
 }
 
 func TestDeletionWaitsForShoots(t *testing.T) {
 	ctx := context.Background()
-	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "member1"}}
+	shoot := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "member1"}}
 	r := newReconciler(newProject(), shoot)
 	if _, err := reconcileDemo(t, r); err != nil {
 		t.Fatal(err)
 	}
-	project := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
+	project := &gardencorev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
 	if err := r.Client.Delete(ctx, project); err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +210,8 @@ func TestRolesOfExtensions(t *testing.T) {
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: "gardener.cloud:extension:project:demo:dns"}, role); err != nil {
 		t.Fatal(err)
 	}
-	if rule := role.AggregationRule; rule == nil || rule.ClusterRoleSelectors[0].MatchLabels["rbac.gardener.cloud/aggregate-to-extension-role"] != "dns" {
+	if rule := role.AggregationRule; rule == nil ||
+		rule.ClusterRoleSelectors[0].MatchLabels["rbac.gardener.cloud/aggregate-to-extension-role"] != "dns" {
 		t.Errorf("aggregation = %+v", rule)
 	}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: "garden-demo", Name: role.Name}, binding); err != nil {
@@ -211,7 +222,9 @@ func TestRolesOfExtensions(t *testing.T) {
 	}
 
 	// Rules that Kubernetes aggregated stay; roles that nobody has any more go.
-	role.Rules = []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{"dns.example"}, Resources: []string{"zones"}}}
+	role.Rules = []rbacv1.PolicyRule{
+		{Verbs: []string{"get"}, APIGroups: []string{"dns.example"}, Resources: []string{"zones"}},
+	}
 	if err := r.Client.Update(ctx, role); err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +239,8 @@ func TestRolesOfExtensions(t *testing.T) {
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(role), role); err != nil || len(role.Rules) != 1 {
 		t.Errorf("rules = %v, %v; want those that Kubernetes wrote", role.Rules, err)
 	}
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: "gardener.cloud:extension:project:demo:audit"}, role); !apierrors.IsNotFound(err) {
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: "gardener.cloud:extension:project:demo:audit"},
+		role); !apierrors.IsNotFound(err) {
 		t.Errorf("role without members: %v, want it to be gone", err)
 	}
 }

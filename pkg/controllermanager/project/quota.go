@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // resourceQuotaName is the name of the ResourceQuota in namespaces of projects.
@@ -29,13 +29,14 @@ const countPrefix = "count/"
 // gardenGroups is how the API groups of garden-apiserver end.
 const gardenGroups = ".gardener.cloud"
 
-// QuotaConfiguration gives the namespaces of some projects a ResourceQuota, which bounds for example how many Secrets there are (count/secrets).
-// The garden's kube-apiserver keeps to it for its kinds, garden-apiserver for its own: numbers of objects only (count/shoots.core.gardener.cloud).
+// QuotaConfiguration gives the namespaces of some projects a ResourceQuota, which bounds for example how many Secrets
+// there are (count/secrets). The garden's kube-apiserver keeps to it for its kinds, garden-apiserver for its own:
+// numbers of objects only (count/shoots.core.gardener.cloud).
 type QuotaConfiguration struct {
 	// Config is the ResourceQuota: its labels, annotations and spec.hard are taken.
 	Config corev1.ResourceQuota `json:"config"`
-	// ProjectSelector selects projects by their labels. The first configuration that selects a project counts; an empty selector
-	// selects all, one that is left out none.
+	// ProjectSelector selects projects by their labels. The first configuration that selects a project counts; an empty
+	// selector selects all, one that is left out none.
 	ProjectSelector *metav1.LabelSelector `json:"projectSelector,omitempty"`
 }
 
@@ -80,7 +81,8 @@ func LoadQuotas(path string) ([]QuotaConfiguration, error) {
 		}
 		for name := range quotas[i].Config.Spec.Hard {
 			if strings.HasSuffix(string(name), gardenGroups) && !strings.HasPrefix(string(name), countPrefix) {
-				return nil, fmt.Errorf("quotas of projects: %s: [%d].config.spec.hard[%s]: nothing would keep to this limit; of the garden's kinds only "+
+				return nil, fmt.Errorf("quotas of projects: %s: [%d].config.spec.hard[%s]: nothing would keep to "+
+					"this limit; of the garden's kinds only "+
 					"the number of objects is limited: %s%s", path, i, name, countPrefix, name)
 			}
 		}
@@ -89,7 +91,7 @@ func LoadQuotas(path string) ([]QuotaConfiguration, error) {
 }
 
 // quotaFor returns the first configuration that selects a project; nil if none does.
-func quotaFor(project *corev1beta1.Project, quotas []QuotaConfiguration) (*QuotaConfiguration, error) {
+func quotaFor(project *gardencorev1beta1.Project, quotas []QuotaConfiguration) (*QuotaConfiguration, error) {
 	for i := range quotas {
 		selector, err := metav1.LabelSelectorAsSelector(quotas[i].ProjectSelector)
 		if err != nil {
@@ -102,9 +104,10 @@ func quotaFor(project *corev1beta1.Project, quotas []QuotaConfiguration) (*Quota
 	return nil, nil
 }
 
-// ensureQuota creates or completes the ResourceQuota of a project's namespace. Namespace garden is the operators' own, and has none.
-func (r *Reconciler) ensureQuota(ctx context.Context, project *corev1beta1.Project, namespace string) error {
-	if namespace == corev1beta1.GardenNamespace {
+// ensureQuota creates or completes the ResourceQuota of a project's namespace. Namespace garden is the operators' own,
+// and has none.
+func (r *Reconciler) ensureQuota(ctx context.Context, project *gardencorev1beta1.Project, namespace string) error {
+	if namespace == gardencorev1beta1.GardenNamespace {
 		return nil
 	}
 	wanted, err := quotaFor(project, r.Quotas)
@@ -133,9 +136,10 @@ func (r *Reconciler) ensureQuota(ctx context.Context, project *corev1beta1.Proje
 	return r.startQuota(ctx, present, used)
 }
 
-// startQuota writes what is used to the status, as far as it is not there: API servers do not keep to a limit that is not in the status, and refuse
-// everything where only what is used is not. kube-controller-manager writes both some time later: as for the garden's kinds, up to five minutes when
-// it started before garden-apiserver. What it finds in the status it keeps.
+// startQuota writes what is used to the status, as far as it is not there: API servers do not keep to a limit that is
+// not in the status, and refuse everything where only what is used is not. kube-controller-manager writes both some
+// time later: as for the garden's kinds, up to five minutes when it started before garden-apiserver. What it finds in
+// the status it keeps.
 func (r *Reconciler) startQuota(ctx context.Context, quota *corev1.ResourceQuota, used corev1.ResourceList) error {
 	before := quota.DeepCopy()
 	for name, count := range used {
@@ -159,8 +163,8 @@ func (r *Reconciler) startQuota(ctx context.Context, quota *corev1.ResourceQuota
 	return nil
 }
 
-// countNew counts the objects of a namespace whose number was not limited before. What is no number of objects of a kind that there is, is left
-// to kube-controller-manager.
+// countNew counts the objects of a namespace whose number was not limited before. What is no number of objects of a
+// kind that there is, is left to kube-controller-manager.
 func (r *Reconciler) countNew(ctx context.Context, quota, wanted *corev1.ResourceQuota) (corev1.ResourceList, error) {
 	used := corev1.ResourceList{}
 	for name := range wanted.Spec.Hard {
@@ -196,8 +200,9 @@ func (r *Reconciler) count(ctx context.Context, namespace string, of schema.Grou
 	return int64(len(list.Items)) + ptr.Deref(list.RemainingItemCount, 0), nil
 }
 
-// completeQuota brings a ResourceQuota to a configuration. Limits that are there already stay: an operator has granted them to this
-// project. Those of resources that the configuration no longer names go. Who uses more than a new limit may use twice as much as now.
+// completeQuota brings a ResourceQuota to a configuration. Limits that are there already stay: an operator has granted
+// them to this project. Those of resources that the configuration no longer names go. Who uses more than a new limit
+// may use twice as much as now.
 func completeQuota(quota, wanted *corev1.ResourceQuota, used corev1.ResourceList) {
 	for key, value := range wanted.Labels {
 		metav1.SetMetaDataLabel(&quota.ObjectMeta, key, value)

@@ -9,13 +9,12 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 const quotas = `
@@ -90,7 +89,8 @@ func TestQuotasAreChecked(t *testing.T) {
 	for content, want := range map[string]string{
 		"- {projectSelectr: {}}": "projectSelectr",
 		"- {projectSelector: {matchExpressions: [{key: a, operator: b}]}}": "[0].projectSelector",
-		"- {config: {spec: {hard: {shoots.core.gardener.cloud: 3}}}}":      "[0].config.spec.hard[shoots.core.gardener.cloud]: nothing would keep to this limit",
+		"- {config: {spec: {hard: {shoots.core.gardener.cloud: " +
+			"3}}}}": "[0].config.spec.hard[shoots.core.gardener.cloud]: nothing would keep to this limit",
 	} {
 		file := filepath.Join(t.TempDir(), "quotas.yaml")
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
@@ -100,7 +100,7 @@ func TestQuotasAreChecked(t *testing.T) {
 			t.Errorf("%s: %v, want it to name %s", content, err, want)
 		}
 	}
-	if got, err := LoadQuotas(""); !equality.Semantic.DeepEqual(got, DefaultQuotas()) || err != nil {
+	if got, err := LoadQuotas(""); !apiequality.Semantic.DeepEqual(got, DefaultQuotas()) || err != nil {
 		t.Errorf("no file: %v, %v, want the default", got, err)
 	}
 	file := filepath.Join(t.TempDir(), "quotas.yaml")
@@ -114,23 +114,32 @@ func TestQuotasAreChecked(t *testing.T) {
 
 // A project from before the default quota keeps what it has, may have more, and creates on at once.
 func TestQuotaOfWhoHasMore(t *testing.T) {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden-demo", Labels: namespaceLabels(newProject())}}
+	namespace := &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: "garden-demo", Labels: namespaceLabels(newProject())},
+	}
 	objects := []client.Object{newProject(), namespace}
 	for i := range 4 {
-		objects = append(objects, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: fmt.Sprint(i)}})
+		objects = append(objects, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: fmt.Sprint(i)},
+		})
 	}
 	r := newReconciler(objects...)
-	r.Quotas = []QuotaConfiguration{{ProjectSelector: &metav1.LabelSelector{}, Config: corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
-		"count/secrets": resource.MustParse("3"), "count/configmaps": resource.MustParse("3"), "requests.storage": resource.MustParse("1"), "count/unknown.example.com": resource.MustParse("1"),
-	}}}}}
+	r.Quotas = []QuotaConfiguration{{ProjectSelector: &metav1.LabelSelector{},
+		Config: corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
+			"count/secrets": resource.MustParse("3"), "count/configmaps": resource.MustParse("3"),
+			"requests.storage": resource.MustParse("1"), "count/unknown.example.com": resource.MustParse("1"),
+		}}}}}
 	if _, err := reconcileDemo(t, r); err != nil {
 		t.Fatal(err)
 	}
 	quota := &corev1.ResourceQuota{}
-	if err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace.Name, Name: resourceQuotaName}, quota); err != nil {
+	if err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace.Name, Name: resourceQuotaName},
+		quota); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[corev1.ResourceName][2]string{"count/secrets": {"8", "4"}, "count/configmaps": {"3", "0"}} {
+	for name, want := range map[corev1.ResourceName][2]string{
+		"count/secrets": {"8", "4"}, "count/configmaps": {"3", "0"},
+	} {
 		limit, hard, used := quota.Spec.Hard[name], quota.Status.Hard[name], quota.Status.Used[name]
 		if got := [2]string{limit.String(), used.String()}; got != want || hard.Cmp(limit) != 0 {
 			t.Errorf("%s: limit and use %v, want %v, limit in the status %s", name, got, want, &hard)
@@ -143,8 +152,10 @@ func TestQuotaOfWhoHasMore(t *testing.T) {
 
 func TestNamespaceGardenHasNoQuota(t *testing.T) {
 	project := newProject()
-	project.Spec.Namespace = ptr.To(corev1beta1.GardenNamespace)
-	r := newReconciler(project, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: corev1beta1.GardenNamespace, Labels: namespaceLabels(project)}})
+	project.Spec.Namespace = new(gardencorev1beta1.GardenNamespace)
+	r := newReconciler(project, &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: gardencorev1beta1.GardenNamespace, Labels: namespaceLabels(project)},
+	})
 	r.Quotas = DefaultQuotas()
 	if _, err := reconcileDemo(t, r); err != nil {
 		t.Fatal(err)
@@ -155,7 +166,8 @@ func TestNamespaceGardenHasNoQuota(t *testing.T) {
 	}
 }
 
-// kube-controller-manager may be first with the status, and leave out what is used of kinds that it does not know yet: then these are refused.
+// kube-controller-manager may be first with the status, and leave out what is used of kinds that it does not know yet:
+// then these are refused.
 func TestQuotaWithoutWhatIsUsed(t *testing.T) {
 	r := newReconciler(newProject())
 	r.Quotas = []QuotaConfiguration{{ProjectSelector: &metav1.LabelSelector{}, Config: corev1.ResourceQuota{

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
@@ -38,7 +38,9 @@ type StaleOptions struct {
 
 // DefaultStaleOptions returns the periods that are taken when nothing else is asked for.
 func DefaultStaleOptions() StaleOptions {
-	return StaleOptions{MinimumLifetime: 30 * day, GracePeriod: 14 * day, ExpirationTime: 90 * day, SyncPeriod: 12 * time.Hour}
+	return StaleOptions{
+		MinimumLifetime: 30 * day, GracePeriod: 14 * day, ExpirationTime: 90 * day, SyncPeriod: 12 * time.Hour,
+	}
 }
 
 // StaleReconciler finds projects that nobody uses, announces their deletion and deletes them.
@@ -61,13 +63,13 @@ func (r *StaleReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("project-stale").
-		For(&corev1beta1.Project{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&gardencorev1beta1.Project{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Complete(r)
 }
 
 // Reconcile looks at one project, and again after a while.
 func (r *StaleReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	project := &corev1beta1.Project{}
+	project := &gardencorev1beta1.Project{}
 	if err := r.Client.Get(ctx, request.NamespacedName, project); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -80,14 +82,15 @@ func (r *StaleReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 	return reconcile.Result{RequeueAfter: r.Options.SyncPeriod}, nil
 }
 
-func (r *StaleReconciler) reconcile(ctx context.Context, project *corev1beta1.Project) error {
+func (r *StaleReconciler) reconcile(ctx context.Context, project *gardencorev1beta1.Project) error {
 	inUse, err := r.inUse(ctx, project)
 	if err != nil {
 		return err
 	}
 	before := project.DeepCopy()
 	expired := age(project, inUse, r.Options, r.Now())
-	if !ptr.Equal(before.Status.StaleSinceTimestamp, project.Status.StaleSinceTimestamp) || !ptr.Equal(before.Status.StaleAutoDeleteTimestamp, project.Status.StaleAutoDeleteTimestamp) {
+	if !ptr.Equal(before.Status.StaleSinceTimestamp, project.Status.StaleSinceTimestamp) ||
+		!ptr.Equal(before.Status.StaleAutoDeleteTimestamp, project.Status.StaleAutoDeleteTimestamp) {
 		if err := r.Client.Status().Patch(ctx, project, client.MergeFrom(before)); err != nil {
 			return fmt.Errorf("write status: %w", err)
 		}
@@ -99,10 +102,11 @@ func (r *StaleReconciler) reconcile(ctx context.Context, project *corev1beta1.Pr
 }
 
 // age brings the timestamps of a project up to date and tells whether it has to be deleted.
-func age(project *corev1beta1.Project, inUse bool, options StaleOptions, now time.Time) (expired bool) {
+func age(project *gardencorev1beta1.Project, inUse bool, options StaleOptions, now time.Time) (expired bool) {
 	status, stamp := &project.Status, metav1.NewTime(now)
 	young := now.Sub(project.CreationTimestamp.Time) < options.MinimumLifetime
-	active := status.LastActivityTimestamp != nil && now.Sub(status.LastActivityTimestamp.Time) < options.MinimumLifetime
+	active := status.LastActivityTimestamp != nil &&
+		now.Sub(status.LastActivityTimestamp.Time) < options.MinimumLifetime
 	if inUse || young || active {
 		status.StaleSinceTimestamp, status.StaleAutoDeleteTimestamp = nil, nil
 		return false
@@ -117,33 +121,34 @@ func age(project *corev1beta1.Project, inUse bool, options StaleOptions, now tim
 }
 
 // delete confirms the deletion and asks for it.
-func (r *StaleReconciler) delete(ctx context.Context, project *corev1beta1.Project) error {
+func (r *StaleReconciler) delete(ctx context.Context, project *gardencorev1beta1.Project) error {
 	ctrl.LoggerFrom(ctx).Info("Deleting a project that nobody uses", "since", project.Status.StaleSinceTimestamp)
 	patch := client.MergeFrom(project.DeepCopy())
 	if project.Annotations == nil {
 		project.Annotations = map[string]string{}
 	}
-	project.Annotations[corev1beta1.ConfirmationDeletion] = "true"
+	project.Annotations[gardencorev1beta1.ConfirmationDeletion] = "true"
 	if err := r.Client.Patch(ctx, project, patch); err != nil {
 		return fmt.Errorf("confirm the deletion: %w", err)
 	}
 	return client.IgnoreNotFound(r.Client.Delete(ctx, project, client.Preconditions{UID: &project.UID}))
 }
 
-// inUse tells whether a project has shoots or backups, or holds credentials or quotas that shoots of other projects use. The
-// operators' own project always is.
-func (r *StaleReconciler) inUse(ctx context.Context, project *corev1beta1.Project) (bool, error) {
+// inUse tells whether a project has shoots or backups, or holds credentials or quotas that shoots of other projects
+// use. The operators' own project always is.
+func (r *StaleReconciler) inUse(ctx context.Context, project *gardencorev1beta1.Project) (bool, error) {
 	name := *project.Spec.Namespace
 	namespace := &corev1.Namespace{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, namespace)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("namespace %s: %w", name, err)
 	}
-	if name == corev1beta1.GardenNamespace || namespace.Annotations[skipStaleCheck] == "true" {
+	if name == gardencorev1beta1.GardenNamespace || namespace.Annotations[skipStaleCheck] == "true" {
 		return true, nil
 	}
-	for _, list := range []client.ObjectList{&corev1beta1.ShootList{}, &corev1beta1.BackupEntryList{}} {
-		if err := r.Client.List(ctx, list, client.InNamespace(name), client.Limit(1), client.UnsafeDisableDeepCopy); err != nil {
+	for _, list := range []client.ObjectList{&gardencorev1beta1.ShootList{}, &gardencorev1beta1.BackupEntryList{}} {
+		if err := r.Client.List(ctx, list, client.InNamespace(name), client.Limit(1),
+			client.UnsafeDisableDeepCopy); err != nil {
 			return false, fmt.Errorf("list %T: %w", list, err)
 		}
 		if count(list) > 0 {
@@ -155,9 +160,9 @@ func (r *StaleReconciler) inUse(ctx context.Context, project *corev1beta1.Projec
 
 func count(list client.ObjectList) int {
 	switch list := list.(type) {
-	case *corev1beta1.ShootList:
+	case *gardencorev1beta1.ShootList:
 		return len(list.Items)
-	case *corev1beta1.BackupEntryList:
+	case *gardencorev1beta1.BackupEntryList:
 		return len(list.Items)
 	}
 	return 0
@@ -165,7 +170,8 @@ func count(list client.ObjectList) int {
 
 // sharesCredentials tells whether shoots anywhere use a binding that refers to something in the namespace.
 func (r *StaleReconciler) sharesCredentials(ctx context.Context, namespace string) (bool, error) {
-	secretBindings, credentialsBindings, shoots := &corev1beta1.SecretBindingList{}, &securityv1alpha1.CredentialsBindingList{}, &corev1beta1.ShootList{}
+	secretBindings, credentialsBindings, shoots := &gardencorev1beta1.SecretBindingList{},
+		&securityv1alpha1.CredentialsBindingList{}, &gardencorev1beta1.ShootList{}
 	for _, list := range []client.ObjectList{secretBindings, credentialsBindings, shoots} {
 		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return false, fmt.Errorf("list %T: %w", list, err)
@@ -174,15 +180,20 @@ func (r *StaleReconciler) sharesCredentials(ctx context.Context, namespace strin
 	sharing := map[client.ObjectKey]bool{}
 	for i := range secretBindings.Items {
 		binding := &secretBindings.Items[i]
-		sharing[client.ObjectKey{Namespace: binding.Namespace, Name: "secret/" + binding.Name}] = refersInto(namespace, binding.SecretRef.Namespace, binding.Quotas)
+		sharing[client.ObjectKey{Namespace: binding.Namespace, Name: "secret/" + binding.Name}] = refersInto(namespace,
+			binding.SecretRef.Namespace, binding.Quotas)
 	}
 	for i := range credentialsBindings.Items {
 		binding := &credentialsBindings.Items[i]
-		sharing[client.ObjectKey{Namespace: binding.Namespace, Name: "credentials/" + binding.Name}] = refersInto(namespace, binding.CredentialsRef.Namespace, binding.Quotas)
+		sharing[client.ObjectKey{
+			Namespace: binding.Namespace, Name: "credentials/" + binding.Name,
+		}] = refersInto(namespace, binding.CredentialsRef.Namespace, binding.Quotas)
 	}
 	for i := range shoots.Items {
 		shoot := &shoots.Items[i]
-		for prefix, name := range map[string]*string{"secret/": shoot.Spec.SecretBindingName, "credentials/": shoot.Spec.CredentialsBindingName} {
+		for prefix, name := range map[string]*string{
+			"secret/": shoot.Spec.SecretBindingName, "credentials/": shoot.Spec.CredentialsBindingName,
+		} {
 			if name != nil && sharing[client.ObjectKey{Namespace: shoot.Namespace, Name: prefix + *name}] {
 				return true, nil
 			}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
@@ -52,14 +52,19 @@ func TestAge(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			project := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(founded)}}
-			project.Status = corev1beta1.ProjectStatus{
-				LastActivityTimestamp: stamp(test.active), StaleSinceTimestamp: stamp(test.since), StaleAutoDeleteTimestamp: stamp(test.autoDelete),
+			project := &gardencorev1beta1.Project{
+				ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(founded)},
+			}
+			project.Status = gardencorev1beta1.ProjectStatus{
+				LastActivityTimestamp: stamp(test.active), StaleSinceTimestamp: stamp(test.since),
+				StaleAutoDeleteTimestamp: stamp(test.autoDelete),
 			}
 			expired := age(project, test.inUse, DefaultStaleOptions(), days(test.today))
 			status := project.Status
-			if expired != test.expired || !ptr.Equal(status.StaleSinceTimestamp, stamp(test.wantSince)) || !ptr.Equal(status.StaleAutoDeleteTimestamp, stamp(test.wantAutoDelete)) {
-				t.Errorf("expired %t, stale since %v, deleted at %v", expired, status.StaleSinceTimestamp, status.StaleAutoDeleteTimestamp)
+			if expired != test.expired || !ptr.Equal(status.StaleSinceTimestamp, stamp(test.wantSince)) ||
+				!ptr.Equal(status.StaleAutoDeleteTimestamp, stamp(test.wantAutoDelete)) {
+				t.Errorf("expired %t, stale since %v, deleted at %v", expired, status.StaleSinceTimestamp,
+					status.StaleAutoDeleteTimestamp)
 			}
 		})
 	}
@@ -70,36 +75,69 @@ func TestInUse(t *testing.T) {
 	meta := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name}
 	}
-	shoot := func(namespace string, spec corev1beta1.ShootSpec) *corev1beta1.Shoot {
-		return &corev1beta1.Shoot{ObjectMeta: meta(namespace, "member1"), Spec: spec}
+	shoot := func(namespace string, spec gardencorev1beta1.ShootSpec) *gardencorev1beta1.Shoot {
+		return &gardencorev1beta1.Shoot{ObjectMeta: meta(namespace, "member1"), Spec: spec}
 	}
 	binding := func(namespace, secrets, quotas string) *securityv1alpha1.CredentialsBinding {
 		return &securityv1alpha1.CredentialsBinding{
-			ObjectMeta: meta(namespace, "b"), CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: secrets, Name: "s"},
-			Quotas: []corev1.ObjectReference{{Namespace: quotas, Name: "q"}},
+			ObjectMeta:     meta(namespace, "b"),
+			CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: secrets, Name: "s"},
+			Quotas:         []corev1.ObjectReference{{Namespace: quotas, Name: "q"}},
 		}
 	}
-	users := corev1beta1.ShootSpec{CredentialsBindingName: ptr.To("b")}
+	users := gardencorev1beta1.ShootSpec{CredentialsBindingName: new("b")}
 	tests := map[string]struct {
 		objects []client.Object
 		want    bool
 	}{
-		"empty":                              {nil, false},
-		"a shoot":                            {[]client.Object{shoot(inside, corev1beta1.ShootSpec{})}, true},
-		"a shoot elsewhere":                  {[]client.Object{shoot(outside, corev1beta1.ShootSpec{})}, false},
-		"a backup":                           {[]client.Object{&corev1beta1.BackupEntry{ObjectMeta: meta(inside, "e")}}, true},
-		"credentials for others":             {[]client.Object{binding(outside, inside, outside), shoot(outside, users)}, true},
-		"a quota for others":                 {[]client.Object{binding(outside, outside, inside), shoot(outside, users)}, true},
-		"credentials that nobody uses":       {[]client.Object{binding(outside, inside, inside), shoot(outside, corev1beta1.ShootSpec{})}, false},
-		"secret binding for others":          {[]client.Object{&corev1beta1.SecretBinding{ObjectMeta: meta(outside, "b"), SecretRef: corev1.SecretReference{Namespace: inside}}, shoot(outside, corev1beta1.ShootSpec{SecretBindingName: ptr.To("b")})}, true},
-		"a binding of the other kind":        {[]client.Object{binding(outside, inside, inside), shoot(outside, corev1beta1.ShootSpec{SecretBindingName: ptr.To("b")})}, false},
-		"the operators want it to be kept":   {[]client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: inside, Annotations: map[string]string{skipStaleCheck: "true"}}}}, true},
-		"the namespace is just as it should": {[]client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: inside}}}, false},
+		"empty":             {nil, false},
+		"a shoot":           {[]client.Object{shoot(inside, gardencorev1beta1.ShootSpec{})}, true},
+		"a shoot elsewhere": {[]client.Object{shoot(outside, gardencorev1beta1.ShootSpec{})}, false},
+		"a backup": {
+			[]client.Object{&gardencorev1beta1.BackupEntry{ObjectMeta: meta(inside, "e")}}, true,
+		},
+		"credentials for others": {
+			[]client.Object{binding(outside, inside, outside), shoot(outside, users)}, true,
+		},
+		"a quota for others": {
+			[]client.Object{binding(outside, outside, inside), shoot(outside, users)}, true,
+		},
+		"credentials that nobody uses": {
+			[]client.Object{binding(outside, inside, inside), shoot(outside, gardencorev1beta1.ShootSpec{})}, false,
+		},
+		"secret binding for others": {
+			[]client.Object{
+				&gardencorev1beta1.SecretBinding{
+					ObjectMeta: meta(outside, "b"), SecretRef: corev1.SecretReference{Namespace: inside},
+				}, shoot(outside, gardencorev1beta1.ShootSpec{
+					SecretBindingName: new("b"),
+				}),
+			}, true,
+		},
+		"a binding of the other kind": {
+			[]client.Object{
+				binding(outside, inside, inside),
+				shoot(outside, gardencorev1beta1.ShootSpec{SecretBindingName: new("b")}),
+			}, false,
+		},
+		"the operators want it to be kept": {
+			[]client.Object{
+				&corev1.Namespace{
+					ObjectMeta: metav1.ObjectMeta{Name: inside, Annotations: map[string]string{skipStaleCheck: "true"}},
+				},
+			}, true,
+		},
+		"the namespace is just as it should": {
+			[]client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: inside}}}, false,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := &StaleReconciler{Client: fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(test.objects...).Build()}
-			got, err := r.inUse(context.Background(), &corev1beta1.Project{Spec: corev1beta1.ProjectSpec{Namespace: &inside}})
+			r := &StaleReconciler{
+				Client: fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(test.objects...).Build(),
+			}
+			got, err := r.inUse(context.Background(),
+				&gardencorev1beta1.Project{Spec: gardencorev1beta1.ProjectSpec{Namespace: &inside}})
 			if err != nil || got != test.want {
 				t.Errorf("in use = %t, %v; want %t", got, err, test.want)
 			}
@@ -109,10 +147,14 @@ func TestInUse(t *testing.T) {
 
 func TestUnusedProjectIsDeleted(t *testing.T) {
 	ctx := context.Background()
-	project := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "demo", CreationTimestamp: metav1.NewTime(founded)}, Spec: corev1beta1.ProjectSpec{Namespace: ptr.To("garden-demo")}}
+	project := &gardencorev1beta1.Project{
+		ObjectMeta: metav1.ObjectMeta{Name: "demo", CreationTimestamp: metav1.NewTime(founded)},
+		Spec:       gardencorev1beta1.ProjectSpec{Namespace: new("garden-demo")},
+	}
 	now := founded
 	r := &StaleReconciler{
-		Client:  fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(project).WithStatusSubresource(project).Build(),
+		Client: fake.NewClientBuilder().
+			WithScheme(apis.GardenScheme()).WithObjects(project).WithStatusSubresource(project).Build(),
 		Options: DefaultStaleOptions(), Now: func() time.Time { return now },
 	}
 	for _, today := range []int{0, 31, 50, 121} {
@@ -129,14 +171,23 @@ func TestUnusedProjectIsDeleted(t *testing.T) {
 
 func TestActivity(t *testing.T) {
 	ctx := context.Background()
-	project := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "demo"}, Spec: corev1beta1.ProjectSpec{Namespace: ptr.To("garden-demo")}}
+	project := &gardencorev1beta1.Project{
+		ObjectMeta: metav1.ObjectMeta{Name: "demo"}, Spec: gardencorev1beta1.ProjectSpec{Namespace: new("garden-demo")},
+	}
 	now := founded
 	r := &ActivityReconciler{
-		Client: fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(project).WithStatusSubresource(project).Build(),
-		Now:    func() time.Time { return now },
+		Client: fake.NewClientBuilder().
+			WithScheme(apis.GardenScheme()).WithObjects(project).WithStatusSubresource(project).Build(),
+		Now: func() time.Time { return now },
 	}
-	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "member1", CreationTimestamp: metav1.NewTime(founded)}}
-	for _, step := range []struct{ after, want time.Duration }{{0, 0}, {time.Minute, 0}, {6 * time.Minute, 6 * time.Minute}} {
+	shoot := &gardencorev1beta1.Shoot{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "garden-demo", Name: "member1", CreationTimestamp: metav1.NewTime(founded),
+		},
+	}
+	for _, step := range []struct{ after, want time.Duration }{
+		{0, 0}, {time.Minute, 0}, {6 * time.Minute, 6 * time.Minute},
+	} {
 		now = founded.Add(step.after)
 		for _, request := range r.projectOf(ctx, shoot) {
 			if _, err := r.Reconcile(ctx, request); err != nil {
@@ -160,7 +211,8 @@ func TestActivity(t *testing.T) {
 		t.Error("a change of the status counts as an activity")
 	}
 	changed.Generation = 2
-	if !filter.Update(event.UpdateEvent{ObjectOld: shoot, ObjectNew: changed}) || !filter.Delete(event.DeleteEvent{Object: shoot}) {
+	if !filter.Update(event.UpdateEvent{ObjectOld: shoot, ObjectNew: changed}) ||
+		!filter.Delete(event.DeleteEvent{Object: shoot}) {
 		t.Error("a change of the specification, or the deletion, does not count as an activity")
 	}
 }

@@ -1,5 +1,5 @@
-// Package reference keeps Secrets and ConfigMaps that shoots and seeds refer to: they carry a finalizer for as long as somebody
-// does.
+// Package reference keeps Secrets and ConfigMaps that shoots and seeds refer to: they carry a finalizer for as long as
+// somebody does.
 package reference
 
 import (
@@ -19,12 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
 )
 
-// Reconciler protects the objects of one namespace at a time: what the shoots and seeds that are there now refer to. It needs
-// no memory, so nothing stays protected when the last reference went unseen.
+// Reconciler protects the objects of one namespace at a time: what the shoots and seeds that are there now refer to. It
+// needs no memory, so nothing stays protected when the last reference went unseen.
 type Reconciler struct {
 	Client client.Client
 	// Objects reads metadata without a cache: those of all projects are many, and needed rarely.
@@ -43,22 +43,23 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("reference-protection").
 		For(&corev1.Namespace{}, builder.WithPredicates(predicate.NewPredicateFuncs(isProject))).
-		Watches(&corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(namespaceOf), builder.WithPredicates(referencesChanged())).
-		Watches(&corev1beta1.Seed{}, handler.EnqueueRequestsFromMapFunc(namespacesOfSeed), changed).
+		Watches(&gardencorev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(namespaceOf),
+			builder.WithPredicates(referencesChanged())).
+		Watches(&gardencorev1beta1.Seed{}, handler.EnqueueRequestsFromMapFunc(namespacesOfSeed), changed).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 5}).
 		Complete(r)
 }
 
 func isProject(object client.Object) bool {
-	return object.GetLabels()[corev1beta1.GardenRole] == corev1beta1.GardenRoleProject
+	return object.GetLabels()[gardencorev1beta1.GardenRole] == gardencorev1beta1.GardenRoleProject
 }
 
-// referencesChanged lets pass shoots that refer to other objects than before. Their generation does not tell: changes that are
-// confined to the maintenance window leave it as it is.
+// referencesChanged lets pass shoots that refer to other objects than before. Their generation does not tell: changes
+// that are confined to the maintenance window leave it as it is.
 func referencesChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*corev1beta1.Shoot)
-		after, isShoot := e.ObjectNew.(*corev1beta1.Shoot)
+		before, ok := e.ObjectOld.(*gardencorev1beta1.Shoot)
+		after, isShoot := e.ObjectNew.(*gardencorev1beta1.Shoot)
 		return !ok || !isShoot || !ByShoot(before).Equal(ByShoot(after))
 	}}
 }
@@ -69,11 +70,11 @@ func namespaceOf(_ context.Context, shoot client.Object) []reconcile.Request {
 
 // namespacesOfSeed: a change of a seed is seen with its old and its new references, so both are looked at.
 func namespacesOfSeed(_ context.Context, object client.Object) []reconcile.Request {
-	seed, ok := object.(*corev1beta1.Seed)
+	seed, ok := object.(*gardencorev1beta1.Seed)
 	if !ok {
 		return nil
 	}
-	namespaces := sets.New(corev1beta1.GardenNamespace)
+	namespaces := sets.New(gardencorev1beta1.GardenNamespace)
 	for _, reference := range credentialsOf(seed) {
 		namespaces.Insert(reference.Namespace)
 	}
@@ -98,7 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *Reconciler) referenced(ctx context.Context, namespace string) (sets.Set[Object], error) {
-	shoots, seeds := &corev1beta1.ShootList{}, &corev1beta1.SeedList{}
+	shoots, seeds := &gardencorev1beta1.ShootList{}, &gardencorev1beta1.SeedList{}
 	if err := r.Client.List(ctx, shoots, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list shoots: %w", err)
 	}
@@ -134,10 +135,10 @@ func (r *Reconciler) protect(ctx context.Context, namespace, kind string, wanted
 // mark adds or removes the finalizer. An object that is being deleted takes no new one.
 func (r *Reconciler) mark(ctx context.Context, object *metav1.PartialObjectMetadata, wanted bool) error {
 	if !wanted {
-		return finalizer.Remove(ctx, r.Client, object, corev1beta1.FinalizerReferenceProtection)
+		return finalizer.Remove(ctx, r.Client, object, gardencorev1beta1.FinalizerReferenceProtection)
 	}
 	if object.DeletionTimestamp != nil {
 		return nil
 	}
-	return finalizer.Ensure(ctx, r.Client, object, corev1beta1.FinalizerReferenceProtection)
+	return finalizer.Ensure(ctx, r.Client, object, gardencorev1beta1.FinalizerReferenceProtection)
 }

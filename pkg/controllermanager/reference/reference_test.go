@@ -9,64 +9,110 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 func ref(apiVersion, kind, name string) autoscalingv1.CrossVersionObjectReference {
 	return autoscalingv1.CrossVersionObjectReference{APIVersion: apiVersion, Kind: kind, Name: name}
 }
 
-func resources(references ...autoscalingv1.CrossVersionObjectReference) []corev1beta1.NamedResourceReference {
-	var result []corev1beta1.NamedResourceReference
+func resources(references ...autoscalingv1.CrossVersionObjectReference) []gardencorev1beta1.NamedResourceReference {
+	var result []gardencorev1beta1.NamedResourceReference
 	for _, reference := range references {
-		result = append(result, corev1beta1.NamedResourceReference{Name: reference.Name, ResourceRef: reference})
+		result = append(result, gardencorev1beta1.NamedResourceReference{Name: reference.Name, ResourceRef: reference})
 	}
 	return result
 }
 
 func TestByShoot(t *testing.T) {
-	apiServer := func(config corev1beta1.KubeAPIServerConfig) corev1beta1.ShootSpec {
-		return corev1beta1.ShootSpec{Kubernetes: corev1beta1.Kubernetes{KubeAPIServer: &config}}
+	apiServer := func(config gardencorev1beta1.KubeAPIServerConfig) gardencorev1beta1.ShootSpec {
+		return gardencorev1beta1.ShootSpec{Kubernetes: gardencorev1beta1.Kubernetes{KubeAPIServer: &config}}
 	}
 	credentials := ref("v1", "Secret", "dns")
 	tests := map[string]struct {
-		spec corev1beta1.ShootSpec
+		spec gardencorev1beta1.ShootSpec
 		want []Object
 	}{
-		"nothing":    {corev1beta1.ShootSpec{}, nil},
-		"resources":  {corev1beta1.ShootSpec{Resources: resources(ref("v1", "Secret", "a"), ref("v1", "ConfigMap", "b"), ref("v1", "Service", "c"), ref("x/v1", "Secret", "d"))}, []Object{{"Secret", "a"}, {"ConfigMap", "b"}}},
-		"DNS":        {corev1beta1.ShootSpec{DNS: &corev1beta1.DNS{Providers: []corev1beta1.DNSProvider{{SecretName: ptr.To("old")}, {CredentialsRef: &credentials}}}}, []Object{{"Secret", "old"}, {"Secret", "dns"}}},
-		"admission":  {apiServer(corev1beta1.KubeAPIServerConfig{AdmissionPlugins: []corev1beta1.AdmissionPlugin{{KubeconfigSecretName: ptr.To("hook")}}}), []Object{{"Secret", "hook"}}},
-		"audit":      {apiServer(corev1beta1.KubeAPIServerConfig{AuditConfig: &corev1beta1.AuditConfig{AuditPolicy: &corev1beta1.AuditPolicy{ConfigMapRef: &corev1.ObjectReference{Name: "audit"}}}}), []Object{{"ConfigMap", "audit"}}},
-		"authorizer": {apiServer(corev1beta1.KubeAPIServerConfig{StructuredAuthorization: &corev1beta1.StructuredAuthorization{ConfigMapName: "z", Kubeconfigs: []corev1beta1.AuthorizerKubeconfigReference{{SecretName: "k"}}}}), []Object{{"ConfigMap", "z"}, {"Secret", "k"}}},
-		"identities": {apiServer(corev1beta1.KubeAPIServerConfig{StructuredAuthentication: &corev1beta1.StructuredAuthentication{ConfigMapName: "n"}}), []Object{{"ConfigMap", "n"}}},
+		"nothing": {gardencorev1beta1.ShootSpec{}, nil},
+		"resources": {
+			gardencorev1beta1.ShootSpec{
+				Resources: resources(ref("v1", "Secret", "a"), ref("v1", "ConfigMap", "b"), ref("v1", "Service", "c"),
+					ref("x/v1", "Secret", "d")),
+			}, []Object{
+				{"Secret", "a"}, {"ConfigMap", "b"},
+			},
+		},
+		"DNS": {
+			gardencorev1beta1.ShootSpec{
+				DNS: &gardencorev1beta1.DNS{
+					Providers: []gardencorev1beta1.DNSProvider{
+						{SecretName: new("old")}, {CredentialsRef: &credentials},
+					},
+				},
+			}, []Object{
+				{"Secret", "old"}, {"Secret", "dns"},
+			},
+		},
+		"admission": {
+			apiServer(gardencorev1beta1.KubeAPIServerConfig{
+				AdmissionPlugins: []gardencorev1beta1.AdmissionPlugin{{KubeconfigSecretName: new("hook")}},
+			}), []Object{
+				{"Secret", "hook"},
+			},
+		},
+		"audit": {
+			apiServer(gardencorev1beta1.KubeAPIServerConfig{
+				AuditConfig: &gardencorev1beta1.AuditConfig{
+					AuditPolicy: &gardencorev1beta1.AuditPolicy{ConfigMapRef: &corev1.ObjectReference{Name: "audit"}},
+				},
+			}), []Object{
+				{"ConfigMap", "audit"},
+			},
+		},
+		"authorizer": {
+			apiServer(gardencorev1beta1.KubeAPIServerConfig{
+				StructuredAuthorization: &gardencorev1beta1.StructuredAuthorization{
+					ConfigMapName: "z", Kubeconfigs: []gardencorev1beta1.AuthorizerKubeconfigReference{
+						{SecretName: "k"},
+					},
+				},
+			}), []Object{
+				{"ConfigMap", "z"}, {"Secret", "k"},
+			},
+		},
+		"identities": {
+			apiServer(gardencorev1beta1.KubeAPIServerConfig{
+				StructuredAuthentication: &gardencorev1beta1.StructuredAuthentication{ConfigMapName: "n"},
+			}), []Object{
+				{"ConfigMap", "n"},
+			},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := ByShoot(&corev1beta1.Shoot{Spec: test.spec}); !got.Equal(sets.New(test.want...)) {
+			if got := ByShoot(&gardencorev1beta1.Shoot{Spec: test.spec}); !got.Equal(sets.New(test.want...)) {
 				t.Errorf("references = %v, want %v", got.UnsortedList(), test.want)
 			}
 		})
 	}
 }
 
-func newSeed() *corev1beta1.Seed {
+func newSeed() *gardencorev1beta1.Seed {
 	secret := func(namespace, name string) corev1.ObjectReference {
 		return corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name}
 	}
-	return &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1beta1.SeedSpec{
-		Backup:    &corev1beta1.Backup{CredentialsRef: ptr.To(secret("garden", "backup"))},
+	return &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: gardencorev1beta1.SeedSpec{
+		Backup:    &gardencorev1beta1.Backup{CredentialsRef: new(secret("garden", "backup"))},
 		Resources: resources(ref("v1", "ConfigMap", "b")),
-		DNS: corev1beta1.SeedDNS{
-			Internal: &corev1beta1.SeedDNSProviderConfig{CredentialsRef: secret("garden", "internal")},
-			Defaults: []corev1beta1.SeedDNSProviderConfig{{CredentialsRef: secret("elsewhere", "default")}},
+		DNS: gardencorev1beta1.SeedDNS{
+			Internal: &gardencorev1beta1.SeedDNSProviderConfig{CredentialsRef: secret("garden", "internal")},
+			Defaults: []gardencorev1beta1.SeedDNSProviderConfig{{CredentialsRef: secret("elsewhere", "default")}},
 		},
 	}}
 }
@@ -92,17 +138,22 @@ func TestBySeed(t *testing.T) {
 
 func TestProtectionFollowsReferences(t *testing.T) {
 	ctx := context.Background()
-	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "member1"}}
+	shoot := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "member1"}}
 	shoot.Spec.Resources = resources(ref("v1", "Secret", "used"))
 	secret := func(name string, finalizers ...string) *corev1.Secret {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: name, Finalizers: finalizers}}
+		return &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: name, Finalizers: finalizers},
+		}
 	}
 	c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).
-		WithObjects(shoot, secret("used"), secret("left", corev1beta1.FinalizerReferenceProtection), secret("other", "example.com/mine")).Build()
+		WithObjects(shoot, secret("used"), secret("left", gardencorev1beta1.FinalizerReferenceProtection),
+			secret("other", "example.com/mine")).Build()
 	r := &Reconciler{Client: c, Objects: c}
 	finalizers := func(name string) []string {
 		t.Helper()
-		if _, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKey{Name: "garden-demo"}}); err != nil {
+		if _, err := r.Reconcile(ctx, reconcile.Request{
+			NamespacedName: client.ObjectKey{Name: "garden-demo"},
+		}); err != nil {
 			t.Fatal(err)
 		}
 		found := &corev1.Secret{}
@@ -111,7 +162,9 @@ func TestProtectionFollowsReferences(t *testing.T) {
 		}
 		return found.Finalizers
 	}
-	for name, want := range map[string][]string{"used": {corev1beta1.FinalizerReferenceProtection}, "left": nil, "other": {"example.com/mine"}} {
+	for name, want := range map[string][]string{
+		"used": {gardencorev1beta1.FinalizerReferenceProtection}, "left": nil, "other": {"example.com/mine"},
+	} {
 		if got := finalizers(name); !slices.Equal(got, want) {
 			t.Errorf("finalizers of %s = %v, want %v", name, got, want)
 		}
@@ -125,7 +178,9 @@ func TestProtectionFollowsReferences(t *testing.T) {
 }
 
 func TestOnlyOtherReferencesMatter(t *testing.T) {
-	before := &corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{Resources: resources(ref("v1", "Secret", "a"))}}
+	before := &gardencorev1beta1.Shoot{
+		Spec: gardencorev1beta1.ShootSpec{Resources: resources(ref("v1", "Secret", "a"))},
+	}
 	same, other := before.DeepCopy(), before.DeepCopy()
 	same.Generation = 2
 	other.Spec.Resources[0].ResourceRef.Name = "b"

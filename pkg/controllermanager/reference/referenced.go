@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // Kinds of objects that are protected.
@@ -18,7 +18,7 @@ const (
 type Object struct{ Kind, Name string }
 
 // ByShoot returns the objects of its namespace that a shoot refers to.
-func ByShoot(shoot *corev1beta1.Shoot) sets.Set[Object] {
+func ByShoot(shoot *gardencorev1beta1.Shoot) sets.Set[Object] {
 	found := byResources(shoot.Spec.Resources)
 	if shoot.Spec.DNS != nil {
 		for _, provider := range shoot.Spec.DNS.Providers {
@@ -34,7 +34,7 @@ func ByShoot(shoot *corev1beta1.Shoot) sets.Set[Object] {
 	return found
 }
 
-func byAPIServer(config *corev1beta1.KubeAPIServerConfig) sets.Set[Object] {
+func byAPIServer(config *gardencorev1beta1.KubeAPIServerConfig) sets.Set[Object] {
 	found := sets.New[Object]()
 	for _, plugin := range config.AdmissionPlugins {
 		insert(found, kindSecret, ptr.Deref(plugin.KubeconfigSecretName, ""))
@@ -55,9 +55,9 @@ func byAPIServer(config *corev1beta1.KubeAPIServerConfig) sets.Set[Object] {
 }
 
 // BySeed returns the objects of a namespace that a seed refers to.
-func BySeed(seed *corev1beta1.Seed, namespace string) sets.Set[Object] {
+func BySeed(seed *gardencorev1beta1.Seed, namespace string) sets.Set[Object] {
 	found := sets.New[Object]()
-	if namespace == corev1beta1.GardenNamespace {
+	if namespace == gardencorev1beta1.GardenNamespace {
 		found = byResources(seed.Spec.Resources)
 	}
 	for _, reference := range credentialsOf(seed) {
@@ -69,7 +69,7 @@ func BySeed(seed *corev1beta1.Seed, namespace string) sets.Set[Object] {
 }
 
 // credentialsOf returns the references of a seed to credentials, which may lie in any namespace.
-func credentialsOf(seed *corev1beta1.Seed) []corev1.ObjectReference {
+func credentialsOf(seed *gardencorev1beta1.Seed) []corev1.ObjectReference {
 	var found []corev1.ObjectReference
 	if backup := seed.Spec.Backup; backup != nil && backup.CredentialsRef != nil {
 		found = append(found, *backup.CredentialsRef)
@@ -86,7 +86,7 @@ func credentialsOf(seed *corev1beta1.Seed) []corev1.ObjectReference {
 	return found
 }
 
-func byResources(resources []corev1beta1.NamedResourceReference) sets.Set[Object] {
+func byResources(resources []gardencorev1beta1.NamedResourceReference) sets.Set[Object] {
 	found := sets.New[Object]()
 	for _, resource := range resources {
 		if resource.ResourceRef.APIVersion == "v1" {

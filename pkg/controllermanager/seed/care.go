@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/index"
 )
 
-// CareReconciler writes the conditions of seeds that can be told from the garden: whether their extensions and their buckets for
-// backups are ready. gardenlet writes the others.
+// CareReconciler writes the conditions of seeds that can be told from the garden: whether their extensions and their
+// buckets for backups are ready. gardenlet writes the others.
 type CareReconciler struct {
 	Client client.Client
 	Now    func() time.Time
@@ -33,14 +33,14 @@ func (r *CareReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("seed-care").
-		For(&corev1beta1.Seed{}).
-		Watches(&corev1beta1.BackupBucket{}, handler.EnqueueRequestsFromMapFunc(seedOfBucket)).
-		Watches(&corev1beta1.ControllerInstallation{}, handler.EnqueueRequestsFromMapFunc(seedOfInstallation)).
+		For(&gardencorev1beta1.Seed{}).
+		Watches(&gardencorev1beta1.BackupBucket{}, handler.EnqueueRequestsFromMapFunc(seedOfBucket)).
+		Watches(&gardencorev1beta1.ControllerInstallation{}, handler.EnqueueRequestsFromMapFunc(seedOfInstallation)).
 		Complete(r)
 }
 
 func seedOfBucket(_ context.Context, object client.Object) []reconcile.Request {
-	bucket, ok := object.(*corev1beta1.BackupBucket)
+	bucket, ok := object.(*gardencorev1beta1.BackupBucket)
 	if !ok || bucket.Spec.SeedName == nil {
 		return nil
 	}
@@ -48,7 +48,7 @@ func seedOfBucket(_ context.Context, object client.Object) []reconcile.Request {
 }
 
 func seedOfInstallation(_ context.Context, object client.Object) []reconcile.Request {
-	installation, ok := object.(*corev1beta1.ControllerInstallation)
+	installation, ok := object.(*gardencorev1beta1.ControllerInstallation)
 	if !ok || installation.Spec.SeedRef == nil {
 		return nil
 	}
@@ -57,7 +57,7 @@ func seedOfInstallation(_ context.Context, object client.Object) []reconcile.Req
 
 // Reconcile looks at one seed.
 func (r *CareReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	seed := &corev1beta1.Seed{}
+	seed := &gardencorev1beta1.Seed{}
 	if err := r.Client.Get(ctx, request.NamespacedName, seed); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -75,18 +75,18 @@ func (r *CareReconciler) Reconcile(ctx context.Context, request reconcile.Reques
 	return reconcile.Result{}, nil
 }
 
-func (r *CareReconciler) look(ctx context.Context, seed *corev1beta1.Seed) error {
-	installations := &corev1beta1.ControllerInstallationList{}
+func (r *CareReconciler) look(ctx context.Context, seed *gardencorev1beta1.Seed) error {
+	installations := &gardencorev1beta1.ControllerInstallationList{}
 	if err := r.Client.List(ctx, installations, index.OfSeed(seed.Name), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list controller installations: %w", err)
 	}
-	buckets := &corev1beta1.BackupBucketList{}
+	buckets := &gardencorev1beta1.BackupBucketList{}
 	if err := r.Client.List(ctx, buckets, index.OfSeed(seed.Name), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list backup buckets: %w", err)
 	}
 	list := conditions.Set(seed.Status.Conditions, ExtensionsReady(installations.Items), r.Now())
 	if seed.Spec.Backup == nil {
-		list = conditions.Remove(list, corev1beta1.SeedBackupBucketsReady)
+		list = conditions.Remove(list, gardencorev1beta1.SeedBackupBucketsReady)
 	} else {
 		list = conditions.Set(list, BackupBucketsReady(buckets.Items), r.Now())
 	}

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 )
 
 // ExtensionsReady sums up the extensions of a seed.
-func ExtensionsReady(installations []corev1beta1.ControllerInstallation) corev1beta1.Condition {
+func ExtensionsReady(installations []gardencorev1beta1.ControllerInstallation) gardencorev1beta1.Condition {
 	var problems []string
 	for _, installation := range installations {
 		if problem := extensionProblem(&installation); problem != "" {
@@ -19,22 +19,24 @@ func ExtensionsReady(installations []corev1beta1.ControllerInstallation) corev1b
 		}
 	}
 	if len(problems) == 0 {
-		return conditions.New(corev1beta1.SeedExtensionsReady, corev1beta1.ConditionTrue, "AllExtensionsReady", "All extensions are installed and healthy.")
+		return conditions.New(gardencorev1beta1.SeedExtensionsReady, gardencorev1beta1.ConditionTrue,
+			"AllExtensionsReady", "All extensions are installed and healthy.")
 	}
 	slices.Sort(problems)
-	return conditions.New(corev1beta1.SeedExtensionsReady, corev1beta1.ConditionFalse, "NotAllExtensionsReady", strings.Join(problems, "; "))
+	return conditions.New(gardencorev1beta1.SeedExtensionsReady, gardencorev1beta1.ConditionFalse,
+		"NotAllExtensionsReady", strings.Join(problems, "; "))
 }
 
 // extensionProblem returns the first thing that is wrong with an installation; nothing when all is well.
-func extensionProblem(installation *corev1beta1.ControllerInstallation) string {
+func extensionProblem(installation *gardencorev1beta1.ControllerInstallation) string {
 	for _, wanted := range []struct {
-		condition corev1beta1.ConditionType
-		status    corev1beta1.ConditionStatus
+		condition gardencorev1beta1.ConditionType
+		status    gardencorev1beta1.ConditionStatus
 	}{
-		{corev1beta1.ControllerInstallationValid, corev1beta1.ConditionTrue},
-		{corev1beta1.ControllerInstallationInstalled, corev1beta1.ConditionTrue},
-		{corev1beta1.ControllerInstallationHealthy, corev1beta1.ConditionTrue},
-		{corev1beta1.ControllerInstallationProgressing, corev1beta1.ConditionFalse},
+		{gardencorev1beta1.ControllerInstallationValid, gardencorev1beta1.ConditionTrue},
+		{gardencorev1beta1.ControllerInstallationInstalled, gardencorev1beta1.ConditionTrue},
+		{gardencorev1beta1.ControllerInstallationHealthy, gardencorev1beta1.ConditionTrue},
+		{gardencorev1beta1.ControllerInstallationProgressing, gardencorev1beta1.ConditionFalse},
 	} {
 		found := conditions.Get(installation.Status.Conditions, wanted.condition)
 		switch {
@@ -48,27 +50,30 @@ func extensionProblem(installation *corev1beta1.ControllerInstallation) string {
 }
 
 // BackupBucketsReady sums up the buckets of a seed.
-func BackupBucketsReady(buckets []corev1beta1.BackupBucket) corev1beta1.Condition {
-	const t = corev1beta1.SeedBackupBucketsReady
+func BackupBucketsReady(buckets []gardencorev1beta1.BackupBucket) gardencorev1beta1.Condition {
+	const t = gardencorev1beta1.SeedBackupBucketsReady
 	if len(buckets) == 0 {
-		return conditions.New(t, corev1beta1.ConditionUnknown, "BackupBucketsGone", "Backup Buckets are gone.")
+		return conditions.New(t, gardencorev1beta1.ConditionUnknown, "BackupBucketsGone", "Backup Buckets are gone.")
 	}
-	buckets = slices.SortedFunc(slices.Values(buckets), func(a, b corev1beta1.BackupBucket) int { return cmp.Compare(a.Name, b.Name) })
+	buckets = slices.SortedFunc(slices.Values(buckets),
+		func(a, b gardencorev1beta1.BackupBucket) int { return cmp.Compare(a.Name, b.Name) })
 	var errors, pending []string
 	for _, bucket := range buckets {
 		last := bucket.Status.LastOperation
 		switch {
 		case bucket.Status.LastError != nil:
 			errors = append(errors, fmt.Sprintf("%s: %s", bucket.Name, bucket.Status.LastError.Description))
-		case last == nil || last.State != corev1beta1.LastOperationStateSucceeded:
+		case last == nil || last.State != gardencorev1beta1.LastOperationStateSucceeded:
 			pending = append(pending, bucket.Name)
 		}
 	}
 	switch {
 	case len(errors) > 0:
-		return conditions.New(t, corev1beta1.ConditionFalse, "BackupBucketsError", "The following BackupBuckets have issues: "+strings.Join(errors, "; "))
+		return conditions.New(t, gardencorev1beta1.ConditionFalse, "BackupBucketsError",
+			"The following BackupBuckets have issues: "+strings.Join(errors, "; "))
 	case len(pending) > 0:
-		return conditions.New(t, corev1beta1.ConditionProgressing, "BackupBucketsPending", "The following BackupBuckets are not ready yet: "+strings.Join(pending, ", "))
+		return conditions.New(t, gardencorev1beta1.ConditionProgressing, "BackupBucketsPending",
+			"The following BackupBuckets are not ready yet: "+strings.Join(pending, ", "))
 	}
-	return conditions.New(t, corev1beta1.ConditionTrue, "BackupBucketsAvailable", "Backup Buckets are available.")
+	return conditions.New(t, gardencorev1beta1.ConditionTrue, "BackupBucketsAvailable", "Backup Buckets are available.")
 }

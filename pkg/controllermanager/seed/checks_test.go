@@ -8,26 +8,28 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/index/indextest"
 )
 
-// installation has the conditions Valid, Installed, Healthy and Progressing with the given statuses, as far as they are given.
-func installation(name string, statuses ...corev1beta1.ConditionStatus) corev1beta1.ControllerInstallation {
-	types := []corev1beta1.ConditionType{
-		corev1beta1.ControllerInstallationValid, corev1beta1.ControllerInstallationInstalled,
-		corev1beta1.ControllerInstallationHealthy, corev1beta1.ControllerInstallationProgressing,
+// installation has the conditions Valid, Installed, Healthy and Progressing with the given statuses, as far as they are
+// given.
+func installation(name string, statuses ...gardencorev1beta1.ConditionStatus) gardencorev1beta1.ControllerInstallation {
+	types := []gardencorev1beta1.ConditionType{
+		gardencorev1beta1.ControllerInstallationValid, gardencorev1beta1.ControllerInstallationInstalled,
+		gardencorev1beta1.ControllerInstallationHealthy, gardencorev1beta1.ControllerInstallationProgressing,
 	}
-	result := corev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1beta1.ControllerInstallationSpec{
-		RegistrationRef: corev1.ObjectReference{Name: name}, SeedRef: &corev1.ObjectReference{Name: "a"},
-	}}
+	result := gardencorev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: gardencorev1beta1.ControllerInstallationSpec{
+			RegistrationRef: corev1.ObjectReference{Name: name}, SeedRef: &corev1.ObjectReference{Name: "a"},
+		}}
 	for i, status := range statuses {
-		result.Status.Conditions = append(result.Status.Conditions, corev1beta1.Condition{Type: types[i], Status: status, Message: "because"})
+		result.Status.Conditions = append(result.Status.Conditions,
+			gardencorev1beta1.Condition{Type: types[i], Status: status, Message: "because"})
 	}
 	return result
 }
@@ -35,50 +37,70 @@ func installation(name string, statuses ...corev1beta1.ConditionStatus) corev1be
 func TestExtensionsReady(t *testing.T) {
 	healthy := installation("healthy", "True", "True", "True", "False")
 	tests := map[string]struct {
-		installations []corev1beta1.ControllerInstallation
-		status        corev1beta1.ConditionStatus
+		installations []gardencorev1beta1.ControllerInstallation
+		status        gardencorev1beta1.ConditionStatus
 		message       string
 	}{
-		"none":         {nil, "True", "All extensions"},
-		"all":          {[]corev1beta1.ControllerInstallation{healthy}, "True", "All extensions"},
-		"unreported":   {[]corev1beta1.ControllerInstallation{healthy, installation("new", "True")}, "False", "new: Installed is not reported yet"},
-		"unhealthy":    {[]corev1beta1.ControllerInstallation{installation("b", "True", "True", "False"), installation("a", "False")}, "False", "a: Valid is False: because; b: Healthy is False: because"},
-		"being rolled": {[]corev1beta1.ControllerInstallation{installation("a", "True", "True", "True", "True")}, "False", "a: Progressing is True"},
+		"none": {nil, "True", "All extensions"},
+		"all":  {[]gardencorev1beta1.ControllerInstallation{healthy}, "True", "All extensions"},
+		"unreported": {
+			[]gardencorev1beta1.ControllerInstallation{healthy, installation("new", "True")}, "False",
+			"new: Installed is not reported yet",
+		},
+		"unhealthy": {
+			[]gardencorev1beta1.ControllerInstallation{
+				installation("b", "True", "True", "False"), installation("a", "False"),
+			}, "False", "a: Valid is False: because; b: Healthy is False: because",
+		},
+		"being rolled": {
+			[]gardencorev1beta1.ControllerInstallation{installation("a", "True", "True", "True", "True")}, "False",
+			"a: Progressing is True",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := ExtensionsReady(test.installations); got.Status != test.status || !strings.HasPrefix(got.Message, test.message) {
+			if got := ExtensionsReady(test.installations); got.Status != test.status ||
+				!strings.HasPrefix(got.Message, test.message) {
 				t.Errorf("condition = %s: %s; want %s: %s", got.Status, got.Message, test.status, test.message)
 			}
 		})
 	}
 }
 
-func bucket(name string, state corev1beta1.LastOperationState, failure string) corev1beta1.BackupBucket {
-	result := corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1beta1.BackupBucketSpec{SeedName: ptr.To("a")}}
+func bucket(name string, state gardencorev1beta1.LastOperationState, failure string) gardencorev1beta1.BackupBucket {
+	result := gardencorev1beta1.BackupBucket{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: gardencorev1beta1.BackupBucketSpec{SeedName: new("a")},
+	}
 	if state != "" {
-		result.Status.LastOperation = &corev1beta1.LastOperation{State: state}
+		result.Status.LastOperation = &gardencorev1beta1.LastOperation{State: state}
 	}
 	if failure != "" {
-		result.Status.LastError = &corev1beta1.LastError{Description: failure}
+		result.Status.LastError = &gardencorev1beta1.LastError{Description: failure}
 	}
 	return result
 }
 
 func TestBackupBucketsReady(t *testing.T) {
 	tests := map[string]struct {
-		buckets []corev1beta1.BackupBucket
-		status  corev1beta1.ConditionStatus
+		buckets []gardencorev1beta1.BackupBucket
+		status  gardencorev1beta1.ConditionStatus
 		message string
 	}{
-		"gone":    {nil, "Unknown", "gone"},
-		"ready":   {[]corev1beta1.BackupBucket{bucket("x", "Succeeded", "")}, "True", "available"},
-		"pending": {[]corev1beta1.BackupBucket{bucket("x", "", ""), bucket("y", "Succeeded", "")}, "Progressing", "ready yet: x"},
-		"failed":  {[]corev1beta1.BackupBucket{bucket("y", "Error", "no access"), bucket("x", "Error", "no space")}, "False", "x: no space; y: no access"},
+		"gone":  {nil, "Unknown", "gone"},
+		"ready": {[]gardencorev1beta1.BackupBucket{bucket("x", "Succeeded", "")}, "True", "available"},
+		"pending": {
+			[]gardencorev1beta1.BackupBucket{bucket("x", "", ""), bucket("y", "Succeeded", "")}, "Progressing",
+			"ready yet: x",
+		},
+		"failed": {
+			[]gardencorev1beta1.BackupBucket{bucket("y", "Error", "no access"), bucket("x", "Error", "no space")},
+			"False", "x: no space; y: no access",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := BackupBucketsReady(test.buckets); got.Status != test.status || !strings.Contains(got.Message, test.message) {
+			if got := BackupBucketsReady(test.buckets); got.Status != test.status ||
+				!strings.Contains(got.Message, test.message) {
 				t.Errorf("condition = %s: %s; want %s: %s", got.Status, got.Message, test.status, test.message)
 			}
 		})
@@ -87,8 +109,11 @@ func TestBackupBucketsReady(t *testing.T) {
 
 func TestCareLeavesOtherConditionsAlone(t *testing.T) {
 	ctx := context.Background()
-	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
-	seed.Status.Conditions = []corev1beta1.Condition{{Type: corev1beta1.SeedGardenletReady, Status: "True"}, {Type: corev1beta1.SeedBackupBucketsReady, Status: "False"}}
+	seed := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	seed.Status.Conditions = []gardencorev1beta1.Condition{
+		{Type: gardencorev1beta1.SeedGardenletReady, Status: "True"},
+		{Type: gardencorev1beta1.SeedBackupBucketsReady, Status: "False"},
+	}
 	unready := installation("flannel")
 	c := indextest.NewClientBuilder().WithObjects(seed, &unready).WithStatusSubresource(seed).Build()
 	r := &CareReconciler{Client: c, Now: time.Now}
@@ -99,10 +124,11 @@ func TestCareLeavesOtherConditionsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := seed.Status.Conditions
-	if !conditions.IsTrue(list, corev1beta1.SeedGardenletReady) || conditions.Get(list, corev1beta1.SeedExtensionsReady) == nil {
+	if !conditions.IsTrue(list, gardencorev1beta1.SeedGardenletReady) ||
+		conditions.Get(list, gardencorev1beta1.SeedExtensionsReady) == nil {
 		t.Errorf("conditions = %+v", list)
 	}
-	if conditions.Get(list, corev1beta1.SeedBackupBucketsReady) != nil {
+	if conditions.Get(list, gardencorev1beta1.SeedBackupBucketsReady) != nil {
 		t.Error("a seed without backups has a condition about buckets")
 	}
 }

@@ -17,14 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/index"
 )
 
 const (
-	// LeaseNamespace holds one Lease per seed, which its gardenlet renews.
-	LeaseNamespace = "gardener-system-seed-lease"
 	// DefaultGracePeriod is how long a gardenlet may be silent.
 	DefaultGracePeriod = 40 * time.Second
 	// DefaultShootGracePeriod is how long a gardenlet may be silent before its shoots count as unknown, too.
@@ -33,8 +31,8 @@ const (
 	reasonUnknown = "SeedStatusUnknown"
 )
 
-// Reconciler marks seeds whose gardenlet has fallen silent and, after a while, their shoots. Only gardenlet marks them ready
-// again.
+// Reconciler marks seeds whose gardenlet has fallen silent and, after a while, their shoots. Only gardenlet marks them
+// ready again.
 type Reconciler struct {
 	Client client.Client
 	// Leases reads without a cache: leases change too often to be watched.
@@ -62,13 +60,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("seed-lifecycle").
-		For(&corev1beta1.Seed{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&gardencorev1beta1.Seed{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Complete(r)
 }
 
 // Reconcile looks at the heartbeat of one seed, and comes back when the next one is overdue.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	seed := &corev1beta1.Seed{}
+	seed := &gardencorev1beta1.Seed{}
 	if err := r.Client.Get(ctx, request.NamespacedName, seed); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -91,8 +89,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // markShoots marks the shoots of a seed of which nothing is known any more.
-func (r *Reconciler) markShoots(ctx context.Context, seed *corev1beta1.Seed) error {
-	shoots := &corev1beta1.ShootList{}
+func (r *Reconciler) markShoots(ctx context.Context, seed *gardencorev1beta1.Seed) error {
+	shoots := &gardencorev1beta1.ShootList{}
 	if err := r.Client.List(ctx, shoots, index.OfSeed(seed.Name), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list shoots: %w", err)
 	}
@@ -115,20 +113,22 @@ func (r *Reconciler) markShoots(ctx context.Context, seed *corev1beta1.Seed) err
 }
 
 // allUnknown returns the conditions with nothing known about any of them.
-func allUnknown(list []corev1beta1.Condition, now time.Time) []corev1beta1.Condition {
+func allUnknown(list []gardencorev1beta1.Condition, now time.Time) []gardencorev1beta1.Condition {
 	result := list
 	for _, condition := range list {
-		unknown := conditions.New(condition.Type, corev1beta1.ConditionUnknown, "StatusUnknown", "Gardenlet stopped sending heartbeats.")
+		unknown := conditions.New(condition.Type, gardencorev1beta1.ConditionUnknown, "StatusUnknown",
+			"Gardenlet stopped sending heartbeats.")
 		result = conditions.Set(result, unknown, now)
 	}
 	return result
 }
 
 // silence is how long nothing has been heard: since the last heartbeat, or since the seed was registered.
-func (r *Reconciler) silence(ctx context.Context, seed *corev1beta1.Seed) (time.Duration, error) {
+func (r *Reconciler) silence(ctx context.Context, seed *gardencorev1beta1.Seed) (time.Duration, error) {
 	last := seed.CreationTimestamp.Time
 	lease := &coordinationv1.Lease{}
-	err := r.Leases.Get(ctx, client.ObjectKey{Namespace: LeaseNamespace, Name: seed.Name}, lease)
+	err := r.Leases.Get(ctx, client.ObjectKey{Namespace: gardencorev1beta1.GardenerSeedLeaseNamespace, Name: seed.Name},
+		lease)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return 0, err
 	}
@@ -138,7 +138,7 @@ func (r *Reconciler) silence(ctx context.Context, seed *corev1beta1.Seed) (time.
 	return r.Now().Sub(last), nil
 }
 
-func (r *Reconciler) markUnknown(ctx context.Context, seed *corev1beta1.Seed) error {
+func (r *Reconciler) markUnknown(ctx context.Context, seed *gardencorev1beta1.Seed) error {
 	updated := seed.DeepCopy()
 	list, changed := withUnknown(updated.Status.Conditions, r.Now())
 	if !changed {
@@ -146,15 +146,17 @@ func (r *Reconciler) markUnknown(ctx context.Context, seed *corev1beta1.Seed) er
 	}
 	updated.Status.Conditions = list
 	ctrl.LoggerFrom(ctx).Info("Gardenlet has fallen silent", "seed", seed.Name)
-	return r.Client.Status().Patch(ctx, updated, client.MergeFromWithOptions(seed, client.MergeFromWithOptimisticLock{}))
+	return r.Client.Status().Patch(ctx, updated,
+		client.MergeFromWithOptions(seed, client.MergeFromWithOptimisticLock{}))
 }
 
 // withUnknown returns the conditions with GardenletReady unknown, and whether it was not before.
-func withUnknown(list []corev1beta1.Condition, now time.Time) ([]corev1beta1.Condition, bool) {
-	before := conditions.Get(list, corev1beta1.SeedGardenletReady)
-	if before != nil && before.Status == corev1beta1.ConditionUnknown {
+func withUnknown(list []gardencorev1beta1.Condition, now time.Time) ([]gardencorev1beta1.Condition, bool) {
+	before := conditions.Get(list, gardencorev1beta1.SeedGardenletReady)
+	if before != nil && before.Status == gardencorev1beta1.ConditionUnknown {
 		return list, false
 	}
-	unknown := conditions.New(corev1beta1.SeedGardenletReady, corev1beta1.ConditionUnknown, reasonUnknown, "Gardenlet stopped posting seed status.")
+	unknown := conditions.New(gardencorev1beta1.SeedGardenletReady, gardencorev1beta1.ConditionUnknown, reasonUnknown,
+		"Gardenlet stopped posting seed status.")
 	return conditions.Set(list, unknown, now), true
 }

@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
-// NamespaceReconciler gives every seed a namespace of the garden, seed-<name>, for what is exchanged with its gardenlet and
-// for the identities of the extensions that run in it.
+// NamespaceReconciler gives every seed a namespace of the garden, seed-<name>, for what is exchanged with its gardenlet
+// and for the identities of the extensions that run in it.
 type NamespaceReconciler struct {
 	Client client.Client
 }
@@ -29,17 +29,17 @@ func (r *NamespaceReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("seed-namespace").
-		For(&corev1beta1.Seed{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&gardencorev1beta1.Seed{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Complete(r)
 }
 
 // Reconcile creates the namespace of a seed, or deletes that of a seed that is gone.
 func (r *NamespaceReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name:   corev1beta1.SeedNamespaceNamePrefix + request.Name,
-		Labels: map[string]string{corev1beta1.GardenRole: corev1beta1.GardenRoleSeed},
+		Name:   gardencorev1beta1.SeedNamespaceNamePrefix + request.Name,
+		Labels: map[string]string{gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleSeed},
 	}}
-	err := r.Client.Get(ctx, request.NamespacedName, &corev1beta1.Seed{})
+	err := r.Client.Get(ctx, request.NamespacedName, &gardencorev1beta1.Seed{})
 	switch {
 	case apierrors.IsNotFound(err):
 		err = client.IgnoreNotFound(r.deleteOwn(ctx, namespace))
@@ -57,7 +57,8 @@ func (r *NamespaceReconciler) deleteOwn(ctx context.Context, namespace *corev1.N
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace); err != nil {
 		return err
 	}
-	if namespace.Labels[corev1beta1.GardenRole] != corev1beta1.GardenRoleSeed || namespace.DeletionTimestamp != nil {
+	if namespace.Labels[gardencorev1beta1.GardenRole] != gardencorev1beta1.GardenRoleSeed ||
+		namespace.DeletionTimestamp != nil {
 		return nil
 	}
 	return r.Client.Delete(ctx, namespace)

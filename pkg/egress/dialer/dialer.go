@@ -14,8 +14,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
+
+	"github.com/trellis-garden/trellis/pkg/tlsfiles"
 	"github.com/trellis-garden/trellis/pkg/vpn/splice"
-	"github.com/trellis-garden/trellis/pkg/vpn/tlsfiles"
 )
 
 const (
@@ -32,21 +34,23 @@ type Dialer struct {
 	direct      net.Dialer
 }
 
-// New returns a dialer for the proxy at host:port, whose certificate has that host's name. The files hold the client's certificate and the
-// authority of the proxy. They are read again when they change, but must be there now.
-func New(proxy string, files tlsfiles.Files) (*Dialer, error) {
+// New returns a dialer for the proxy at host:port, whose certificate has that host's name. The files hold the client's
+// certificate and the authority of the proxy. They are read again when they change, but must be there now; log receives
+// why they cannot be used.
+func New(proxy string, files tlsfiles.Files, log logr.Logger) (*Dialer, error) {
 	host, _, err := net.SplitHostPort(proxy)
 	if err != nil {
 		return nil, fmt.Errorf("the egress proxy is not host:port: %w", err)
 	}
-	config, err := tlsfiles.ClientConfig(files)
+	config, err := tlsfiles.ClientConfig(files, log)
 	if err != nil {
 		return nil, fmt.Errorf("the client's certificate for the egress proxy %s: %w", proxy, err)
 	}
 	return &Dialer{proxy: proxy, host: host, config: config, direct: net.Dialer{KeepAliveConfig: splice.KeepAlive}}, nil
 }
 
-// DialContext connects to host:port by way of the proxy, which resolves the name. What the proxy refuses is a RefusedError.
+// DialContext connects to host:port by way of the proxy, which resolves the name. What the proxy refuses is a
+// RefusedError.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	if network != "tcp" {
 		return nil, fmt.Errorf("the egress proxy of the seed knows TCP, not %s", network)
@@ -76,7 +80,8 @@ func (d *Dialer) connect(ctx context.Context, raw net.Conn, address string) (net
 		err = context.Cause(ctx)
 	}
 	if refused := (*RefusedError)(nil); err != nil && !errors.As(err, &refused) {
-		return nil, fmt.Errorf("asking the egress proxy of the seed for %s: %w", address, errors.Join(context.Cause(ctx), err))
+		return nil, fmt.Errorf("asking the egress proxy of the seed for %s: %w", address,
+			errors.Join(context.Cause(ctx), err))
 	}
 	if err != nil {
 		return nil, err
@@ -89,7 +94,9 @@ func ask(ctx context.Context, conn *tls.Conn, address string) (*bufio.Reader, er
 	if err := conn.HandshakeContext(ctx); err != nil {
 		return nil, err
 	}
-	request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address, Header: http.Header{}}
+	request := &http.Request{
+		Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address, Header: http.Header{},
+	}
 	if err := request.Write(conn); err != nil {
 		return nil, err
 	}
@@ -103,7 +110,10 @@ func ask(ctx context.Context, conn *tls.Conn, address string) (*bufio.Reader, er
 	}
 	defer response.Body.Close()
 	reason, _ := io.ReadAll(io.LimitReader(response.Body, maxReason))
-	return nil, &RefusedError{Address: address, Status: response.StatusCode, Reason: strings.TrimPrefix(strings.TrimSpace(string(reason)), "egress: ")}
+	return nil, &RefusedError{
+		Address: address, Status: response.StatusCode,
+		Reason: strings.TrimPrefix(strings.TrimSpace(string(reason)), "egress: "),
+	}
 }
 
 // RefusedError is what a proxy answered that did not connect.

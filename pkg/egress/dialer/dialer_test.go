@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
+
 	"github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/egress/dialer"
 	"github.com/trellis-garden/trellis/test/seedegress"
@@ -19,7 +21,9 @@ const namespace = "shoot--demo--fleet"
 
 // One connection through the proxy carries many requests, with HTTP/2.
 func TestRequestsShareAConnection(t *testing.T) {
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }))
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Proto)
+	}))
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
@@ -34,7 +38,8 @@ func TestRequestsShareAConnection(t *testing.T) {
 	})
 	trusted := server.Client().Transport.(*http.Transport).TLSClientConfig
 	client := &http.Client{Transport: &http.Transport{
-		DialContext: proxy.Dialer(t, namespace).DialContext, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: trusted.RootCAs, MinVersion: tls.VersionTLS12},
+		DialContext: proxy.Dialer(t, namespace).DialContext, ForceAttemptHTTP2: true,
+		TLSClientConfig: &tls.Config{RootCAs: trusted.RootCAs, MinVersion: tls.VersionTLS12},
 	}}
 	t.Cleanup(client.CloseIdleConnections)
 	for range 3 {
@@ -55,11 +60,12 @@ func TestRequestsShareAConnection(t *testing.T) {
 
 func TestProxyThatIsAway(t *testing.T) {
 	proxy := seedegress.Start(t, egress.Rules{}, seedegress.World{})
-	d, err := dialer.New("localhost:1", proxy.Client(t, namespace))
+	d, err := dialer.New("localhost:1", proxy.Client(t, namespace), logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.DialContext(t.Context(), "tcp", "127.0.0.1:443"); err == nil || !strings.Contains(err.Error(), "the egress proxy of the seed cannot be reached") {
+	if _, err := d.DialContext(t.Context(), "tcp", "127.0.0.1:443"); err == nil ||
+		!strings.Contains(err.Error(), "the egress proxy of the seed cannot be reached") {
 		t.Errorf("got %v", err)
 	}
 }

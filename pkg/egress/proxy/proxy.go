@@ -15,25 +15,27 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/net/netutil"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/trellis-garden/trellis/pkg/egress"
+	"github.com/trellis-garden/trellis/pkg/tlsfiles"
 	"github.com/trellis-garden/trellis/pkg/vpn/connectproxy"
 	"github.com/trellis-garden/trellis/pkg/vpn/health"
 	"github.com/trellis-garden/trellis/pkg/vpn/splice"
-	"github.com/trellis-garden/trellis/pkg/vpn/tlsfiles"
 )
 
 const (
 	dialTimeout = 10 * time.Second
 	// maxConnections at a time, for each port, of which there are two.
 	maxConnections = 16384
-	// connectionMemory is what an idle connection takes: most of it in the process (TestMemoryOfConnections), the rest in the kernel.
+	// connectionMemory is what an idle connection takes: most of it in the process (TestMemoryOfConnections), the rest
+	// in the kernel.
 	connectionMemory = 64 << 10
-	// maxConnectionsOfClient are those of one kube-apiserver, maxConnectionsOfExtensions those of what extensions run for one control plane: a
-	// fleet has one for each member, and some for users of members.
+	// maxConnectionsOfClient are those of one kube-apiserver, maxConnectionsOfExtensions those of what extensions run
+	// for one control plane: a fleet has one for each member, and some for users of members.
 	maxConnectionsOfClient, maxConnectionsOfExtensions = 512, 2048
 )
 
@@ -44,7 +46,8 @@ func Memory() int64 { return 2 * maxConnections * connectionMemory }
 type Config struct {
 	// ClusterAddress, OutsideAddress and HealthAddress are listened on.
 	ClusterAddress, OutsideAddress, HealthAddress string
-	// TLS is the server's certificate and the authority of the clients, each of which has the namespace of a control plane as its common name.
+	// TLS is the server's certificate and the authority of the clients, each of which has the namespace of a control
+	// plane as its common name.
 	TLS tlsfiles.Files
 	// Rules decide about addresses that users gave.
 	Rules egress.Rules
@@ -113,7 +116,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 // Serve answers who asks for addresses of a cluster, and who asks for those outside, until ctx is done.
 func (s *Server) Serve(ctx context.Context, cluster, outside net.Listener) error {
-	config, err := tlsfiles.ServerConfig(s.config.TLS)
+	config, err := tlsfiles.ServerConfig(s.config.TLS, s.config.Log)
 	if err != nil {
 		return fmt.Errorf("egress: %w", err)
 	}
@@ -132,8 +135,13 @@ func (s *Server) health() health.Server {
 			}
 			return nil
 		},
-		Metrics: append(s.cluster.Metrics("egress_cluster"), s.outside.Metrics("egress_outside")...),
+		Metrics: s.Metrics(),
 	}
+}
+
+// Metrics returns the counters of both ports.
+func (s *Server) Metrics() []prometheus.Collector {
+	return append(s.cluster.Metrics("egress_cluster"), s.outside.Metrics("egress_outside")...)
 }
 
 // bounded counts the connections of each client.
@@ -141,10 +149,17 @@ func (s *Server) bounded(dial connectproxy.DialFunc) connectproxy.DialFunc {
 	return func(ctx context.Context, address string) (splice.Conn, error) {
 		client := clientOf(ctx)
 		if len(validation.IsDNS1123Label(client.namespace)) > 0 {
-			return nil, &connectproxy.DialError{Status: http.StatusForbidden, Message: fmt.Sprintf("egress: the client's certificate names %q, which is no namespace of a control plane", client.namespace)}
+			return nil, &connectproxy.DialError{
+				Status: http.StatusForbidden, Message: fmt.Sprintf("egress: the client's certificate names %q, "+
+					"which is no namespace of a control plane", client.namespace),
+			}
 		}
 		if !s.count(client) {
-			return nil, &connectproxy.DialError{Status: http.StatusTooManyRequests, Message: fmt.Sprintf("egress: %s has %d connections already", client.namespace, client.maxConnections())}
+			return nil, &connectproxy.DialError{
+				Status: http.StatusTooManyRequests,
+				Message: fmt.Sprintf("egress: %s has %d connections already", client.namespace,
+					client.maxConnections()),
+			}
 		}
 		conn, err := dial(ctx, address)
 		if err != nil {
@@ -185,15 +200,16 @@ func (c *countedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// dialCluster reaches what serves APIs of the client's cluster, and nothing else: a cluster without workers has no pods, services and nodes,
-// whatever its objects say.
+// dialCluster reaches what serves APIs of the client's cluster, and nothing else: a cluster without workers has no
+// pods, services and nodes, whatever its objects say.
 func (s *Server) dialCluster(ctx context.Context, address string) (splice.Conn, error) {
 	asked, err := netip.ParseAddrPort(address)
 	if err != nil || asked != netip.AddrPortFrom(egress.ServedAPIsAddress, egress.ServedAPIsPort) {
 		return nil, &connectproxy.DialError{Status: http.StatusForbidden, Message: fmt.Sprintf(
 			"egress: a cluster without workers has no nodes, pods and services that could be reached at %s", address)}
 	}
-	return s.dial(ctx, net.JoinHostPort(egress.ServedAPIs+"."+connectproxy.Client(ctx)+".svc", strconv.Itoa(egress.ServedAPIsPort)))
+	return s.dial(ctx, net.JoinHostPort(egress.ServedAPIs+"."+connectproxy.Client(ctx)+".svc",
+		strconv.Itoa(egress.ServedAPIsPort)))
 }
 
 // dialOutside reaches what the rules allow, at the very address that they were asked about.
@@ -206,7 +222,9 @@ func (s *Server) dialOutside(ctx context.Context, address string) (splice.Conn, 
 	defer cancel()
 	addresses, err := s.resolve(ctx, host)
 	if err != nil {
-		return nil, &connectproxy.DialError{Status: http.StatusBadGateway, Message: fmt.Sprintf("egress: resolving %q: %v", host, err)}
+		return nil, &connectproxy.DialError{
+			Status: http.StatusBadGateway, Message: fmt.Sprintf("egress: resolving %q: %v", host, err),
+		}
 	}
 	chosen, err := s.config.Rules.Decide(addresses, port)
 	if err != nil {
@@ -215,7 +233,8 @@ func (s *Server) dialOutside(ctx context.Context, address string) (splice.Conn, 
 	return s.dial(ctx, netip.AddrPortFrom(chosen, port).String())
 }
 
-// resolve asks for the name as it is: the dot at its end keeps the search list of this pod, which is the seed's, out of it.
+// resolve asks for the name as it is: the dot at its end keeps the search list of this pod, which is the seed's, out of
+// it.
 func (s *Server) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	if address, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{address}, nil

@@ -27,7 +27,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/trellis-garden/trellis/pkg/egress"
-	"github.com/trellis-garden/trellis/pkg/vpn/tlsfiles"
+	"github.com/trellis-garden/trellis/pkg/tlsfiles"
 )
 
 // authority signs the certificates of a test.
@@ -42,7 +42,8 @@ func (a *authority) sign(t *testing.T, template *x509.Certificate) ([]byte, *ecd
 	if err != nil {
 		t.Fatal(err)
 	}
-	template.SerialNumber, template.NotBefore, template.NotAfter = big.NewInt(1), time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	template.SerialNumber, template.NotBefore, template.NotAfter = big.NewInt(1), time.Now().Add(-time.Hour),
+		time.Now().Add(time.Hour)
 	parent, signer := template, key
 	if a != nil {
 		parent, signer = a.certificate, a.key
@@ -55,7 +56,11 @@ func (a *authority) sign(t *testing.T, template *x509.Certificate) ([]byte, *ecd
 }
 
 func newAuthority(t *testing.T) *authority {
-	der, key := (*authority)(nil).sign(t, &x509.Certificate{Subject: pkix.Name{CommonName: "egress"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+	der, key := (*authority)(nil).sign(t,
+		&x509.Certificate{
+			Subject: pkix.Name{CommonName: "egress"}, IsCA: true, BasicConstraintsValid: true,
+			KeyUsage: x509.KeyUsageCertSign,
+		})
 	certificate, err := x509.ParseCertificate(der)
 	if err != nil {
 		t.Fatal(err)
@@ -65,13 +70,17 @@ func newAuthority(t *testing.T) *authority {
 
 // client is the certificate of a control plane's namespace.
 func (a *authority) client(t *testing.T, namespace string) tls.Certificate {
-	der, key := a.sign(t, &x509.Certificate{Subject: pkix.Name{CommonName: namespace}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	der, key := a.sign(t, &x509.Certificate{
+		Subject: pkix.Name{CommonName: namespace}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
 // files of a server.
 func (a *authority) files(t *testing.T) tlsfiles.Files {
-	der, key := a.sign(t, &x509.Certificate{DNSNames: []string{"egress"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	der, key := a.sign(t, &x509.Certificate{
+		DNSNames: []string{"egress"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +93,10 @@ func (a *authority) files(t *testing.T) tlsfiles.Files {
 		}
 		return path
 	}
-	return tlsfiles.Files{Cert: write("tls.crt", "CERTIFICATE", der), Key: write("tls.key", "PRIVATE KEY", keyDER), CA: write("ca.crt", "CERTIFICATE", a.certificate.Raw)}
+	return tlsfiles.Files{
+		Cert: write("tls.crt", "CERTIFICATE", der), Key: write("tls.key", "PRIVATE KEY", keyDER),
+		CA: write("ca.crt", "CERTIFICATE", a.certificate.Raw),
+	}
 }
 
 // fixture is a proxy in whose world every connection leads to a server that says which address was dialled.
@@ -96,7 +108,8 @@ type fixture struct {
 
 func start(t *testing.T, rules egress.Rules) *fixture { return startDialing(t, rules, echo) }
 
-func startDialing(t *testing.T, rules egress.Rules, dial func(ctx context.Context, network, address string) (net.Conn, error)) *fixture {
+func startDialing(t *testing.T, rules egress.Rules,
+	dial func(ctx context.Context, network, address string) (net.Conn, error)) *fixture {
 	f := &fixture{authority: newAuthority(t), names: map[string][]netip.Addr{}}
 	server := New(Config{
 		TLS: f.authority.files(t), Rules: rules, Log: logr.Discard(), Dial: dial,
@@ -173,14 +186,17 @@ func (f *fixture) connect(t *testing.T, port string, certificates []tls.Certific
 func TestAttackAddressesOfAClusterWithoutWorkers(t *testing.T) {
 	f := start(t, egress.Rules{Allowed: []egress.Allowance{{Network: netip.MustParsePrefix("10.0.0.0/8")}}})
 	fleet := []tls.Certificate{f.authority.client(t, "shoot--demo--fleet")}
-	if status, said := f.connect(t, f.cluster, fleet, "240.0.0.2:8443"); status != 200 || said != "served-apis.shoot--demo--fleet.svc:8443" {
+	if status, said := f.connect(t, f.cluster, fleet, "240.0.0.2:8443"); status != 200 ||
+		said != "served-apis.shoot--demo--fleet.svc:8443" {
 		t.Errorf("what the extension serves: got %d %q", status, said)
 	}
 	for _, address := range []string{
-		"10.1.0.5:8081", "127.0.0.1:8080", "169.254.169.254:80", "8.8.8.8:443", "240.0.0.2:443", "[::ffff:240.0.0.2]:8443", "240.0.0.1:8443",
+		"10.1.0.5:8081", "127.0.0.1:8080", "169.254.169.254:80", "8.8.8.8:443", "240.0.0.2:443",
+		"[::ffff:240.0.0.2]:8443", "240.0.0.1:8443",
 		"served-apis.shoot--demo--other.svc:8443", "etcd-main-client:2379", "kubernetes.default.svc:443", "[::1]:8443",
 	} {
-		if status, said := f.connect(t, f.cluster, fleet, address); status != http.StatusForbidden || !strings.Contains(said, "without workers") {
+		if status, said := f.connect(t, f.cluster, fleet, address); status != http.StatusForbidden ||
+			!strings.Contains(said, "without workers") {
 			t.Errorf("%s: got %d %q, want 403", address, status, said)
 		}
 	}
@@ -189,7 +205,8 @@ func TestAttackAddressesOfAClusterWithoutWorkers(t *testing.T) {
 func TestAttackWithoutCertificate(t *testing.T) {
 	f, stranger := start(t, egress.Rules{}), newAuthority(t)
 	for name, certificates := range map[string][]tls.Certificate{
-		"none": nil, "of another authority": {stranger.client(t, "shoot--demo--fleet")}, "of no namespace": {f.authority.client(t, "a.b")}, "without a name": {f.authority.client(t, "")},
+		"none": nil, "of another authority": {stranger.client(t, "shoot--demo--fleet")},
+		"of no namespace": {f.authority.client(t, "a.b")}, "without a name": {f.authority.client(t, "")},
 	} {
 		// Each port is asked for what it would give to a control plane.
 		for port, address := range map[string]string{f.cluster: "240.0.0.2:8443", f.outside: "1.1.1.1:443"} {
@@ -202,10 +219,14 @@ func TestAttackWithoutCertificate(t *testing.T) {
 
 // What is dialled is the address that was decided about, never the name.
 func TestAttackNamesOfPrivateAddresses(t *testing.T) {
-	f := start(t, egress.Rules{Denied: []netip.Prefix{netip.MustParsePrefix("8.8.4.0/24")}, Allowed: []egress.Allowance{{Network: netip.MustParsePrefix("172.18.0.2/32"), Port: 443}}})
+	f := start(t, egress.Rules{
+		Denied:  []netip.Prefix{netip.MustParsePrefix("8.8.4.0/24")},
+		Allowed: []egress.Allowance{{Network: netip.MustParsePrefix("172.18.0.2/32"), Port: 443}},
+	})
 	client := []tls.Certificate{f.authority.client(t, "shoot--demo--member1")}
 	for name, address := range map[string]string{
-		"hooks.example.com.": "93.184.216.34", "inside.example.com.": "10.1.0.5", "metadata.example.com.": "169.254.169.254", "mapped.example.com.": "::ffff:127.0.0.1",
+		"hooks.example.com.": "93.184.216.34", "inside.example.com.": "10.1.0.5",
+		"metadata.example.com.": "169.254.169.254", "mapped.example.com.": "::ffff:127.0.0.1",
 		"gateway.example.com.": "172.18.0.2", "seed.example.com.": "8.8.4.4",
 	} {
 		f.names[name] = []netip.Addr{netip.MustParseAddr(address)}
@@ -233,7 +254,8 @@ func TestAttackNamesOfPrivateAddresses(t *testing.T) {
 		{"1.1.1.1:0", 400, "no port"},
 		{"0x7f.1:80", 502, "no such host"},
 	} {
-		if status, said := f.connect(t, f.outside, client, test.address); status != test.status || !strings.Contains(said, test.said) {
+		if status, said := f.connect(t, f.outside, client, test.address); status != test.status ||
+			!strings.Contains(said, test.said) {
 			t.Errorf("%s: got %d %q, want %d %q", test.address, status, said, test.status, test.said)
 		}
 	}
@@ -246,7 +268,8 @@ func TestConnectionsOfOneClientAreBounded(t *testing.T) {
 			t.Fatal("refused too early")
 		}
 	}
-	if s.count(a) || !s.count(client{namespace: "b"}) || !s.count(client{namespace: "a", organization: egress.Extensions}) {
+	if s.count(a) || !s.count(client{namespace: "b"}) ||
+		!s.count(client{namespace: "a", organization: egress.Extensions}) {
 		t.Error("one client is bounded, and only that one")
 	}
 	s.discount(a)
@@ -285,7 +308,8 @@ func (f *fixture) hold(t *testing.T, certificates []tls.Certificate) {
 	t.Helper()
 	pool := x509.NewCertPool()
 	pool.AddCert(f.authority.certificate)
-	conn, err := tls.Dial("tcp", f.outside, &tls.Config{RootCAs: pool, ServerName: "egress", Certificates: certificates})
+	conn, err := tls.Dial("tcp", f.outside,
+		&tls.Config{RootCAs: pool, ServerName: "egress", Certificates: certificates})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
-// Package sidecar is the way out of a seed for the process beside it in a pod that connects to addresses of users, knows how to ask a proxy,
-// but has no egress selector and no certificate for the seed's proxy (package proxy). It listens on the loopback interface of the pod only, and
-// decides nothing: that is the seed's proxy's.
+// Package sidecar is the way out of a seed for the process beside it in a pod that connects to addresses of users,
+// knows how to ask a proxy, but has no egress selector and no certificate for the seed's proxy (package proxy). It
+// listens on the loopback interface of the pod only, and decides nothing: that is the seed's proxy's.
 package sidecar
 
 import (
@@ -18,13 +18,14 @@ import (
 
 	"github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/egress/dialer"
+	"github.com/trellis-garden/trellis/pkg/tlsfiles"
 	"github.com/trellis-garden/trellis/pkg/vpn/connectproxy"
 	"github.com/trellis-garden/trellis/pkg/vpn/splice"
-	"github.com/trellis-garden/trellis/pkg/vpn/tlsfiles"
 )
 
 const (
-	// maxConnections at a time; more wait. It is half of what the seed's proxy gives one kube-apiserver, and each takes some 200 KiB.
+	// maxConnections at a time; more wait. It is half of what the seed's proxy gives one kube-apiserver, and each takes
+	// some 200 KiB.
 	maxConnections = 256
 	// checkTimeout bounds a Check.
 	checkTimeout = 5 * time.Second
@@ -43,15 +44,18 @@ type Options struct {
 // AddFlags adds the flags of the options.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Listen, "listen", egress.SidecarAddress, "TCP address of the loopback interface")
-	flags.StringVar(&o.Proxy, "proxy", "", fmt.Sprintf("host:port of the seed's egress proxy, for addresses that users gave (port %d)", egress.OutsidePort))
-	flags.StringVar(&o.TLS.Cert, "tls-cert-file", "", "client certificate for the proxy (PEM); read again when it changes")
+	flags.StringVar(&o.Proxy, "proxy", "",
+		fmt.Sprintf("host:port of the seed's egress proxy, for addresses that users gave (port %d)",
+			egress.OutsidePort))
+	flags.StringVar(&o.TLS.Cert, "tls-cert-file", "",
+		"client certificate for the proxy (PEM); read again when it changes")
 	flags.StringVar(&o.TLS.Key, "tls-key-file", "", "key of the certificate (PEM)")
 	flags.StringVar(&o.TLS.CA, "ca-file", "", "CA of the proxy's certificate (PEM)")
 }
 
 // Run is a sidecar until ctx is done.
 func Run(ctx context.Context, options Options, log logr.Logger) error {
-	d, err := dialer.New(options.Proxy, options.TLS)
+	d, err := dialer.New(options.Proxy, options.TLS, log)
 	if err != nil {
 		return err
 	}
@@ -80,7 +84,8 @@ func (s *Server) Run(ctx context.Context, address string) error {
 		return fmt.Errorf("egress sidecar: %w", err)
 	}
 	if !parsed.Addr().IsLoopback() {
-		return fmt.Errorf("egress sidecar: %s is no address of the loopback interface: who reaches it leaves the seed in the name of its control plane", address)
+		return fmt.Errorf("egress sidecar: %s is no address of the loopback interface: who reaches it leaves the "+
+			"seed in the name of its control plane", address)
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -100,7 +105,8 @@ func (s *Server) connect(ctx context.Context, address string) (splice.Conn, erro
 	select {
 	case s.slots <- struct{}{}:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("egress sidecar: there are %d connections already: %w", maxConnections, context.Cause(ctx))
+		return nil, fmt.Errorf("egress sidecar: there are %d connections already: %w", maxConnections,
+			context.Cause(ctx))
 	}
 	release := sync.OnceFunc(func() { <-s.slots })
 	conn, err := s.ask(ctx, address)

@@ -48,7 +48,8 @@ func clientOf(t *testing.T, address string, trusted *http.Client) *http.Client {
 	t.Helper()
 	roots := trusted.Transport.(*http.Transport).TLSClientConfig.RootCAs
 	client := &http.Client{Transport: &http.Transport{
-		Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: address}), TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		Proxy:           http.ProxyURL(&url.URL{Scheme: "http", Host: address}),
+		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 	}}
 	t.Cleanup(client.CloseIdleConnections)
 	return client
@@ -56,11 +57,16 @@ func clientOf(t *testing.T, address string, trusted *http.Client) *http.Client {
 
 // The seed's proxy is asked with the control plane's certificate, and dials what it allows. TLS is between both ends.
 func TestLeavesThroughTheSeedsProxy(t *testing.T) {
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(w, r.Body)
+	}))
 	t.Cleanup(server.Close)
 	proxy := seedegress.Start(t, egress.Rules{}, seedegress.World{
 		Resolve: func(host string) []netip.Addr {
-			return map[string][]netip.Addr{"example.com.": {netip.MustParseAddr("93.184.216.34")}, "inside.example.com.": {netip.MustParseAddr("10.1.0.5")}}[host]
+			return map[string][]netip.Addr{
+				"example.com.":        {netip.MustParseAddr("93.184.216.34")},
+				"inside.example.com.": {netip.MustParseAddr("10.1.0.5")},
+			}[host]
 		},
 		Servers: map[string]string{"93.184.216.34:443": server.Listener.Addr().String()},
 	})
@@ -75,7 +81,8 @@ func TestLeavesThroughTheSeedsProxy(t *testing.T) {
 		t.Errorf("got %q, %v", body, err)
 	}
 	for address, status := range map[string]string{
-		"https://inside.example.com": "Forbidden", "https://169.254.169.254": "Forbidden", server.URL: "Forbidden", "https://nowhere.example.com": "Bad Gateway",
+		"https://inside.example.com": "Forbidden", "https://169.254.169.254": "Forbidden", server.URL: "Forbidden",
+		"https://nowhere.example.com": "Bad Gateway",
 	} {
 		if _, err := client.Get(address); err == nil || !strings.HasSuffix(err.Error(), status) {
 			t.Errorf("%s: %v, want %s", address, err, status)
@@ -89,7 +96,10 @@ func TestLeavesThroughTheSeedsProxy(t *testing.T) {
 // Nothing is fetched for a client: what is not encrypted to its end would be read here.
 func TestOnlyConnect(t *testing.T) {
 	address := start(t, func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("dialled") })
-	for _, request := range []string{"GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"} {
+	for _, request := range []string{
+		"GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n",
+		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+	} {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
@@ -187,7 +197,8 @@ func TestCheck(t *testing.T) {
 	}
 	other := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
-	if err := sidecar.Check(t.Context(), other.Listener.Addr().String()); err == nil || !strings.Contains(err.Error(), "no proxy") {
+	if err := sidecar.Check(t.Context(), other.Listener.Addr().String()); err == nil ||
+		!strings.Contains(err.Error(), "no proxy") {
 		t.Errorf("somebody else: %v", err)
 	}
 }

@@ -3,7 +3,7 @@ package admission
 import (
 	"fmt"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
@@ -11,42 +11,65 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
-// accountPolicies bound what the federation's account does with what is Kubernetes' own. Roles cannot say it: they know neither prefixes, nor
-// contents, nor exceptions.
-func accountPolicies() map[string]admissionv1.ValidatingAdmissionPolicySpec {
-	return map[string]admissionv1.ValidatingAdmissionPolicySpec{
+// accountPolicies bound what the federation's account does with what is Kubernetes' own. Roles cannot say it: they know
+// neither prefixes, nor contents, nor exceptions.
+func accountPolicies() map[string]admissionregistrationv1.ValidatingAdmissionPolicySpec {
+	return map[string]admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		"account-namespaces.federation.trellis.garden": ofAccount(
-			[]admissionv1.NamedRuleWithOperations{clusterWide("", []string{"namespaces"}, admissionv1.Create, admissionv1.Delete)},
-			rule{fmt.Sprintf("(object == null ? oldObject : object).metadata.name.startsWith(%q)", clusterv1alpha1.ExecutionNamespacePrefix), "the federation makes and removes the namespaces of members' Works only"},
+			[]admissionregistrationv1.NamedRuleWithOperations{
+				clusterWide("", []string{"namespaces"}, admissionregistrationv1.Create, admissionregistrationv1.Delete),
+			},
+			rule{
+				fmt.Sprintf("(object == null ? oldObject : object).metadata.name.startsWith(%q)",
+					clusterv1alpha1.ExecutionNamespacePrefix),
+				"the federation makes and removes the namespaces of members' Works only",
+			},
 		),
 		"account-apis.federation.trellis.garden": ofAccount(
-			[]admissionv1.NamedRuleWithOperations{clusterWide("apiregistration.k8s.io", []string{"apiservices"}, admissionv1.Create)},
-			rule{fmt.Sprintf("object.metadata.name in [%q, %q]", memberapi.APIServiceName, memberapi.TrialAPIServiceName), "the federation serves the API of Clusters only"},
+			[]admissionregistrationv1.NamedRuleWithOperations{
+				clusterWide("apiregistration.k8s.io", []string{"apiservices"}, admissionregistrationv1.Create),
+			},
+			rule{
+				fmt.Sprintf("object.metadata.name in [%q, %q]", memberapi.APIServiceName,
+					memberapi.TrialAPIServiceName), "the federation serves the API of Clusters only",
+			},
 		),
 		"account-statuses.federation.trellis.garden": ofAccount(
-			[]admissionv1.NamedRuleWithOperations{
-				clusterWide("", []string{"namespaces/status", "nodes/status"}, admissionv1.Update),
-				clusterWide("apiextensions.k8s.io", []string{"customresourcedefinitions/status"}, admissionv1.Update),
-				clusterWide("apiregistration.k8s.io", []string{"apiservices/status"}, admissionv1.Update),
+			[]admissionregistrationv1.NamedRuleWithOperations{
+				clusterWide("", []string{"namespaces/status", "nodes/status"}, admissionregistrationv1.Update),
+				clusterWide("apiextensions.k8s.io", []string{"customresourcedefinitions/status"},
+					admissionregistrationv1.Update),
+				clusterWide("apiregistration.k8s.io", []string{"apiservices/status"}, admissionregistrationv1.Update),
 			},
 			rule{"false", "the federation writes no status of what the API itself depends on"},
 		),
 	}
 }
 
-func clusterWide(group string, resources []string, operations ...admissionv1.OperationType) admissionv1.NamedRuleWithOperations {
-	return admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
-		Operations: operations,
-		Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: resources, Scope: new(admissionv1.ClusterScope)},
-	}}
+func clusterWide(group string, resources []string,
+	operations ...admissionregistrationv1.OperationType) admissionregistrationv1.NamedRuleWithOperations {
+	return admissionregistrationv1.NamedRuleWithOperations{
+		RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+			Operations: operations,
+			Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: resources,
+				Scope: new(admissionregistrationv1.ClusterScope),
+			},
+		},
+	}
 }
 
 // ofAccount refuses to the federation's account what does not keep to a rule.
-func ofAccount(resources []admissionv1.NamedRuleWithOperations, r rule) admissionv1.ValidatingAdmissionPolicySpec {
-	return admissionv1.ValidatingAdmissionPolicySpec{
-		FailurePolicy:    new(admissionv1.Fail),
-		MatchConstraints: matching(admissionv1.MatchResources{ResourceRules: resources}),
-		MatchConditions:  []admissionv1.MatchCondition{{Name: "federation", Expression: fmt.Sprintf("request.userInfo.username == %q", registration.FleetAccount)}},
-		Validations:      []admissionv1.Validation{{Expression: r.expression, Message: r.message, Reason: new(metav1.StatusReasonForbidden)}},
+func ofAccount(resources []admissionregistrationv1.NamedRuleWithOperations,
+	r rule) admissionregistrationv1.ValidatingAdmissionPolicySpec {
+	return admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy:    new(admissionregistrationv1.Fail),
+		MatchConstraints: matching(admissionregistrationv1.MatchResources{ResourceRules: resources}),
+		MatchConditions: []admissionregistrationv1.MatchCondition{
+			{Name: "federation", Expression: fmt.Sprintf("request.userInfo.username == %q", registration.FleetAccount)},
+		},
+		Validations: []admissionregistrationv1.Validation{
+			{Expression: r.expression, Message: r.message, Reason: new(metav1.StatusReasonForbidden)},
+		},
 	}
 }

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pathRule is about the JSON pointers of overriders. It names those that break it by their place, which schemas can do as well, but
-// schemas bound what a rule about lists in lists may cost, and would have to bound the lists.
+// pathRule is about the JSON pointers of overriders. It names those that break it by their place, which schemas can do
+// as well, but schemas bound what a rule about lists in lists may cost, and would have to bound the lists.
 type pathRule struct {
 	// variable holds what is wrong, as text; empty if nothing is.
 	variable string
@@ -23,19 +23,24 @@ type pathRule struct {
 // pathField is a field of the entries of a list of overriders or, if below is set, of the entries of a list in those.
 type pathField struct{ list, below, name string }
 
-const badPointer = "a path must be a JSON pointer: empty, or steps that begin with / each, in which ~ is written ~0, and / is written ~1"
+const badPointer = "a path must be a JSON pointer: empty, or steps that begin with / each, in which ~ is written " +
+	"~0, and / is written ~1"
 
 var (
 	contentPaths = []pathField{
-		{list: "plaintext", name: "path"}, {list: "imageOverrider", name: "predicate.path"}, {list: "fieldOverrider", name: "fieldPath"},
+		{list: "plaintext", name: "path"}, {list: "imageOverrider", name: "predicate.path"},
+		{list: "fieldOverrider", name: "fieldPath"},
 	}
 	subPaths = []pathField{
-		{list: "fieldOverrider", below: "json", name: "subPath"}, {list: "fieldOverrider", below: "yaml", name: "subPath"},
+		{list: "fieldOverrider", below: "json", name: "subPath"},
+		{list: "fieldOverrider", below: "yaml", name: "subPath"},
 	}
 	pathRules = []pathRule{
 		{"badPointers", append(subPaths, contentPaths...), isPointer, badPointer},
 		{"badPaths", contentPaths, isContentPath, badPath},
-		{"badRemovals", subPaths, func(pointer string) string { return "o.operator != 'remove' || " + pointer + " != ''" },
+		{"badRemovals", subPaths, func(pointer string) string {
+			return "o.operator != 'remove' || " + pointer + " != ''"
+		},
 			"operator remove needs a subPath: the document as a whole is not removed"},
 	}
 )
@@ -46,11 +51,13 @@ func isPointer(text string) string {
 }
 
 // withPathRules adds the rules about paths to a policy. They come first: the others may rely on them.
-func withPathRules(spec admissionv1.ValidatingAdmissionPolicySpec) admissionv1.ValidatingAdmissionPolicySpec {
-	var validations []admissionv1.Validation
+func withPathRules(
+	spec admissionregistrationv1.ValidatingAdmissionPolicySpec) admissionregistrationv1.ValidatingAdmissionPolicySpec {
+	var validations []admissionregistrationv1.Validation
 	for _, r := range pathRules {
-		spec.Variables = append(spec.Variables, admissionv1.Variable{Name: r.variable, Expression: r.offenders()})
-		validations = append(validations, admissionv1.Validation{
+		spec.Variables = append(spec.Variables,
+			admissionregistrationv1.Variable{Name: r.variable, Expression: r.offenders()})
+		validations = append(validations, admissionregistrationv1.Validation{
 			Expression: "variables." + r.variable + " == ''",
 			// The API server shows this where it does not show the other: if that is too long or has line breaks.
 			Message:           "overriders: " + r.message,
@@ -68,7 +75,8 @@ func (r pathRule) offenders() string {
 	for _, f := range r.in {
 		lists = append(lists, f.offenders(r.check))
 	}
-	return "variables.rules.transformList(i, r, has(r.overriders), [" + strings.Join(lists, ", ") + "].filter(t, t != '').join(', '))" +
+	return "variables.rules.transformList(i, r, has(r.overriders), [" + strings.Join(lists, ", ") +
+		"].filter(t, t != '').join(', '))" +
 		".filter(t, t != '').join(', ')"
 }
 
@@ -86,7 +94,8 @@ func (f pathField) offenders(check func(string) string) string {
 		return entry(orEmptyList("r.overriders", f.list), "j", present, f.name) +
 			fmt.Sprintf("%s%s[' + string(j) + '].%s'", prefix, f.list, f.name) + quoted
 	}
-	return orEmptyList("r.overriders", f.list) + ".transformList(j, e, " + entry(orEmptyList("e", f.below), "k", "", f.name) +
+	return orEmptyList("r.overriders", f.list) + ".transformList(j, e, " +
+		entry(orEmptyList("e", f.below), "k", "", f.name) +
 		fmt.Sprintf("%s%s[' + string(j) + '].%s[' + string(k) + '].%s'", prefix, f.list, f.below, f.name) + quoted +
 		").filter(t, t != '').join(', ')"
 }

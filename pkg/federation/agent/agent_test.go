@@ -31,25 +31,28 @@ func TestValidate(t *testing.T) {
 		change func(*Options)
 		err    string
 	}{
-		"defaults":           {func(*Options) {}, ""},
-		"no workers":         {func(o *Options) { o.Workers = 0 }, "--workers"},
-		"no namespace":       {func(o *Options) { o.Namespace = "" }, "--namespace"},
-		"a long silence":     {func(o *Options) { o.LeaseDuration = time.Hour }, "--lease-duration"},
-		"a long life":        {func(o *Options) { o.CertificateLifetime = 60 * 24 * time.Hour }, "--certificate-lifetime"},
+		"defaults":       {func(*Options) {}, ""},
+		"no workers":     {func(o *Options) { o.Workers = 0 }, "--workers"},
+		"no namespace":   {func(o *Options) { o.Namespace = "" }, "--namespace"},
+		"a long silence": {func(o *Options) { o.LeaseDuration = time.Hour }, "--lease-duration"},
+		"a long life": {
+			func(o *Options) { o.CertificateLifetime = 60 * 24 * time.Hour }, "--certificate-lifetime",
+		},
 		"a short life":       {func(o *Options) { o.CertificateLifetime = time.Minute }, "--certificate-lifetime"},
 		"a kind that is not": {func(o *Options) { o.Allowance.Kinds = []string{"pods"} }, "--allow-kinds"},
 	} {
 		options := DefaultOptions()
 		options.Namespace = "n"
 		tc.change(&options)
-		if err := options.Validate(); (tc.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.err) {
+		if err := options.Validate(); (tc.err == "") != (err == nil) ||
+			err != nil && !strings.Contains(err.Error(), tc.err) {
 			t.Errorf("%s: got %v, want %q", name, err, tc.err)
 		}
 	}
 }
 
-// An agent that nobody has accepted, and whose member does not even answer, is healthy: starting it anew would not help. It tells what it
-// does, and that it does not serve its member.
+// An agent that nobody has accepted, and whose member does not even answer, is healthy: starting it anew would not
+// help. It tells what it does, and that it does not serve its member.
 func TestWhatIsToldWhileWaiting(t *testing.T) {
 	options := DefaultOptions()
 	options.Namespace, options.HealthAddress, options.MetricsAddress = "n", address(t), address(t)
@@ -64,7 +67,10 @@ func TestWhatIsToldWhileWaiting(t *testing.T) {
 	}{
 		{options.HealthAddress + "/healthz", http.StatusOK, "ok"},
 		{options.HealthAddress + "/readyz", http.StatusServiceUnavailable, "does not serve its member yet"},
-		{options.MetricsAddress + "/metrics", http.StatusOK, "federation_agent_certificate_expiration_timestamp_seconds 0"},
+		{
+			options.MetricsAddress + "/metrics", http.StatusOK,
+			"federation_agent_certificate_expiration_timestamp_seconds 0",
+		},
 	} {
 		if status, body := get(t, "http://"+tc.url); status != tc.status || !strings.Contains(body, tc.body) {
 			t.Errorf("%s: got %d, %.200s", tc.url, status, body)
@@ -119,7 +125,10 @@ func issued(t *testing.T, user string, key []byte, expires time.Time) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: user}, NotBefore: expires.Add(-time.Hour), NotAfter: expires}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: user}, NotBefore: expires.Add(-time.Hour),
+		NotAfter: expires,
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, parsed.(*ecdsa.PrivateKey).Public(), authority)
 	if err != nil {
 		t.Fatal(err)
@@ -148,14 +157,16 @@ func TestStoredCertificates(t *testing.T) {
 		"none":             {nil, key, false},
 		"something broken": {[]byte("x"), key, false},
 	} {
-		got := certificate(&corev1.Secret{Data: map[string][]byte{"tls.crt": tc.certificate, "tls.key": tc.key}}, "u", now)
+		got := certificate(&corev1.Secret{Data: map[string][]byte{"tls.crt": tc.certificate, "tls.key": tc.key}}, "u",
+			now)
 		if (got != nil) != tc.usable {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}
 }
 
-// The key is stored before anybody hears of it, and stays the same: an agent that is started again asks for the same certificate.
+// The key is stored before anybody hears of it, and stays the same: an agent that is started again asks for the same
+// certificate.
 func TestKeyStays(t *testing.T) {
 	s := store{fake.NewClientBuilder().Build(), "n"}
 	first, err := s.key(t.Context())
@@ -163,13 +174,15 @@ func TestKeyStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	second, err := s.key(t.Context())
-	if err != nil || string(first.Data["tls.key"]) != string(second.Data["tls.key"]) || len(second.Data["tls.key"]) == 0 {
+	if err != nil || string(first.Data["tls.key"]) != string(second.Data["tls.key"]) ||
+		len(second.Data["tls.key"]) == 0 {
 		t.Errorf("got %v", err)
 	}
 	if err := s.setLeaving(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := s.read(t.Context(), credentialsSecret); err != nil || len(found.Data[leavingKey]) == 0 || len(found.Data["tls.key"]) == 0 {
+	if found, err := s.read(t.Context(), credentialsSecret); err != nil || len(found.Data[leavingKey]) == 0 ||
+		len(found.Data["tls.key"]) == 0 {
 		t.Errorf("got %v, %v", found.Data, err)
 	}
 	if err := s.setLeaving(t.Context(), false); err != nil {
@@ -182,7 +195,11 @@ func TestKeyStays(t *testing.T) {
 
 // A Secret that somebody emptied gets a key again.
 func TestEmptiedCredentials(t *testing.T) {
-	s := store{fake.NewClientBuilder().WithObjects(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: credentialsSecret}}).Build(), "n"}
+	s := store{
+		fake.NewClientBuilder().WithObjects(&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: credentialsSecret},
+		}).Build(), "n",
+	}
 	got, err := s.key(t.Context())
 	if err != nil {
 		t.Fatal(err)

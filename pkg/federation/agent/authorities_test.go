@@ -40,13 +40,15 @@ func newAuthority(t *testing.T, since time.Time) authority {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "fleet"}, NotBefore: since, NotAfter: since.Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "fleet"}, NotBefore: since,
+		NotAfter: since.Add(24 * time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	return authority{signed(t, template, template, &key.PublicKey, key), key}
 }
 
-func signed(t *testing.T, template, parent *x509.Certificate, public *ecdsa.PublicKey, key *ecdsa.PrivateKey) *x509.Certificate {
+func signed(t *testing.T, template, parent *x509.Certificate, public *ecdsa.PublicKey,
+	key *ecdsa.PrivateKey) *x509.Certificate {
 	t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, key)
 	if err != nil {
@@ -66,7 +68,8 @@ func (a authority) issue(t *testing.T) *tls.Certificate {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "u"}, NotBefore: a.certificate.NotBefore, NotAfter: a.certificate.NotAfter, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "u"}, NotBefore: a.certificate.NotBefore,
+		NotAfter: a.certificate.NotAfter, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	leaf := signed(t, template, a.certificate, &key.PublicKey, a.key)
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}
@@ -92,7 +95,9 @@ func newFleetServer(t *testing.T, shows *tls.Certificate) *fleetServer {
 	s := &fleetServer{}
 	s.shows.Store(shows)
 	s.status.Store(http.StatusOK)
-	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(s.status.Load())) }))
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(int(s.status.Load()))
+	}))
 	s.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		return &tls.Config{Certificates: []tls.Certificate{*s.shows.Load()}}, nil
 	}}
@@ -110,13 +115,20 @@ func known(t *testing.T, s *fleetServer, pinned []byte) *agent {
 		t.Fatal(err)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: credentialsSecret}}
-	return &agent{store: store{fake.NewClientBuilder().WithObjects(secret).Build(), "n"}, way: w, invited: &invitation{member: "m", config: config, hash: "1"}, user: "u"}
+	return &agent{
+		store: store{fake.NewClientBuilder().WithObjects(secret).Build(), "n"}, way: w,
+		invited: &invitation{member: "m", config: config, hash: "1"}, user: "u",
+	}
 }
 
 // tells has the fleet tell of an authority.
 func (a *agent) tells(authority []byte) {
 	a.fleet = fake.NewClientBuilder().WithObjects(&corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.CredentialsNamespace, Name: registration.AuthorityConfigMap}, Data: map[string]string{"ca.crt": string(authority)},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: clusterv1alpha1.CredentialsNamespace, Name: registration.AuthorityConfigMap,
+		}, Data: map[string]string{
+			"ca.crt": string(authority),
+		},
 	}).Build()
 }
 
@@ -145,7 +157,10 @@ func TestFollowsRotatedAuthority(t *testing.T) {
 	for _, step := range []struct {
 		told  []byte
 		shown authority
-	}{{bundle(before), before}, {bundle(before, after), before}, {bundle(before, after), after}, {bundle(after), after}} {
+	}{
+		{bundle(before), before}, {bundle(before, after), before}, {bundle(before, after), after},
+		{bundle(after), after},
+	} {
 		s.shows.Store(step.shown.issue(t))
 		a.tells(step.told)
 		if err := a.learn(t.Context()); err != nil || !a.reaches(t) {
@@ -164,7 +179,9 @@ func TestFollowsRotatedAuthority(t *testing.T) {
 func TestKeepsAuthority(t *testing.T) {
 	pinned, other := newAuthority(t, time.Now().Add(-time.Hour)), newAuthority(t, time.Now())
 	s := newFleetServer(t, pinned.issue(t))
-	for name, told := range map[string][]byte{"one that the fleet's certificate is not from": bundle(other), "something broken": []byte("x"), "nothing": nil} {
+	for name, told := range map[string][]byte{
+		"one that the fleet's certificate is not from": bundle(other), "something broken": []byte("x"), "nothing": nil,
+	} {
 		a := known(t, s, bundle(pinned))
 		a.tells(told)
 		if err := a.learn(t.Context()); err == nil || a.remembers(t) != nil || !a.reaches(t) {
@@ -227,7 +244,10 @@ func TestTakesUpInvitation(t *testing.T) {
 		s := newFleetServer(t, pinned.issue(t))
 		s.status.Store(tc.status)
 		a := known(t, s, bundle(pinned))
-		if err := a.store.write(t.Context(), map[string][]byte{invitationKey: []byte("1"), authorityKey: []byte("learned"), "tls.crt": certificate, "tls.key": key}); err != nil {
+		if err := a.store.write(t.Context(),
+			map[string][]byte{
+				invitationKey: []byte("1"), authorityKey: []byte("learned"), "tls.crt": certificate, "tls.key": key,
+			}); err != nil {
 			t.Fatal(err)
 		}
 		secret, err := a.store.read(t.Context(), credentialsSecret)
@@ -239,7 +259,8 @@ func TestTakesUpInvitation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(got.Data[invitationKey]) != tc.hash || (len(got.Data[authorityKey]) > 0) != tc.learned || (len(got.Data["tls.crt"]) > 0) != tc.stays || bytes.Equal(got.Data["tls.key"], key) != tc.stays {
+		if string(got.Data[invitationKey]) != tc.hash || (len(got.Data[authorityKey]) > 0) != tc.learned ||
+			(len(got.Data["tls.crt"]) > 0) != tc.stays || bytes.Equal(got.Data["tls.key"], key) != tc.stays {
 			t.Errorf("%s: got %v", name, got.Data)
 		}
 		if _, err := registration.KeyFingerprint(got.Data["tls.key"]); err != nil {

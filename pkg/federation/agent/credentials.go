@@ -26,8 +26,8 @@ const (
 	credentialsSecret = "credentials"
 	// leavingKey, in that Secret, is there when the member was seen to leave the fleet.
 	leavingKey = "leaving"
-	// authorityKey, in that Secret, is who signs the fleet's certificate, if the agent has learned that since it was invited;
-	// invitationKey is the hash of that invitation.
+	// authorityKey, in that Secret, is who signs the fleet's certificate, if the agent has learned that since it was
+	// invited; invitationKey is the hash of that invitation.
 	authorityKey  = corev1.ServiceAccountRootCAKey
 	invitationKey = "invitation"
 )
@@ -87,7 +87,8 @@ func (s store) write(ctx context.Context, entries map[string][]byte) error {
 			delete(secret.Data, name)
 		}
 	}
-	if err := s.member.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := s.member.Patch(ctx, secret,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("storing the agent's credentials: %w", err)
 	}
 	return nil
@@ -123,13 +124,16 @@ func (s store) invitation(ctx context.Context) (*invitation, error) {
 	kubeconfig := secret.Data[registration.InvitationKubeconfig]
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("secret %s/%s, key %s: %w", secret.Namespace, secret.Name, registration.InvitationKubeconfig, err)
+		return nil, fmt.Errorf("secret %s/%s, key %s: %w", secret.Namespace, secret.Name,
+			registration.InvitationKubeconfig, err)
 	}
 	i := &invitation{
-		member: string(secret.Data[registration.InvitationMember]), uid: string(secret.Data[registration.InvitationUID]), config: config, hash: registration.HashOf(kubeconfig),
+		member: string(secret.Data[registration.InvitationMember]),
+		uid:    string(secret.Data[registration.InvitationUID]), config: config, hash: registration.HashOf(kubeconfig),
 	}
 	if registration.ValidateName(i.member) != nil || i.uid == "" {
-		return nil, fmt.Errorf("secret %s/%s: keys %s and %s must name the member and the UID of its Cluster", secret.Namespace, secret.Name, registration.InvitationMember, registration.InvitationUID)
+		return nil, fmt.Errorf("secret %s/%s: keys %s and %s must name the member and the UID of its Cluster",
+			secret.Namespace, secret.Name, registration.InvitationMember, registration.InvitationUID)
 	}
 	return i, nil
 }

@@ -34,7 +34,9 @@ type trust struct {
 func newWay(invited *rest.Config) (*way, error) {
 	w := &way{
 		invited: rest.AnonymousClientConfig(invited),
-		dialer:  connrotation.NewDialer((&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext),
+		dialer: connrotation.NewDialer((&net.Dialer{
+			Timeout: 30 * time.Second, KeepAlive: 30 * time.Second,
+		}).DialContext),
 	}
 	trusted, err := w.trusting(invited.CAData)
 	if err != nil {
@@ -42,7 +44,9 @@ func newWay(invited *rest.Config) (*way, error) {
 	}
 	w.trusted.Store(trusted)
 	// The fleet says itself how much it can take (priority and fairness).
-	w.config = &rest.Config{Host: w.invited.Host, APIPath: w.invited.APIPath, Transport: w, QPS: -1, UserAgent: "trellis-federation-agent"}
+	w.config = &rest.Config{
+		Host: w.invited.Host, APIPath: w.invited.APIPath, Transport: w, QPS: -1, UserAgent: "trellis-federation-agent",
+	}
 	return w, nil
 }
 
@@ -71,7 +75,8 @@ func (w *way) trusting(authority []byte) (*trust, error) {
 		proxy = http.ProxyFromEnvironment
 	}
 	return &trust{authority, utilnet.SetTransportDefaults(&http.Transport{
-		Proxy: proxy, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, DialContext: w.dialer.DialContext,
+		Proxy: proxy, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25,
+		DialContext: w.dialer.DialContext,
 	})}, nil
 }
 
@@ -80,8 +85,8 @@ func (w *way) RoundTrip(request *http.Request) (*http.Response, error) {
 	return w.trusted.Load().transport.RoundTrip(request)
 }
 
-// knock at the fleet. An error tells that its certificate is not from the authority, or that it is away; the status, what it takes the
-// agent for.
+// knock at the fleet. An error tells that its certificate is not from the authority, or that it is away; the status,
+// what it takes the agent for.
 func (w *way) knock(ctx context.Context, t *trust) (status int, err error) {
 	server, _, err := rest.DefaultServerUrlFor(w.invited)
 	if err != nil {

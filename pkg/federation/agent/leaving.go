@@ -15,8 +15,8 @@ import (
 // errLeft: the member has left the fleet, and the agent has removed itself.
 var errLeft = errors.New("the member has left the fleet")
 
-// watchLeaving removes the agent when its member has left. That it is about to leave was seen and stored before: a fleet that knows
-// nothing of the member, because it was restored from a backup for example, is no reason.
+// watchLeaving removes the agent when its member has left. That it is about to leave was seen and stored before: a
+// fleet that knows nothing of the member, because it was restored from a backup for example, is no reason.
 func (a *agent) watchLeaving(ctx context.Context) error {
 	for {
 		if left, err := a.hasLeft(ctx); err != nil && ctx.Err() == nil {

@@ -19,12 +19,12 @@ type renewal struct {
 	pause time.Duration
 }
 
-// mostPauses bounds the pause, in AuthorityIntervals: who completes a rotation some minutes after the new authority signs shall not lock
-// agents out.
+// mostPauses bounds the pause, in AuthorityIntervals: who completes a rotation some minutes after the new authority
+// signs shall not lock agents out.
 const mostPauses = 10
 
-// renewals replace the certificate when half of its life is over, or when the fleet has a newer authority. One that has expired ends the
-// agent: it starts again by asking to be accepted.
+// renewals replace the certificate when half of its life is over, or when the fleet has a newer authority. One that has
+// expired ends the agent: it starts again by asking to be accepted.
 func (a *agent) renewals(ctx context.Context) error {
 	r := &renewal{agent: a, pause: a.AuthorityInterval}
 	for {

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
@@ -47,7 +47,8 @@ type Options struct {
 	MetricsAddress, HealthAddress string
 	// Clusters says how often the member is looked at.
 	Clusters controllers.ClusterOptions
-	// LeaseDuration is how long the agent may be silent before the fleet counts the member as unreachable: seconds, a minute at most.
+	// LeaseDuration is how long the agent may be silent before the fleet counts the member as unreachable: seconds, a
+	// minute at most.
 	LeaseDuration time.Duration
 	// CertificateLifetime is what certificates are asked to have; they are renewed at half of it.
 	CertificateLifetime time.Duration
@@ -78,7 +79,8 @@ func (o Options) Validate() error {
 	case o.LeaseDuration < time.Second || o.LeaseDuration > time.Minute:
 		return fmt.Errorf("--lease-duration %s: from 1s to 1m", o.LeaseDuration)
 	case o.CertificateLifetime < 10*time.Minute || o.CertificateLifetime > registration.MaxCertificateLifetime:
-		return fmt.Errorf("--certificate-lifetime %s: from 10m to %s", o.CertificateLifetime, registration.MaxCertificateLifetime)
+		return fmt.Errorf("--certificate-lifetime %s: from 10m to %s", o.CertificateLifetime,
+			registration.MaxCertificateLifetime)
 	}
 	return o.Allowance.Validate()
 }
@@ -118,7 +120,10 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return fmt.Errorf("connecting to the member at %s: %w", options.Member.Host, err)
 	}
-	a := &agent{Options: options, store: store{member, options.Namespace}, member: member, scheme: scheme, log: logr.FromContextOrDiscard(ctx).WithName("agent")}
+	a := &agent{
+		Options: options, store: store{member, options.Namespace}, member: member, scheme: scheme,
+		log: logr.FromContextOrDiscard(ctx).WithName("agent"),
+	}
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	if err := a.tell(running); err != nil {
@@ -172,7 +177,8 @@ func (a *agent) explain(err error) {
 	switch {
 	case errors.Is(err, errUndecided):
 	case apierrors.IsUnauthorized(err):
-		a.state.say(a.log, "The invitation has expired, or the member was removed: invite the agent again and apply the manifest", "command", "trellisctl register")
+		a.state.say(a.log, "The invitation has expired, or the member was removed: invite the agent again and apply "+
+			"the manifest", "command", "trellisctl register")
 	default:
 		a.state.say(a.log, "Cannot get a certificate yet", "reason", err.Error())
 	}
@@ -186,7 +192,9 @@ func (a *agent) obtain(ctx context.Context) (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: invited.member, UID: types.UID(invited.uid)}}
+	cluster := &clusterv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: invited.member, UID: types.UID(invited.uid)},
+	}
 	a.invited, a.user = invited, registration.AgentUser(cluster)
 	secret, err := a.store.key(ctx)
 	if err != nil {
@@ -220,7 +228,8 @@ func (a *agent) obtain(ctx context.Context) (*tls.Certificate, error) {
 	return a.keep(ctx, signed, key)
 }
 
-// takeUp an invitation: what was learned since another one is forgotten, and the certificate, too, if the fleet does not accept it any more.
+// takeUp an invitation: what was learned since another one is forgotten, and the certificate, too, if the fleet does
+// not accept it any more.
 func (a *agent) takeUp(ctx context.Context, invited *invitation, secret *corev1.Secret) (*corev1.Secret, error) {
 	if string(secret.Data[invitationKey]) == invited.hash {
 		return secret, nil
@@ -245,7 +254,8 @@ func (a *agent) takeUp(ctx context.Context, invited *invitation, secret *corev1.
 	return a.store.read(ctx, credentialsSecret)
 }
 
-// isRefused tells whether the fleet does not know who has signed a certificate, as after a rotation that the agent has missed.
+// isRefused tells whether the fleet does not know who has signed a certificate, as after a rotation that the agent has
+// missed.
 func isRefused(ctx context.Context, invited *invitation, known *tls.Certificate) (bool, error) {
 	w, err := newWay(invited.config)
 	if err != nil {
@@ -261,7 +271,8 @@ func isRefused(ctx context.Context, invited *invitation, known *tls.Certificate)
 
 func (a *agent) tellFingerprint(err error, key []byte) {
 	if fingerprint, keyErr := registration.KeyFingerprint(key); keyErr == nil && errors.Is(err, errUndecided) {
-		a.state.say(a.log, "Waiting to be accepted in the fleet by somebody who compares the fingerprint of this agent's key", "fleet", a.invited.config.Host,
+		a.state.say(a.log, "Waiting to be accepted in the fleet by somebody who compares the fingerprint of this "+
+			"agent's key", "fleet", a.invited.config.Host,
 			"member", a.invited.member, "fingerprint", fingerprint, "command", "trellisctl accept "+a.invited.member)
 	}
 }
@@ -280,7 +291,10 @@ func (a *agent) describe(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the member's version: %w", err)
 	}
-	a.request = registration.Request{Member: a.invited.member, UID: a.invited.uid, ID: id, Version: version.GitVersion, Lifetime: a.CertificateLifetime}
+	a.request = registration.Request{
+		Member: a.invited.member, UID: a.invited.uid, ID: id, Version: version.GitVersion,
+		Lifetime: a.CertificateLifetime,
+	}
 	return nil
 }
 
@@ -294,7 +308,8 @@ func (a *agent) keep(ctx context.Context, signed, key []byte) (*tls.Certificate,
 	if err := a.store.write(ctx, entries); err != nil {
 		return nil, err
 	}
-	a.log.Info("The fleet has signed a certificate", "member", a.invited.member, "until", pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	a.log.Info("The fleet has signed a certificate", "member", a.invited.member, "until",
+		pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
 	return pair, nil
 }
 
@@ -306,7 +321,8 @@ func (a *agent) serve(ctx context.Context) error {
 			return mgr.Start(ctx)
 		}
 		if apierrors.IsUnauthorized(err) {
-			a.state.say(a.log, "The fleet does not accept the agent's certificate any more: invite the agent again and apply the manifest", "command", "trellisctl register")
+			a.state.say(a.log, "The fleet does not accept the agent's certificate any more: invite the agent again "+
+				"and apply the manifest", "command", "trellisctl register")
 		} else {
 			// What an agent may do follows its acceptance by a moment.
 			a.state.say(a.log, "Cannot read from the fleet yet", "reason", err.Error())
@@ -321,7 +337,7 @@ func (a *agent) manager(ctx context.Context) (manager.Manager, error) {
 	works := clusterv1alpha1.ExecutionNamespace(a.invited.member)
 	mgr, err := manager.New(a.way.config, managers.Patient(manager.Options{
 		Controller: ctrlconfig.Controller{UsePriorityQueue: new(false)},
-		Scheme:     a.scheme, Metrics: server.Options{BindAddress: "0"},
+		Scheme:     a.scheme, Metrics: metricsserver.Options{BindAddress: "0"},
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
@@ -369,10 +385,13 @@ func (a *agent) heartbeats(ctx context.Context) error {
 func (a *agent) beat(ctx context.Context) error {
 	ctx, cancel := within(ctx)
 	defer cancel()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.CredentialsNamespace, Name: a.invited.member}}
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.CredentialsNamespace, Name: a.invited.member},
+	}
 	before := lease.DeepCopy()
 	lease.Spec = coordinationv1.LeaseSpec{
-		HolderIdentity: new(a.invited.member), LeaseDurationSeconds: new(int32(a.LeaseDuration.Seconds())), RenewTime: new(metav1.NowMicro()),
+		HolderIdentity: new(a.invited.member), LeaseDurationSeconds: new(int32(a.LeaseDuration.Seconds())),
+		RenewTime: new(metav1.NowMicro()),
 	}
 	return a.fleet.Patch(ctx, lease, client.MergeFrom(before))
 }

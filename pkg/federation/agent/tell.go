@@ -16,18 +16,20 @@ import (
 // expiry is 0 until the fleet has signed a certificate.
 var expiry = prometheus.NewGauge(prometheus.GaugeOpts{
 	Name: "federation_agent_certificate_expiration_timestamp_seconds",
-	Help: "When the certificate expires by which the fleet knows the agent, in seconds since 1970; 0 while it has none.",
+	Help: "When the certificate expires by which the fleet knows the agent, in seconds since 1970; 0 while it has " +
+		"none.",
 })
 
 func init() { metrics.Registry.MustRegister(expiry) }
 
-// tell answers /healthz, /readyz and /metrics until ctx ends, also while the agent waits to be accepted: a pod that waits is healthy, and
-// not to be started anew.
+// tell answers /healthz, /readyz and /metrics until ctx ends, also while the agent waits to be accepted: a pod that
+// waits is healthy, and not to be started anew.
 func (a *agent) tell(ctx context.Context) error {
 	health, numbers := http.NewServeMux(), http.NewServeMux()
 	health.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })
 	health.HandleFunc("GET /readyz", a.ready)
-	numbers.Handle("GET /metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	numbers.Handle("GET /metrics",
+		promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
 	if err := listen(ctx, a.HealthAddress, health); err != nil {
 		return fmt.Errorf("--health-address: %w", err)
 	}

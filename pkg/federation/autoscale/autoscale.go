@@ -1,5 +1,6 @@
-// Package autoscale computes how many replicas an object of a fleet needs, from what its pods use in all members: the algorithm of
-// autoscaling/v2 over values, without clients and clocks. What it remembers between two computations is a value as well.
+// Package autoscale computes how many replicas an object of a fleet needs, from what its pods use in all members: the
+// algorithm of autoscaling/v2 over values, without clients and clocks. What it remembers between two computations is a
+// value as well.
 package autoscale
 
 import (
@@ -42,7 +43,8 @@ type Sample struct {
 type Reading struct {
 	// Pods has a sample per pod, by name, for metrics of pods.
 	Pods map[string]Sample
-	// Total is the sum over the fleet, in thousandths, for metrics of objects and external ones. It is too small if Partial.
+	// Total is the sum over the fleet, in thousandths, for metrics of objects and external ones. It is too small if
+	// Partial.
 	Total   float64
 	Partial bool
 	// Err is there if no member answered.
@@ -64,7 +66,8 @@ type Input struct {
 	Min, Max int32
 	// Current number of replicas in the spec of the object.
 	Current int32
-	// Copies is how many pods of the fleet belong to one replica: 1 where members divide them, and else the number of members.
+	// Copies is how many pods of the fleet belong to one replica: 1 where members divide them, and else the number of
+	// members.
 	Copies int32
 	// Pods that were seen, of all members.
 	Pods []Pod
@@ -97,17 +100,20 @@ type Condition struct {
 	Reason, Message string
 }
 
-func (d *Decision) say(kind autoscalingv2.HorizontalPodAutoscalerConditionType, status corev1.ConditionStatus, reason, format string, arguments ...any) {
+func (d *Decision) say(kind autoscalingv2.HorizontalPodAutoscalerConditionType, status corev1.ConditionStatus,
+	reason, format string, arguments ...any) {
 	d.Conditions = append(d.Conditions, Condition{kind, status, reason, fmt.Sprintf(format, arguments...)})
 }
 
-// Decide computes how many replicas there should be. A number outside of the limits is corrected at once, whatever was measured.
+// Decide computes how many replicas there should be. A number outside of the limits is corrected at once, whatever was
+// measured.
 func Decide(in Input) Decision {
 	in.Copies = max(in.Copies, 1)
 	d := Decision{Replicas: in.Current, History: in.History.at(in.Now, in.Current)}
 	switch {
 	case in.Current == 0:
-		d.say(autoscalingv2.ScalingActive, corev1.ConditionFalse, "ScalingDisabled", "The object was scaled to zero; give it replicas to have it scaled again")
+		d.say(autoscalingv2.ScalingActive, corev1.ConditionFalse, "ScalingDisabled",
+			"The object was scaled to zero; give it replicas to have it scaled again")
 	case in.Current > in.Max:
 		d.Replicas = in.Max
 	case in.Current < in.Min:
@@ -118,8 +124,8 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// byMetrics takes what the most demanding metric asks for. A metric that says nothing could ask for more, so that without it there are
-// never fewer replicas than now.
+// byMetrics takes what the most demanding metric asks for. A metric that says nothing could ask for more, so that
+// without it there are never fewer replicas than now.
 func (d *Decision) byMetrics(in Input) {
 	var wanted int32
 	var from string
@@ -143,13 +149,15 @@ func (d *Decision) byMetrics(in Input) {
 		return
 	}
 	if valid == 0 {
-		d.say(autoscalingv2.ScalingActive, corev1.ConditionFalse, "InvalidMetricSourceType", "There is no metric to scale by")
+		d.say(autoscalingv2.ScalingActive, corev1.ConditionFalse, "InvalidMetricSourceType",
+			"There is no metric to scale by")
 		return
 	}
 	if len(failed) > 0 {
 		from += ". Failed: " + messages(failed)
 	}
-	d.say(autoscalingv2.ScalingActive, corev1.ConditionTrue, "ValidMetricFound", "The number of replicas follows %s", from)
+	d.say(autoscalingv2.ScalingActive, corev1.ConditionTrue, "ValidMetricFound", "The number of replicas follows %s",
+		from)
 	d.paced(in, wanted)
 }
 

@@ -18,14 +18,15 @@ const (
 // defaultWindow is how long fewer replicas must have been enough before there are fewer.
 const defaultWindow = 5 * time.Minute
 
-// History is what earlier computations asked for, and what was changed. The zero value is that of a process that just started: what is
-// remembered then is that the current number of replicas was asked for, so that nobody scales down because it forgot.
+// History is what earlier computations asked for, and what was changed. The zero value is that of a process that just
+// started: what is remembered then is that the current number of replicas was asked for, so that nobody scales down
+// because it forgot.
 type History struct {
 	begun           bool
 	recommendations []moment
 	changes         []moment
-	// Lost is the last change that is known of without its size; changes before it may be lost as well. It is used up: nothing more
-	// may change in the period of a rule that looks back so far.
+	// Lost is the last change that is known of without its size; changes before it may be lost as well. It is used up:
+	// nothing more may change in the period of a rule that looks back so far.
 	Lost time.Time
 	// failed are the metrics that said nothing when they were last looked at.
 	failed []string
@@ -42,8 +43,10 @@ func (h History) at(now time.Time, current int32) History {
 	if !h.begun {
 		h.begun, h.recommendations = true, []moment{{now, current}}
 	}
-	h.recommendations = slices.DeleteFunc(slices.Clone(h.recommendations), func(m moment) bool { return m.at.Before(now.Add(-longestWindow)) })
-	h.changes = slices.DeleteFunc(slices.Clone(h.changes), func(m moment) bool { return m.at.Before(now.Add(-longestPeriod)) })
+	h.recommendations = slices.DeleteFunc(slices.Clone(h.recommendations),
+		func(m moment) bool { return m.at.Before(now.Add(-longestWindow)) })
+	h.changes = slices.DeleteFunc(slices.Clone(h.changes),
+		func(m moment) bool { return m.at.Before(now.Add(-longestPeriod)) })
 	return h
 }
 
@@ -85,11 +88,14 @@ func (d *Decision) paced(in Input, wanted int32) {
 	d.History.recommendations = append(d.History.recommendations, moment{in.Now, wanted})
 	switch {
 	case steady < wanted:
-		d.say(autoscalingv2.AbleToScale, corev1.ConditionTrue, "ScaleUpStabilized", "Fewer replicas were enough a short while ago; the least of these numbers counts")
+		d.say(autoscalingv2.AbleToScale, corev1.ConditionTrue, "ScaleUpStabilized",
+			"Fewer replicas were enough a short while ago; the least of these numbers counts")
 	case steady > wanted:
-		d.say(autoscalingv2.AbleToScale, corev1.ConditionTrue, "ScaleDownStabilized", "More replicas were needed a short while ago; the largest of these numbers counts")
+		d.say(autoscalingv2.AbleToScale, corev1.ConditionTrue, "ScaleDownStabilized",
+			"More replicas were needed a short while ago; the largest of these numbers counts")
 	default:
-		d.say(autoscalingv2.AbleToScale, corev1.ConditionTrue, "ReadyForNewScale", "Nothing holds up a change of the number of replicas")
+		d.say(autoscalingv2.AbleToScale, corev1.ConditionTrue, "ReadyForNewScale",
+			"Nothing holds up a change of the number of replicas")
 	}
 	d.Replicas = d.limited(in, steady, up, down)
 }
@@ -155,7 +161,8 @@ func (d *Decision) limited(in Input, wanted int32, up, down autoscalingv2.HPASca
 		d.say(autoscalingv2.ScalingLimited, corev1.ConditionTrue, tooFew, "%s", limits[tooFew])
 		return lowest
 	}
-	d.say(autoscalingv2.ScalingLimited, corev1.ConditionFalse, "DesiredWithinRange", "As many replicas as wanted are allowed")
+	d.say(autoscalingv2.ScalingLimited, corev1.ConditionFalse, "DesiredWithinRange",
+		"As many replicas as wanted are allowed")
 	return wanted
 }
 

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// FuzzDecide: whatever is measured, the number of replicas stays within the limits, and where all else is the same, pods that use more
-// never mean fewer replicas. Who just started never scales down when there is a window.
+// FuzzDecide: whatever is measured, the number of replicas stays within the limits, and where all else is the same,
+// pods that use more never mean fewer replicas. Who just started never scales down when there is a window.
 func FuzzDecide(f *testing.F) {
 	for seed := range uint64(64) {
 		f.Add(seed)
@@ -40,7 +40,9 @@ func FuzzDecide(f *testing.F) {
 
 // more gives a reading in which nothing is less.
 func more(random *rand.Rand, r Reading) Reading {
-	busier := Reading{Pods: map[string]Sample{}, Total: r.Total + float64(random.IntN(1000e3)), Partial: r.Partial, Err: r.Err}
+	busier := Reading{
+		Pods: map[string]Sample{}, Total: r.Total + float64(random.IntN(1000e3)), Partial: r.Partial, Err: r.Err,
+	}
 	for name, sample := range r.Pods {
 		sample.Value += float64(random.IntN(2000))
 		busier.Pods[name] = sample
@@ -59,7 +61,8 @@ func randomInput(random *rand.Rand) Input {
 	}
 	reading.Total, reading.Partial = float64(random.IntN(1000e3)), random.IntN(4) == 0
 	in := Input{
-		Now: start, Min: 1 + random.Int32N(5), Current: random.Int32N(12), Copies: random.Int32N(4), Pods: list, Unseen: max(random.Int32N(8)-5, 0),
+		Now: start, Min: 1 + random.Int32N(5), Current: random.Int32N(12), Copies: random.Int32N(4), Pods: list,
+		Unseen:   max(random.Int32N(8)-5, 0),
 		Behavior: randomBehavior(random),
 	}
 	in.Max = in.Min + random.Int32N(20)
@@ -83,18 +86,30 @@ func randomPod(random *rand.Rand, p Pod) Pod {
 	case 2:
 		p.Started, p.Ready = start.Add(-time.Minute), corev1.ConditionFalse
 	case 3:
-		p.Requests = map[string]corev1.ResourceList{"app": {corev1.ResourceCPU: *resource.NewMilliQuantity(random.Int64N(2000), resource.DecimalSI)}}
+		p.Requests = map[string]corev1.ResourceList{
+			"app": {corev1.ResourceCPU: *resource.NewMilliQuantity(random.Int64N(2000), resource.DecimalSI)},
+		}
 	}
 	return p
 }
 
 func randomBehavior(random *rand.Rand) *autoscalingv2.HorizontalPodAutoscalerBehavior {
 	rules := func() *autoscalingv2.HPAScalingRules {
-		choose := []autoscalingv2.ScalingPolicySelect{autoscalingv2.MaxChangePolicySelect, autoscalingv2.MinChangePolicySelect, autoscalingv2.DisabledPolicySelect}
-		result := &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: new(random.Int32N(600)), SelectPolicy: new(choose[random.IntN(3)])}
+		choose := []autoscalingv2.ScalingPolicySelect{
+			autoscalingv2.MaxChangePolicySelect, autoscalingv2.MinChangePolicySelect,
+			autoscalingv2.DisabledPolicySelect,
+		}
+		result := &autoscalingv2.HPAScalingRules{
+			StabilizationWindowSeconds: new(random.Int32N(600)), SelectPolicy: new(choose[random.IntN(3)]),
+		}
 		for range random.IntN(3) {
-			kind := []autoscalingv2.HPAScalingPolicyType{autoscalingv2.PodsScalingPolicy, autoscalingv2.PercentScalingPolicy}[random.IntN(2)]
-			result.Policies = append(result.Policies, autoscalingv2.HPAScalingPolicy{Type: kind, Value: 1 + random.Int32N(200), PeriodSeconds: 1 + random.Int32N(300)})
+			kind := []autoscalingv2.HPAScalingPolicyType{
+				autoscalingv2.PodsScalingPolicy, autoscalingv2.PercentScalingPolicy,
+			}[random.IntN(2)]
+			result.Policies = append(result.Policies,
+				autoscalingv2.HPAScalingPolicy{
+					Type: kind, Value: 1 + random.Int32N(200), PeriodSeconds: 1 + random.Int32N(300),
+				})
 		}
 		return result
 	}

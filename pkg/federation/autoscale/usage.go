@@ -15,7 +15,8 @@ import (
 const (
 	// cpuInitialization is how long after its start a pod's use of CPU counts only while it is ready.
 	cpuInitialization = 5 * time.Minute
-	// initialReadiness is how long after its start a pod may become ready and unready again and counts as one that was never ready.
+	// initialReadiness is how long after its start a pod may become ready and unready again and counts as one that was
+	// never ready.
 	initialReadiness = 30 * time.Second
 	// defaultTolerance is by how much of the target use may differ without consequences.
 	defaultTolerance = 0.1
@@ -31,7 +32,8 @@ func nameOf(m autoscalingv2.MetricSpec) string {
 	case m.Type == autoscalingv2.PodsMetricSourceType && m.Pods != nil:
 		return "metric " + m.Pods.Metric.Name + " of the pods"
 	case m.Type == autoscalingv2.ObjectMetricSourceType && m.Object != nil:
-		return fmt.Sprintf("metric %s of %s %s", m.Object.Metric.Name, m.Object.DescribedObject.Kind, m.Object.DescribedObject.Name)
+		return fmt.Sprintf("metric %s of %s %s", m.Object.Metric.Name, m.Object.DescribedObject.Kind,
+			m.Object.DescribedObject.Name)
 	case m.Type == autoscalingv2.ExternalMetricSourceType && m.External != nil:
 		return "external metric " + m.External.Metric.Name
 	}
@@ -63,7 +65,9 @@ func (in *Input) replicasFor(m Metric) (int32, autoscalingv2.MetricStatus, *Fail
 	case m.Spec.Type == autoscalingv2.ResourceMetricSourceType:
 		result, err = in.perPod(m, measure{resource: m.Spec.Resource.Name, target: target}, current)
 	case m.Spec.Type == autoscalingv2.ContainerResourceMetricSourceType:
-		result, err = in.perPod(m, measure{resource: m.Spec.ContainerResource.Name, container: m.Spec.ContainerResource.Container, target: target}, current)
+		result, err = in.perPod(m, measure{
+			resource: m.Spec.ContainerResource.Name, container: m.Spec.ContainerResource.Container, target: target,
+		}, current)
 	case m.Spec.Type == autoscalingv2.PodsMetricSourceType:
 		result, err = in.perPod(m, measure{target: target}, current)
 	default:
@@ -76,19 +80,24 @@ func (in *Input) replicasFor(m Metric) (int32, autoscalingv2.MetricStatus, *Fail
 }
 
 // described prepares the status of a metric, and tells where in it the value belongs, and its target.
-func described(m autoscalingv2.MetricSpec, status *autoscalingv2.MetricStatus) (*autoscalingv2.MetricValueStatus, autoscalingv2.MetricTarget, bool) {
+func described(m autoscalingv2.MetricSpec,
+	status *autoscalingv2.MetricStatus) (*autoscalingv2.MetricValueStatus, autoscalingv2.MetricTarget, bool) {
 	switch {
 	case m.Type == autoscalingv2.ResourceMetricSourceType && m.Resource != nil:
 		status.Resource = &autoscalingv2.ResourceMetricStatus{Name: m.Resource.Name}
 		return &status.Resource.Current, m.Resource.Target, true
 	case m.Type == autoscalingv2.ContainerResourceMetricSourceType && m.ContainerResource != nil:
-		status.ContainerResource = &autoscalingv2.ContainerResourceMetricStatus{Name: m.ContainerResource.Name, Container: m.ContainerResource.Container}
+		status.ContainerResource = &autoscalingv2.ContainerResourceMetricStatus{
+			Name: m.ContainerResource.Name, Container: m.ContainerResource.Container,
+		}
 		return &status.ContainerResource.Current, m.ContainerResource.Target, true
 	case m.Type == autoscalingv2.PodsMetricSourceType && m.Pods != nil:
 		status.Pods = &autoscalingv2.PodsMetricStatus{Metric: m.Pods.Metric}
 		return &status.Pods.Current, m.Pods.Target, true
 	case m.Type == autoscalingv2.ObjectMetricSourceType && m.Object != nil:
-		status.Object = &autoscalingv2.ObjectMetricStatus{Metric: m.Object.Metric, DescribedObject: m.Object.DescribedObject}
+		status.Object = &autoscalingv2.ObjectMetricStatus{
+			Metric: m.Object.Metric, DescribedObject: m.Object.DescribedObject,
+		}
 		return &status.Object.Current, m.Object.Target, true
 	case m.Type == autoscalingv2.ExternalMetricSourceType && m.External != nil:
 		status.External = &autoscalingv2.ExternalMetricStatus{Metric: m.External.Metric}
@@ -205,7 +214,8 @@ func (in *Input) nothingCounted(g groups) error {
 	if g.missing.pods+g.unready.pods == 0 && in.Unseen == 0 {
 		return errors.New("the object has no pods")
 	}
-	return fmt.Errorf("no pod tells what it uses: %d have no value, %d are not ready, %d are in clusters that did not answer", g.missing.pods, g.unready.pods, in.Unseen)
+	return fmt.Errorf("no pod tells what it uses: %d have no value, %d are not ready, %d are in clusters that did "+
+		"not answer", g.missing.pods, g.unready.pods, in.Unseen)
 }
 
 // starting tells whether the sample of a pod's CPU is about its start.
@@ -219,8 +229,8 @@ func (p *Pod) starting(sample Sample, now time.Time) bool {
 	return p.Ready == corev1.ConditionFalse && p.Since.Before(p.Started.Add(initialReadiness))
 }
 
-// perPod compares what pods use on average with a target. Pods of which that is not known count so that they speak against a change:
-// as fully used before there are fewer replicas, and as idle before there are more.
+// perPod compares what pods use on average with a target. Pods of which that is not known count so that they speak
+// against a change: as fully used before there are fewer replicas, and as idle before there are more.
 func (in *Input) perPod(m Metric, what measure, current *autoscalingv2.MetricValueStatus) (int32, error) {
 	goal, utilization, err := what.goal()
 	if err != nil {
@@ -264,8 +274,8 @@ func (in *Input) cautiously(g groups, ratio func(load) float64, full float64) fl
 // pods is how many the fleet should have now.
 func (in *Input) pods() float64 { return float64(in.Current) * float64(in.Copies) }
 
-// inDirection keeps what is computed from the pods there are from going the other way: pods that are still to come, or on their way
-// out, change their number.
+// inDirection keeps what is computed from the pods there are from going the other way: pods that are still to come, or
+// on their way out, change their number.
 func (in *Input) inDirection(ratio, pods float64) float64 {
 	if ratio < 1 {
 		return min(pods, in.pods())
@@ -291,8 +301,10 @@ func toleranceOf(rules *autoscalingv2.HPAScalingRules) float64 {
 	return rules.Tolerance.AsApproximateFloat64()
 }
 
-// ofTotal compares a sum over the fleet with a target, for the object or per pod. A sum that lacks members takes no replicas away.
-func (in *Input) ofTotal(m Metric, target autoscalingv2.MetricTarget, current *autoscalingv2.MetricValueStatus) (int32, error) {
+// ofTotal compares a sum over the fleet with a target, for the object or per pod. A sum that lacks members takes no
+// replicas away.
+func (in *Input) ofTotal(m Metric, target autoscalingv2.MetricTarget,
+	current *autoscalingv2.MetricValueStatus) (int32, error) {
 	var result float64
 	switch {
 	case target.Value != nil && target.Value.Sign() > 0:

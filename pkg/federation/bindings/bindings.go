@@ -1,4 +1,5 @@
-// Package bindings reads ResourceBindings and ClusterResourceBindings alike, and tells which object, Works and labels belong to one.
+// Package bindings reads ResourceBindings and ClusterResourceBindings alike, and tells which object, Works and labels
+// belong to one.
 package bindings
 
 import (
@@ -6,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -98,7 +99,9 @@ func OfWork(work *workv1alpha1.Work) (types.NamespacedName, bool) {
 	if name := annotations[workv1alpha2.ClusterNameAnnotation]; name != "" {
 		return types.NamespacedName{Name: name}, true
 	}
-	key := types.NamespacedName{Namespace: annotations[workv1alpha2.NamespaceAnnotation], Name: annotations[workv1alpha2.NameAnnotation]}
+	key := types.NamespacedName{
+		Namespace: annotations[workv1alpha2.NamespaceAnnotation], Name: annotations[workv1alpha2.NameAnnotation],
+	}
 	return key, key.Namespace != "" && key.Name != ""
 }
 
@@ -121,8 +124,8 @@ func TemplateKeyOf(object client.Object, gvk schema.GroupVersionKind) TemplateKe
 	return TemplateKey{gvk, client.ObjectKeyFromObject(object)}
 }
 
-// TemplateOf is the object that a binding is for. It is in the namespace of the binding, whatever that says: who may write there may not
-// be allowed to read elsewhere.
+// TemplateOf is the object that a binding is for. It is in the namespace of the binding, whatever that says: who may
+// write there may not be allowed to read elsewhere.
 func TemplateOf(b Binding) TemplateKey {
 	resource := b.BindingSpec().Resource
 	return TemplateKey{
@@ -131,8 +134,8 @@ func TemplateOf(b Binding) TemplateKey {
 	}
 }
 
-// GetTemplate gives nil if the object, or its kind, doesn't exist. One of a cluster-wide kind is not there with a namespace. The result
-// is the caller's own.
+// GetTemplate gives nil if the object, or its kind, doesn't exist. One of a cluster-wide kind is not there with a
+// namespace. The result is the caller's own.
 func GetTemplate(ctx context.Context, reader client.Reader, key TemplateKey) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(key.GroupVersionKind)
@@ -150,9 +153,10 @@ func GetTemplate(ctx context.Context, reader client.Reader, key TemplateKey) (*u
 	return object, nil
 }
 
-// PatchStatus writes the status of after if it differs from that of before; it fails with a conflict when somebody else wrote in between.
+// PatchStatus writes the status of after if it differs from that of before; it fails with a conflict when somebody else
+// wrote in between.
 func PatchStatus(ctx context.Context, c client.Client, before, after Binding) error {
-	if equality.Semantic.DeepEqual(before.BindingStatus(), after.BindingStatus()) {
+	if apiequality.Semantic.DeepEqual(before.BindingStatus(), after.BindingStatus()) {
 		return nil
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})

@@ -12,14 +12,16 @@ import (
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 )
 
-// NewFor gives the binding of an object before it is written: it knows the object, goes with it, and stays until its Works are gone.
+// NewFor gives the binding of an object before it is written: it knows the object, goes with it, and stays until its
+// Works are gone.
 func NewFor(template *unstructured.Unstructured) Binding {
 	key := types.NamespacedName{Namespace: template.GetNamespace(), Name: Name(template.GetName(), template.GetKind())}
 	b := New(key)
 	SetLabel(b, PermanentIDLabel(key.Namespace), string(uuid.NewUUID()))
 	b.SetFinalizers([]string{Finalizer(key.Namespace)})
 	b.SetOwnerReferences([]metav1.OwnerReference{{
-		APIVersion: template.GetAPIVersion(), Kind: template.GetKind(), Name: template.GetName(), UID: template.GetUID(),
+		APIVersion: template.GetAPIVersion(), Kind: template.GetKind(), Name: template.GetName(),
+		UID: template.GetUID(),
 	}})
 	b.BindingSpec().Resource = ReferenceTo(template)
 	return b
@@ -42,8 +44,8 @@ func IsFor(b Binding, key TemplateKey) bool {
 // IsPlaced tells whether a policy places the object. One that only goes where others need it has no placement.
 func IsPlaced(spec *workv1alpha2.ResourceBindingSpec) bool { return spec.Placement != nil }
 
-// Targets are the clusters that are to have the object: those decided on, and those where others need it. In the latter, an object
-// with replicas has all of them.
+// Targets are the clusters that are to have the object: those decided on, and those where others need it. In the
+// latter, an object with replicas has all of them.
 func Targets(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluster {
 	targets := slices.Clip(spec.Clusters)
 	known := map[string]bool{}

@@ -1,5 +1,6 @@
-// Package budget decides which deletions in members go on by themselves and which are so many that somebody has to confirm them.
-// Everything is a function of numbers and times that are passed in; pkg/federation/controllers/deletions reads and writes them.
+// Package budget decides which deletions in members go on by themselves and which are so many that somebody has to
+// confirm them. Everything is a function of numbers and times that are passed in; pkg/federation/controllers/deletions
+// reads and writes them.
 package budget
 
 import (
@@ -12,14 +13,15 @@ import (
 
 // Settings of a budget. It holds for every member, and for the fleet as a whole.
 type Settings struct {
-	// Percent of the objects that may be deleted within Window without a confirmation. 100 or more turns the budget off.
+	// Percent of the objects that may be deleted within Window without a confirmation. 100 or more turns the budget
+	// off.
 	Percent int
 	// AtLeast is how many objects may be deleted in any case in a member, and twice as many in the fleet.
 	AtLeast int
 	// Window is how long deletions count.
 	Window time.Duration
-	// Settle is how long nothing more must have been asked for before more than AtLeast deletions are looked at, so that many at once are
-	// seen together.
+	// Settle is how long nothing more must have been asked for before more than AtLeast deletions are looked at, so
+	// that many at once are seen together.
 	Settle time.Duration
 }
 

@@ -21,11 +21,23 @@ func TestJudge(t *testing.T) {
 		{"one of one", budget.Count{Total: 1, Pending: 1, Newest: short}, budget.Verdict{Go: true}},
 		{"all of ten", budget.Count{Total: 10, Pending: 10, Newest: short}, budget.Verdict{Go: true}},
 		{"eleven of eleven", budget.Count{Total: 11, Pending: 11, Newest: long}, budget.Verdict{Hold: true}},
-		{"a fifth of a hundred, settled", budget.Count{Total: 100, Pending: 20, Newest: long}, budget.Verdict{Go: true}},
-		{"a fifth of a hundred, more may come", budget.Count{Total: 100, Pending: 20, Newest: short}, budget.Verdict{Wait: 2 * time.Second}},
+		{
+			"a fifth of a hundred, settled", budget.Count{Total: 100, Pending: 20, Newest: long},
+			budget.Verdict{Go: true},
+		},
+		{
+			"a fifth of a hundred, more may come", budget.Count{Total: 100, Pending: 20, Newest: short},
+			budget.Verdict{Wait: 2 * time.Second},
+		},
 		{"more than a fifth", budget.Count{Total: 100, Pending: 21, Newest: short}, budget.Verdict{Hold: true}},
-		{"recent ones count", budget.Count{Total: 90, Pending: 11, Recent: 10, Newest: long}, budget.Verdict{Hold: true}},
-		{"recent ones count as objects too", budget.Count{Total: 90, Pending: 10, Recent: 10, Newest: long}, budget.Verdict{Go: true}},
+		{
+			"recent ones count", budget.Count{Total: 90, Pending: 11, Recent: 10, Newest: long},
+			budget.Verdict{Hold: true},
+		},
+		{
+			"recent ones count as objects too", budget.Count{Total: 90, Pending: 10, Recent: 10, Newest: long},
+			budget.Verdict{Go: true},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := settings.Judge(test.count, now); got != test.want {

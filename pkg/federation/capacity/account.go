@@ -14,7 +14,8 @@ type Limits struct {
 	Nodes, Pods int
 }
 
-// DefaultLimits are what production uses: at most some 60 MiB for a member, typically 3 MiB for 1,000 nodes and 20,000 pods.
+// DefaultLimits are what production uses: at most some 60 MiB for a member, typically 3 MiB for 1,000 nodes and 20,000
+// pods.
 func DefaultLimits() Limits { return Limits{Nodes: 10_000, Pods: 200_000} }
 
 // Account counts the nodes and pods of one cluster. Its methods may be called at the same time.
@@ -78,7 +79,8 @@ func NewAccount(limits Limits) *Account {
 func (l *Account) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.nodes, l.pods, l.requests, l.strings = map[string]*node{}, map[podKey]pod{}, map[string]*request{}, map[string]string{}
+	l.nodes, l.pods, l.requests, l.strings = map[string]*node{}, map[podKey]pod{}, map[string]*request{},
+		map[string]string{}
 	l.pending, l.overflow, l.report = amounts{}, false, nil
 }
 

@@ -24,8 +24,8 @@ const (
 // amounts are quantities by resource: CPU in millicores, everything else in its base unit. None is negative.
 type amounts map[string]int64
 
-// mostOf is the most that one node may claim of a resource: 16,777 cores, 65,536 pods, and 2^48 of all others (256 TiB of
-// memory). Sums over as many nodes as an Account takes don't overflow.
+// mostOf is the most that one node may claim of a resource: 16,777 cores, 65,536 pods, and 2^48 of all others (256 TiB
+// of memory). Sums over as many nodes as an Account takes don't overflow.
 func mostOf(name corev1.ResourceName) int64 {
 	switch name {
 	case corev1.ResourceCPU:
@@ -36,7 +36,8 @@ func mostOf(name corev1.ResourceName) int64 {
 	return 1 << 48
 }
 
-// maxResources bounds the number of different resources of one node or pod; a whole cluster has twice as many. maxName bounds their names.
+// maxResources bounds the number of different resources of one node or pod; a whole cluster has twice as many. maxName
+// bounds their names.
 const (
 	maxResources = 64
 	maxName      = 317 // That of a label's key.
@@ -61,7 +62,8 @@ func claimed(list corev1.ResourceList) (amounts, error) {
 	return result, nil
 }
 
-// requested reads what a pod asks for. What is more than any node has counts as the most that one may have: it fits nowhere either.
+// requested reads what a pod asks for. What is more than any node has counts as the most that one may have: it fits
+// nowhere either.
 func requested(list corev1.ResourceList) amounts {
 	result := make(amounts, min(len(list), maxResources))
 	for name, quantity := range list {
@@ -105,7 +107,8 @@ func (a amounts) without(used ...amounts) amounts {
 	return left
 }
 
-// first leaves out resources of which a cluster has too many: Kubernetes' own, which have no domain, stay, and then the alphabet counts.
+// first leaves out resources of which a cluster has too many: Kubernetes' own, which have no domain, stay, and then the
+// alphabet counts.
 func (a amounts) first(most int) amounts {
 	if len(a) <= most {
 		return a
@@ -144,7 +147,8 @@ func (a amounts) list() corev1.ResourceList {
 		switch {
 		case name == cpu:
 			result[corev1.ResourceCPU] = *resource.NewMilliQuantity(value, resource.DecimalSI)
-		case name == memory || name == string(corev1.ResourceEphemeralStorage) || strings.HasPrefix(name, corev1.ResourceHugePagesPrefix):
+		case name == memory || name == string(corev1.ResourceEphemeralStorage) ||
+			strings.HasPrefix(name, corev1.ResourceHugePagesPrefix):
 			result[corev1.ResourceName(name)] = *resource.NewQuantity(value, resource.BinarySI)
 		default:
 			result[corev1.ResourceName(name)] = *resource.NewQuantity(value, resource.DecimalSI)

@@ -13,15 +13,21 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 )
 
-// A hostile member has nodes with more labels, taints and resources than a Cluster can hold: what is reported of it can be stored, and its
-// honest nodes are in it.
+// A hostile member has nodes with more labels, taints and resources than a Cluster can hold: what is reported of it can
+// be stored, and its honest nodes are in it.
 func TestAttackLargeNodes(t *testing.T) {
 	l := NewAccount(DefaultLimits())
-	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110")}
+	room := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),
+		corev1.ResourcePods: resource.MustParse("110"),
+	}
 	add := func(name string, change func(*corev1.Node)) {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": name}}, Status: corev1.NodeStatus{
-			Allocatable: room.DeepCopy(), Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-		}}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": name}},
+			Status: corev1.NodeStatus{
+				Allocatable: room.DeepCopy(), Conditions: []corev1.NodeCondition{
+					{Type: corev1.NodeReady, Status: corev1.ConditionTrue},
+				},
+			}}
 		change(node)
 		l.SetNode(node)
 	}
@@ -33,12 +39,17 @@ func TestAttackLargeNodes(t *testing.T) {
 		})
 		add(fmt.Sprintf("taints-%d", i), func(n *corev1.Node) {
 			for k := range 2000 {
-				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: fmt.Sprintf("taint-%d", k), Value: strings.Repeat("y", 63), Effect: corev1.TaintEffectNoSchedule})
+				n.Spec.Taints = append(n.Spec.Taints,
+					corev1.Taint{
+						Key: fmt.Sprintf("taint-%d", k), Value: strings.Repeat("y", 63),
+						Effect: corev1.TaintEffectNoSchedule,
+					})
 			}
 		})
 		add(fmt.Sprintf("resources-%d", i), func(n *corev1.Node) {
 			for k := range 60 {
-				n.Status.Allocatable[corev1.ResourceName(fmt.Sprintf("example.com/%s-%d-%d", strings.Repeat("z", 200), i, k))] = resource.MustParse("1")
+				n.Status.Allocatable[corev1.ResourceName(fmt.Sprintf("example.com/%s-%d-%d", strings.Repeat("z", 200),
+					i, k))] = resource.MustParse("1")
 			}
 		})
 	}

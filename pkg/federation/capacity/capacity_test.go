@@ -27,7 +27,9 @@ func resources(pairs ...string) corev1.ResourceList {
 
 func nodeWith(name string, allocatable corev1.ResourceList, change ...func(*corev1.Node)) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
-		Allocatable: allocatable, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		Allocatable: allocatable, Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: corev1.ConditionTrue},
+		},
 	}}
 	for _, f := range change {
 		f(n)
@@ -70,8 +72,10 @@ func TestReport(t *testing.T) {
 	done := podOn("a", "done", half)
 	done.Status.Phase = corev1.PodSucceeded
 	l := accountOf(
-		podOn("a", "early", half), nodeWith("a", has), nodeWith("b", has), nodeWith("down", has, notReady), nodeWith("off", has, cordoned),
-		podOn("a", "p1", half), podOn("b", "p2", resources("cpu", "3")), podOn("down", "p3", half), podOn("off", "p4", half), podOn("", "wait", half), done,
+		podOn("a", "early", half), nodeWith("a", has), nodeWith("b", has), nodeWith("down", has, notReady),
+		nodeWith("off", has, cordoned),
+		podOn("a", "p1", half), podOn("b", "p2", resources("cpu", "3")), podOn("down", "p3", half),
+		podOn("off", "p4", half), podOn("", "wait", half), done,
 	)
 	r := l.Report()
 	if r.Nodes.TotalNum != 4 || r.Nodes.ReadyNum != 3 {
@@ -136,7 +140,8 @@ func TestLedgerForgetsNothingAndKeepsNothing(t *testing.T) {
 	l.EndNodes(round)
 	l.EndPods(round)
 	if len(l.nodes)+len(l.pods)+len(l.requests)+len(l.pending) != 0 {
-		t.Errorf("left: %d nodes, %d pods, %d requests, pending %v", len(l.nodes), len(l.pods), len(l.requests), l.pending)
+		t.Errorf("left: %d nodes, %d pods, %d requests, pending %v", len(l.nodes), len(l.pods), len(l.requests),
+			l.pending)
 	}
 }
 
@@ -196,8 +201,10 @@ func TestClassesPromiseNothingThatIsNotThere(t *testing.T) {
 		var nodes []room
 		for i := range random.IntN(400) {
 			nodes = append(nodes, room{
-				free:   amounts{cpu: random.Int64N(64_000), memory: random.Int64N(1 << 38), pods: random.Int64N(110)},
-				labels: map[string]string{"host": fmt.Sprint(i), "zone": fmt.Sprint(i % 3), "type": fmt.Sprint(random.IntN(i + 1))},
+				free: amounts{cpu: random.Int64N(64_000), memory: random.Int64N(1 << 38), pods: random.Int64N(110)},
+				labels: map[string]string{
+					"host": fmt.Sprint(i), "zone": fmt.Sprint(i % 3), "type": fmt.Sprint(random.IntN(i + 1)),
+				},
 				taints: []corev1.Taint{{Key: fmt.Sprint(i % 2), Effect: corev1.TaintEffectNoSchedule}},
 			})
 		}
@@ -247,7 +254,8 @@ func TestEqualNodesAreOneClass(t *testing.T) {
 		}))
 	}
 	list := l.Report().Resources.NodeClasses
-	if len(list) != 2 || list[0].Count != 500 || list[0].Labels["kubernetes.io/hostname"] != "" || list[0].Labels["zone"] == "" || len(list[0].Taints) != 0 {
+	if len(list) != 2 || list[0].Count != 500 || list[0].Labels["kubernetes.io/hostname"] != "" ||
+		list[0].Labels["zone"] == "" || len(list[0].Taints) != 0 {
 		t.Errorf("got %+v", list)
 	}
 }
@@ -257,7 +265,9 @@ func model(number int64, ranges ...clusterv1alpha1.ResourceModelRange) clusterv1
 }
 
 func span(name, from, to string) clusterv1alpha1.ResourceModelRange {
-	return clusterv1alpha1.ResourceModelRange{Name: corev1.ResourceName(name), Min: resource.MustParse(from), Max: resource.MustParse(to)}
+	return clusterv1alpha1.ResourceModelRange{
+		Name: corev1.ResourceName(name), Min: resource.MustParse(from), Max: resource.MustParse(to),
+	}
 }
 
 func TestModels(t *testing.T) {
@@ -266,15 +276,32 @@ func TestModels(t *testing.T) {
 		models []clusterv1alpha1.ResourceModel
 		err    string
 	}{
-		"none":            {nil, ""},
-		"two":             {[]clusterv1alpha1.ResourceModel{model(0, span("cpu", "0", "500m")), model(1, span("cpu", "500m", end))}, ""},
-		"in any order":    {[]clusterv1alpha1.ResourceModel{model(1, span("cpu", "1", end)), model(0, span("cpu", "0", "1"))}, ""},
-		"a gap":           {[]clusterv1alpha1.ResourceModel{model(0, span("cpu", "0", "1")), model(1, span("cpu", "2", end))}, "must be where the grade before ends"},
-		"not from 0":      {[]clusterv1alpha1.ResourceModel{model(0, span("cpu", "1", end))}, "must be where the grade before ends"},
-		"ends too soon":   {[]clusterv1alpha1.ResourceModel{model(0, span("cpu", "0", "5"))}, "as this is the last grade"},
-		"backwards":       {[]clusterv1alpha1.ResourceModel{model(0, span("cpu", "0", "0"))}, "must be more than min"},
-		"twice":           {[]clusterv1alpha1.ResourceModel{model(0, span("cpu", "0", "1")), model(0, span("cpu", "1", end))}, "must be there once"},
-		"other resources": {[]clusterv1alpha1.ResourceModel{model(0, span("cpu", "0", "1")), model(1, span("memory", "0", end))}, "does not have this resource"},
+		"none": {nil, ""},
+		"two": {
+			[]clusterv1alpha1.ResourceModel{model(0, span("cpu", "0", "500m")), model(1, span("cpu", "500m", end))}, "",
+		},
+		"in any order": {
+			[]clusterv1alpha1.ResourceModel{model(1, span("cpu", "1", end)), model(0, span("cpu", "0", "1"))}, "",
+		},
+		"a gap": {
+			[]clusterv1alpha1.ResourceModel{model(0, span("cpu", "0", "1")), model(1, span("cpu", "2", end))},
+			"must be where the grade before ends",
+		},
+		"not from 0": {
+			[]clusterv1alpha1.ResourceModel{model(0, span("cpu", "1", end))}, "must be where the grade before ends",
+		},
+		"ends too soon": {
+			[]clusterv1alpha1.ResourceModel{model(0, span("cpu", "0", "5"))}, "as this is the last grade",
+		},
+		"backwards": {[]clusterv1alpha1.ResourceModel{model(0, span("cpu", "0", "0"))}, "must be more than min"},
+		"twice": {
+			[]clusterv1alpha1.ResourceModel{model(0, span("cpu", "0", "1")), model(0, span("cpu", "1", end))},
+			"must be there once",
+		},
+		"other resources": {
+			[]clusterv1alpha1.ResourceModel{model(0, span("cpu", "0", "1")), model(1, span("memory", "0", end))},
+			"does not have this resource",
+		},
 	} {
 		_, err := gradesOf(tc.models)
 		if (tc.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.err) {
@@ -286,7 +313,10 @@ func TestModels(t *testing.T) {
 func TestModelings(t *testing.T) {
 	const gib = int64(1) << 30
 	var nodes []room
-	for _, free := range []amounts{{cpu: 500, memory: 64 * gib}, {cpu: 1000, memory: 4 * gib}, {cpu: 2000, memory: 15 * gib}, {cpu: 500_000, memory: 2048 * gib}, {}} {
+	for _, free := range []amounts{
+		{cpu: 500, memory: 64 * gib}, {cpu: 1000, memory: 4 * gib}, {cpu: 2000, memory: 15 * gib},
+		{cpu: 500_000, memory: 2048 * gib}, {},
+	} {
 		nodes = append(nodes, room{free: free})
 	}
 	grades, err := gradesOf(nil)
@@ -316,16 +346,19 @@ func TestMemory(t *testing.T) {
 	before := heap()
 	l := NewAccount(DefaultLimits())
 	for i := range 5_000 {
-		l.SetNode(nodeWith(fmt.Sprint("node-", i), resources("cpu", "16", "memory", "64Gi", "pods", "110", "ephemeral-storage", "100Gi"), func(n *corev1.Node) {
-			n.Labels = map[string]string{"kubernetes.io/hostname": n.Name}
-			for k := range 25 {
-				n.Labels[fmt.Sprint("example.com/label-of-some-length-", k)] = fmt.Sprint("value-", k, "-", i%7)
-			}
-		}))
+		l.SetNode(nodeWith(fmt.Sprint("node-", i),
+			resources("cpu", "16", "memory", "64Gi", "pods", "110", "ephemeral-storage", "100Gi"),
+			func(n *corev1.Node) {
+				n.Labels = map[string]string{"kubernetes.io/hostname": n.Name}
+				for k := range 25 {
+					n.Labels[fmt.Sprint("example.com/label-of-some-length-", k)] = fmt.Sprint("value-", k, "-", i%7)
+				}
+			}))
 	}
 	nodes := heap()
 	for i := range 100_000 {
-		l.SetPod(podOn(fmt.Sprint("node-", i%5_000), fmt.Sprint("pod-", i), resources("cpu", fmt.Sprint(i%40*25, "m"), "memory", fmt.Sprint(i%16*128, "Mi"))))
+		l.SetPod(podOn(fmt.Sprint("node-", i%5_000), fmt.Sprint("pod-", i),
+			resources("cpu", fmt.Sprint(i%40*25, "m"), "memory", fmt.Sprint(i%16*128, "Mi"))))
 	}
 	all := heap()
 	perNode, perPod := (nodes-before)/5_000, (all-nodes)/100_000
@@ -350,8 +383,12 @@ func FuzzAccount(f *testing.F) {
 		}
 		l := NewAccount(Limits{Nodes: 100, Pods: 100})
 		for i := range n % 100 {
-			l.SetNode(nodeWith(fmt.Sprint(name, i), corev1.ResourceList{"cpu": hasQuantity, corev1.ResourceName(label): hasQuantity, "pods": resource.MustParse("5")}))
-			l.SetPod(podOn(fmt.Sprint(name, i%3), fmt.Sprint(i), corev1.ResourceList{"cpu": wantsQuantity, corev1.ResourceName(label): wantsQuantity}))
+			l.SetNode(nodeWith(fmt.Sprint(name, i),
+				corev1.ResourceList{
+					"cpu": hasQuantity, corev1.ResourceName(label): hasQuantity, "pods": resource.MustParse("5"),
+				}))
+			l.SetPod(podOn(fmt.Sprint(name, i%3), fmt.Sprint(i),
+				corev1.ResourceList{"cpu": wantsQuantity, corev1.ResourceName(label): wantsQuantity}))
 		}
 		status := &clusterv1alpha1.ClusterStatus{}
 		l.Report().Describe(nil, status)

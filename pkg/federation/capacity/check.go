@@ -15,7 +15,8 @@ const (
 	maxOfNodes = 1 << 10
 )
 
-// Check says what cannot be in a summary that somebody else wrote: the agent of a member, for example. Decisions add such amounts up.
+// Check says what cannot be in a summary that somebody else wrote: the agent of a member, for example. Decisions add
+// such amounts up.
 func Check(summary *clusterv1alpha1.ResourceSummary) error {
 	if summary == nil {
 		return nil
@@ -29,7 +30,8 @@ func Check(summary *clusterv1alpha1.ResourceSummary) error {
 		}
 	}
 	if len(summary.NodeClasses) > clusterv1alpha1.MaxNodeClasses {
-		return fmt.Errorf("status.resourceSummary.nodeClasses has %d entries, more than %d", len(summary.NodeClasses), clusterv1alpha1.MaxNodeClasses)
+		return fmt.Errorf("status.resourceSummary.nodeClasses has %d entries, more than %d", len(summary.NodeClasses),
+			clusterv1alpha1.MaxNodeClasses)
 	}
 	for i, class := range summary.NodeClasses {
 		if class.Count < 0 || class.Count > maxNodes {

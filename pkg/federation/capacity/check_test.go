@@ -19,13 +19,24 @@ func TestCheck(t *testing.T) {
 		summary *clusterv1alpha1.ResourceSummary
 		err     string
 	}{
-		"none":              {nil, ""},
-		"empty":             {&clusterv1alpha1.ResourceSummary{}, ""},
-		"a large cluster":   {&clusterv1alpha1.ResourceSummary{Allocatable: list("cpu", "1000000"), Available: list("memory", "16Pi")}, ""},
-		"negative":          {&clusterv1alpha1.ResourceSummary{Allocatable: list("cpu", "-1")}, "allocatable claims -1 of cpu"},
+		"none":  {nil, ""},
+		"empty": {&clusterv1alpha1.ResourceSummary{}, ""},
+		"a large cluster": {
+			&clusterv1alpha1.ResourceSummary{Allocatable: list("cpu", "1000000"), Available: list("memory", "16Pi")},
+			"",
+		},
+		"negative": {
+			&clusterv1alpha1.ResourceSummary{Allocatable: list("cpu", "-1")}, "allocatable claims -1 of cpu",
+		},
 		"more than numbers": {&clusterv1alpha1.ResourceSummary{Allocated: list("memory", "1e30")}, "allocated claims"},
-		"a node's most":     {&clusterv1alpha1.ResourceSummary{NodeClasses: []clusterv1alpha1.NodeClass{{Count: 1, Free: list("cpu", "16777217")}}}, "nodeClasses[0].free claims"},
-		"negative count":    {&clusterv1alpha1.ResourceSummary{NodeClasses: []clusterv1alpha1.NodeClass{{Count: -1}}}, "claims -1 nodes"},
+		"a node's most": {
+			&clusterv1alpha1.ResourceSummary{
+				NodeClasses: []clusterv1alpha1.NodeClass{{Count: 1, Free: list("cpu", "16777217")}},
+			}, "nodeClasses[0].free claims",
+		},
+		"negative count": {
+			&clusterv1alpha1.ResourceSummary{NodeClasses: []clusterv1alpha1.NodeClass{{Count: -1}}}, "claims -1 nodes",
+		},
 	} {
 		err := Check(tc.summary)
 		if (tc.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.err) {

@@ -15,7 +15,8 @@ import (
 // manyValues: labels with more values than this over the nodes tell single nodes apart and are left out.
 const manyValues = 16
 
-// significant are the numbers of leading bits of free amounts that are kept, one after another until there are few enough classes.
+// significant are the numbers of leading bits of free amounts that are kept, one after another until there are few
+// enough classes.
 var significant = []int{64, 8, 5, 3, 2, 1}
 
 // class is a NodeClass that is being made.
@@ -25,8 +26,8 @@ type class struct {
 	free amounts
 }
 
-// classes merges nodes that are equal. Where that gives more than MaxNodeClasses, it rounds what is free down, then leaves labels
-// out, those with most values first, and at last the smallest classes.
+// classes merges nodes that are equal. Where that gives more than MaxNodeClasses, it rounds what is free down, then
+// leaves labels out, those with most values first, and at last the smallest classes.
 func classes(nodes []room) []clusterv1alpha1.NodeClass {
 	values := labelValues(nodes)
 	hidden := map[string]bool{}

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/rand"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/watch"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
@@ -20,7 +20,8 @@ const (
 	pageSize = 500
 	// pageTimeout bounds the request for one page.
 	pageTimeout = 30 * time.Second
-	// watchPeriod is how long a watch lasts at least; the server ends it then, so that it is never lost unnoticed for longer.
+	// watchPeriod is how long a watch lasts at least; the server ends it then, so that it is never lost unnoticed for
+	// longer.
 	watchPeriod = 5 * time.Minute
 	// maxSummed bounds what is read of a cluster that is too large for an Account.
 	maxSummed = 5_000_000
@@ -211,10 +212,12 @@ func (f *Follower) listAll(ctx context.Context, what feed) (string, error) {
 	}
 }
 
-// watchFrom follows changes until the watch ends. It gives the version to go on from, or none if everything has to be listed again.
+// watchFrom follows changes until the watch ends. It gives the version to go on from, or none if everything has to be
+// listed again.
 func (f *Follower) watchFrom(ctx context.Context, what feed, version string) (string, error) {
-	seconds := int64(watchPeriod.Seconds()) + rand.Int63nRange(0, int64(watchPeriod.Seconds()))
-	events, err := what.watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true, TimeoutSeconds: &seconds})
+	seconds := int64(watchPeriod.Seconds()) + utilrand.Int63nRange(0, int64(watchPeriod.Seconds()))
+	events, err := what.watch(ctx,
+		metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true, TimeoutSeconds: &seconds})
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return "", nil
 	}
@@ -253,7 +256,8 @@ func (f *Follower) note(name string, err error) {
 	}
 }
 
-// sumUp reads a cluster that is too large, and keeps nothing but the sums. True, after a while, says that it has become small.
+// sumUp reads a cluster that is too large, and keeps nothing but the sums. True, after a while, says that it has become
+// small.
 func (f *Follower) sumUp(ctx context.Context) bool {
 	f.account.Reset()
 	report, err := f.sum(ctx)
@@ -290,18 +294,19 @@ func (f *Follower) sum(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = pages(ctx, "pods", metav1.ListOptions{FieldSelector: unfinished}, f.core.Pods(metav1.NamespaceAll).List, func(list *corev1.PodList) int {
-		for i := range list.Items {
-			spec := &list.Items[i].Spec
-			if spec.NodeName == "" {
-				allocating.add(podRequest(spec))
-			} else {
-				allocated.add(podRequest(spec))
+	err = pages(ctx, "pods", metav1.ListOptions{FieldSelector: unfinished}, f.core.Pods(metav1.NamespaceAll).List,
+		func(list *corev1.PodList) int {
+			for i := range list.Items {
+				spec := &list.Items[i].Spec
+				if spec.NodeName == "" {
+					allocating.add(podRequest(spec))
+				} else {
+					allocated.add(podRequest(spec))
+				}
 			}
-		}
-		r.pods += len(list.Items)
-		return len(list.Items)
-	})
+			r.pods += len(list.Items)
+			return len(list.Items)
+		})
 	r.sums(allocatable, allocated, allocating)
 	return r, err
 }
@@ -323,7 +328,8 @@ func (r *Report) countNode(node *corev1.Node, allocatable amounts) {
 }
 
 // pages reads all pages, and gives up after maxSummed objects.
-func pages[L metav1.ListInterface](ctx context.Context, what string, options metav1.ListOptions, list func(context.Context, metav1.ListOptions) (L, error), each func(L) int) error {
+func pages[L metav1.ListInterface](ctx context.Context, what string, options metav1.ListOptions,
+	list func(context.Context, metav1.ListOptions) (L, error), each func(L) int) error {
 	options.Limit = pageSize
 	for seen := 0; seen < maxSummed; {
 		page, cancel := context.WithTimeout(ctx, pageTimeout)

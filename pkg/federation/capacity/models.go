@@ -42,11 +42,13 @@ func gradesOf(models []clusterv1alpha1.ResourceModel) ([]grade, error) {
 		least := amounts{}
 		for _, r := range m.Ranges {
 			path := fmt.Sprintf("spec.resourceModels, grade %d, range of %s", m.Grade, shorten(string(r.Name)))
-			from, to := bound(r.Name, r.Min.Value(), r.Min.MilliValue()), bound(r.Name, r.Max.Value(), r.Max.MilliValue())
+			from, to := bound(r.Name, r.Min.Value(), r.Min.MilliValue()),
+				bound(r.Name, r.Max.Value(), r.Max.MilliValue())
 			end, continued := ends[string(r.Name)]
 			switch {
 			case i > 0 && !continued:
-				return nil, fmt.Errorf("%s: grade %d does not have this resource; give every grade the same ones", path, sorted[i-1].Grade)
+				return nil, fmt.Errorf("%s: grade %d does not have this resource; give every grade the same ones", path,
+					sorted[i-1].Grade)
 			case from != end:
 				return nil, fmt.Errorf("%s.min: must be where the grade before ends (0 for the first)", path)
 			case to <= from:
@@ -57,7 +59,8 @@ func gradesOf(models []clusterv1alpha1.ResourceModel) ([]grade, error) {
 			least[string(r.Name)], ends[string(r.Name)] = from, to
 		}
 		if len(least) != len(ends) || i > 0 && m.Grade == sorted[i-1].Grade {
-			return nil, fmt.Errorf("spec.resourceModels: grade %d must be there once, with the resources of the first grade", m.Grade)
+			return nil, fmt.Errorf("spec.resourceModels: grade %d must be there once, with the resources of the "+
+				"first grade", m.Grade)
 		}
 		grades = append(grades, grade{number: m.Grade, least: least})
 	}

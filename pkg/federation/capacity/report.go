@@ -71,7 +71,8 @@ func (l *Account) Report() *Report {
 }
 
 func (r *Report) sums(allocatable, allocated, allocating amounts) {
-	allocatable, allocated, allocating = allocatable.first(2*maxResources), allocated.first(2*maxResources), allocating.first(2*maxResources)
+	allocatable, allocated, allocating = allocatable.first(2*maxResources), allocated.first(2*maxResources),
+		allocating.first(2*maxResources)
 	r.Resources.Allocatable = allocatable.list()
 	r.Resources.Allocated = allocated.list()
 	r.Resources.Allocating = allocating.list()
@@ -84,13 +85,15 @@ func (r *Report) addProblem(problem string) {
 	}
 }
 
-// Describe writes a report into the status of a cluster that has these resource models. Node by node parts are missing in
-// reports that are sums.
-func (r *Report) Describe(models []clusterv1alpha1.ResourceModel, status *clusterv1alpha1.ClusterStatus) (reason, message string) {
+// Describe writes a report into the status of a cluster that has these resource models. Node by node parts are missing
+// in reports that are sums.
+func (r *Report) Describe(models []clusterv1alpha1.ResourceModel,
+	status *clusterv1alpha1.ClusterStatus) (reason, message string) {
 	nodes, resources := r.Nodes, *r.Resources.DeepCopy()
 	status.NodeSummary, status.ResourceSummary = &nodes, &resources
 	if r.Summed {
-		return clusterv1alpha1.ReasonSummed, "The cluster has more nodes or pods than are kept in memory; decisions use the sums over all nodes"
+		return clusterv1alpha1.ReasonSummed,
+			"The cluster has more nodes or pods than are kept in memory; decisions use the sums over all nodes"
 	}
 	grades, err := gradesOf(models)
 	if err != nil {
@@ -98,7 +101,8 @@ func (r *Report) Describe(models []clusterv1alpha1.ResourceModel, status *cluste
 	}
 	resources.AllocatableModelings = modelings(grades, r.usable)
 	if len(r.Problems) > 0 {
-		return clusterv1alpha1.ReasonImplausible, fmt.Sprintf("Left out: %s; see the nodes' status.allocatable", strings.Join(r.Problems, "; "))
+		return clusterv1alpha1.ReasonImplausible,
+			fmt.Sprintf("Left out: %s; see the nodes' status.allocatable", strings.Join(r.Problems, "; "))
 	}
 	return clusterv1alpha1.ReasonObserved, "Every node's free resources are known"
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/policies"
 )
 
-// claimOnly has a lazy policy wait for a change of the object. A binding that doesn't exist yet is made without a placement, so that
-// nothing is sent anywhere.
-func (p *propagation) claimOnly(ctx context.Context, template *unstructured.Unstructured, policy *policies.Policy, existing bindings.Binding, content string) error {
+// claimOnly has a lazy policy wait for a change of the object. A binding that doesn't exist yet is made without a
+// placement, so that nothing is sent anywhere.
+func (p *propagation) claimOnly(ctx context.Context, template *unstructured.Unstructured, policy *policies.Policy,
+	existing bindings.Binding, content string) error {
 	if existing != nil {
 		updated := existing.DeepCopyObject().(bindings.Binding)
 		policy.Claim(updated)

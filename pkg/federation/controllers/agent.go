@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,7 +36,8 @@ type AgentOptions struct {
 	Member *rest.Config
 	// Identity tells which cluster the member's API is of; see Cluster.spec.id.
 	Identity func(context.Context) (string, error)
-	// Allows says why an object may not be managed in the member, with an error that wraps registration.ErrNotAllowed; nil allows everything.
+	// Allows says why an object may not be managed in the member, with an error that wraps registration.ErrNotAllowed;
+	// nil allows everything.
 	Allows func(*unstructured.Unstructured) error
 	// Leaving is called, any number of times, when the member is to leave the fleet.
 	Leaving func(context.Context) error
@@ -46,8 +47,8 @@ type AgentOptions struct {
 	Clusters ClusterOptions
 }
 
-// AddAgent registers with a manager of the fleet what an agent does: it applies the Works of one member, by the same code that the
-// fleet applies those of others with, and reports on the member. ctx bounds the connection to the member.
+// AddAgent registers with a manager of the fleet what an agent does: it applies the Works of one member, by the same
+// code that the fleet applies those of others with, and reports on the member. ctx bounds the connection to the member.
 func AddAgent(ctx context.Context, mgr manager.Manager, agent AgentOptions) error {
 	options := Options{Workers: agent.Workers, Interpreter: interpreter.New(), Dial: outside.Direct}
 	changes := &memberChanges{client: mgr.GetClient()}
@@ -63,9 +64,11 @@ func AddAgent(ctx context.Context, mgr manager.Manager, agent AgentOptions) erro
 	)
 }
 
-func addAgentExecution(mgr manager.Manager, options Options, agent AgentOptions, pool *members.Pool, changes *memberChanges, taught *interpretation) error {
+func addAgentExecution(mgr manager.Manager, options Options, agent AgentOptions, pool *members.Pool,
+	changes *memberChanges, taught *interpretation) error {
 	e := &execution{
-		client: mgr.GetClient(), members: pool, interpreter: options.Interpreter, gate: released{}, allows: agent.Allows,
+		client: mgr.GetClient(), members: pool, interpreter: options.Interpreter, gate: released{},
+		allows: agent.Allows,
 		serves: func(cluster *clusterv1alpha1.Cluster) bool { return cluster.Name == agent.Name },
 	}
 	return execute(mgr, options, e, changes, taught.wakeExecutions)
@@ -76,21 +79,26 @@ type released struct{}
 
 // Ask implements gate. A mark wakes the Work.
 func (released) Ask(_ context.Context, work *workv1alpha1.Work, _ *clusterv1alpha1.Cluster) (deletions.Answer, error) {
-	return deletions.Answer{Go: releases(work), Keep: work.Annotations[workv1alpha1.ConfirmDeletionAnnotation] == workv1alpha1.ConfirmDeletionKeep}, nil
+	return deletions.Answer{
+		Go: releases(work), Keep: work.Annotations[workv1alpha1.ConfirmDeletionAnnotation] ==
+			workv1alpha1.ConfirmDeletionKeep,
+	}, nil
 }
 
 // addAgentInterpretation has all Works looked at again when kinds are understood in another way.
-func addAgentInterpretation(ctx context.Context, mgr manager.Manager, options Options, i *interpretation, member string) error {
-	return i.register(ctx, mgr, options, reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-		if err := i.teach(ctx, i.client); err != nil {
-			return reconcile.Result{}, err
-		}
-		if len(i.pending) > 0 {
-			i.wakeExecutions.add(worksOfCluster(ctx, i.client, member)...)
-		}
-		i.pending = nil
-		return reconcile.Result{}, nil
-	}))
+func addAgentInterpretation(ctx context.Context, mgr manager.Manager, options Options, i *interpretation,
+	member string) error {
+	return i.register(ctx, mgr, options,
+		reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+			if err := i.teach(ctx, i.client); err != nil {
+				return reconcile.Result{}, err
+			}
+			if len(i.pending) > 0 {
+				i.wakeExecutions.add(worksOfCluster(ctx, i.client, member)...)
+			}
+			i.pending = nil
+			return reconcile.Result{}, nil
+		}))
 }
 
 // report tells the fleet how the member is.
@@ -107,7 +115,8 @@ type report struct {
 	surveyed time.Time
 }
 
-func addAgentReport(ctx context.Context, mgr manager.Manager, options Options, agent AgentOptions, pool *members.Pool) error {
+func addAgentReport(ctx context.Context, mgr manager.Manager, options Options, agent AgentOptions,
+	pool *members.Pool) error {
 	r := &report{client: mgr.GetClient(), members: pool, agent: agent, now: time.Now, lifetime: ctx}
 	settings := typedOptions[reconcile.Request](options, r)
 	settings.MaxConcurrentReconciles = 1
@@ -126,8 +135,9 @@ func (r *report) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	}
 	before := cluster.DeepCopy()
 	r.look(ctx, cluster)
-	if !equality.Semantic.DeepEqual(before.Status, cluster.Status) {
-		if err := r.client.Status().Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if !apiequality.Semantic.DeepEqual(before.Status, cluster.Status) {
+		if err := r.client.Status().Patch(ctx, cluster,
+			client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 			return reconcile.Result{}, fmt.Errorf("reporting on member %s: %w", cluster.Name, err)
 		}
 	}
@@ -152,9 +162,10 @@ func (r *report) look(ctx context.Context, cluster *clusterv1alpha1.Cluster) {
 	describeCapacity(member, cluster.Spec.ResourceModels, &cluster.Status)
 }
 
-// connect gives no member unless it is the cluster that the fleet accepted: credentials that were copied into another must not have the
-// fleet's objects applied there.
-func (r *report) connect(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*members.Member, metav1.ConditionStatus, string, string) {
+// connect gives no member unless it is the cluster that the fleet accepted: credentials that were copied into another
+// must not have the fleet's objects applied there.
+func (r *report) connect(ctx context.Context,
+	cluster *clusterv1alpha1.Cluster) (*members.Member, metav1.ConditionStatus, string, string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.id == "" {
@@ -162,13 +173,16 @@ func (r *report) connect(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 		defer cancel()
 		id, err := r.agent.Identity(ctx)
 		if err != nil {
-			return nil, metav1.ConditionUnknown, "ClusterNotReachable", "The cluster's API does not answer its agent: " + err.Error()
+			return nil, metav1.ConditionUnknown, "ClusterNotReachable",
+				"The cluster's API does not answer its agent: " + err.Error()
 		}
 		r.id = id
 	}
 	if r.id != cluster.Spec.ID {
 		r.members.Remove(cluster.Name)
-		return nil, metav1.ConditionFalse, "AnotherCluster", fmt.Sprintf("The agent runs for cluster %q, and %q was accepted (spec.id); register it again, or remove the agent where it does not belong", r.id, cluster.Spec.ID)
+		return nil, metav1.ConditionFalse, "AnotherCluster",
+			fmt.Sprintf("The agent runs for cluster %q, and %q was accepted (spec.id); register it again, or remove "+
+				"the agent where it does not belong", r.id, cluster.Spec.ID)
 	}
 	member, err := r.members.Use(r.lifetime, cluster.Name, r.agent.Member)
 	if err != nil {
@@ -180,7 +194,8 @@ func (r *report) connect(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 func (r *report) surveyDue(cluster *clusterv1alpha1.Cluster) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known := slices.ContainsFunc(cluster.Status.Conditions, func(c metav1.Condition) bool { return c.Type == clusterv1alpha1.ConditionCompleteAPIEnablements })
+	known := slices.ContainsFunc(cluster.Status.Conditions,
+		func(c metav1.Condition) bool { return c.Type == clusterv1alpha1.ConditionCompleteAPIEnablements })
 	if known && cluster.Status.APIEnablements != nil && r.now().Sub(r.surveyed) < r.agent.Clusters.SurveyInterval {
 		return false
 	}

@@ -24,8 +24,12 @@ import (
 // saying is the Work of a member that writes a status and a message.
 func saying(status, message string) *workv1alpha1.Work {
 	return &workv1alpha1.Work{Status: workv1alpha1.WorkStatus{
-		Conditions:       []metav1.Condition{{Type: workv1alpha1.ConditionApplied, Status: metav1.ConditionFalse, Message: message}},
-		ManifestStatuses: []workv1alpha1.ManifestStatus{{Status: &runtime.RawExtension{Raw: []byte(status)}, Health: workv1alpha1.ResourceHealthy}},
+		Conditions: []metav1.Condition{
+			{Type: workv1alpha1.ConditionApplied, Status: metav1.ConditionFalse, Message: message},
+		},
+		ManifestStatuses: []workv1alpha1.ManifestStatus{
+			{Status: &runtime.RawExtension{Raw: []byte(status)}, Health: workv1alpha1.ResourceHealthy},
+		},
 	}}
 }
 
@@ -48,10 +52,12 @@ func statusesOf(t *testing.T, works map[string]*workv1alpha1.Work) (map[string]w
 	return byName, len(text)
 }
 
-// One member, or many that are in league, write as much as fits into a Work: the binding can be stored even so, and what others say is all in it.
+// One member, or many that are in league, write as much as fits into a Work: the binding can be stored even so, and
+// what others say is all in it.
 func TestAttackLargeStatuses(t *testing.T) {
 	honest := `{"conditions":[{"type":"Available","status":"True"}],"readyReplicas":2,"replicas":2}`
-	large := fmt.Sprintf(`{"generation":3,"replicas":2,"conditions":[%q],"huge":%q}`, strings.Repeat("<", 10_000), strings.Repeat("x", 1_400_000))
+	large := fmt.Sprintf(`{"generation":3,"replicas":2,"conditions":[%q],"huge":%q}`, strings.Repeat("<", 10_000),
+		strings.Repeat("x", 1_400_000))
 	many := `{"replicas":2`
 	for i := range 5_000 {
 		many += fmt.Sprintf(`,"field-%d":"value"`, i)
@@ -61,7 +67,8 @@ func TestAttackLargeStatuses(t *testing.T) {
 		status  string
 		hostile int
 	}{
-		"one member": {large, 1}, "a field": {large, 12}, "many fields": {many, 20}, "no object": {`"` + strings.Repeat("x", 1_000_000) + `"`, 3},
+		"one member": {large, 1}, "a field": {large, 12}, "many fields": {many, 20},
+		"no object": {`"` + strings.Repeat("x", 1_000_000) + `"`, 3},
 	} {
 		works := map[string]*workv1alpha1.Work{}
 		for i := range tc.hostile {
@@ -75,14 +82,16 @@ func TestAttackLargeStatuses(t *testing.T) {
 			t.Errorf("%s: %d bytes", name, size)
 		}
 		for i := range 100 {
-			if item := items[fmt.Sprintf("honest-%d", i)]; string(item.Status.Raw) != honest || item.AppliedMessage != "not allowed" {
+			if item := items[fmt.Sprintf("honest-%d", i)]; string(item.Status.Raw) != honest ||
+				item.AppliedMessage != "not allowed" {
 				t.Fatalf("%s: got %+v of an honest member", name, item)
 			}
 		}
 		if item := items["hostile-0"]; !strings.Contains(item.AppliedMessage, "bytes, of which") {
 			t.Errorf("%s: got the message %q", name, item.AppliedMessage)
 		}
-		if name == "one member" && !strings.Contains(string(items["hostile-0"].Status.Raw), `"generation":3,"replicas":2`) {
+		if name == "one member" && !strings.Contains(string(items["hostile-0"].Status.Raw),
+			`"generation":3,"replicas":2`) {
 			t.Errorf("small fields stay: got %.100s", items["hostile-0"].Status.Raw)
 		}
 	}
@@ -106,19 +115,26 @@ func TestFairShare(t *testing.T) {
 	}
 }
 
-// A hostile agent makes the status of its member so large that nothing can be added to it, stops, and would be Ready for ever.
+// A hostile agent makes the status of its member so large that nothing can be added to it, stops, and would be Ready
+// for ever.
 func TestAttackLargeReports(t *testing.T) {
 	scheme, err := NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull}}
+	cluster := &clusterv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull},
+	}
 	setReady(&cluster.Status, metav1.ConditionTrue, "ClusterReady", "")
 	for i := range 100 {
-		cluster.Status.APIEnablements = append(cluster.Status.APIEnablements, clusterv1alpha1.APIEnablement{GroupVersion: fmt.Sprint(i, strings.Repeat("x", 15_000))})
+		cluster.Status.APIEnablements = append(cluster.Status.APIEnablements,
+			clusterv1alpha1.APIEnablement{GroupVersion: fmt.Sprint(i, strings.Repeat("x", 15_000))})
 	}
 	fleet := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster).WithStatusSubresource(cluster).Build()
-	c := &clusters{client: fleet, members: members.NewPool(func(string, client.Object) {}, outside.Direct), now: time.Now, since: map[string]time.Time{}, options: DefaultClusterOptions()}
+	c := &clusters{
+		client: fleet, members: members.NewPool(func(string, client.Object) {}, outside.Direct), now: time.Now,
+		since: map[string]time.Time{}, options: DefaultClusterOptions(),
+	}
 	if err := fleet.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +146,8 @@ func TestAttackLargeReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	ready := meta.FindStatusCondition(stored.Status.Conditions, clusterv1alpha1.ConditionReady)
-	if size := sizeOf(&stored.Status); size > 1024 || ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason != reasonTooLarge || len(stored.Spec.Taints) == 0 {
+	if size := sizeOf(&stored.Status); size > 1024 || ready == nil || ready.Status != metav1.ConditionFalse ||
+		ready.Reason != reasonTooLarge || len(stored.Spec.Taints) == 0 {
 		t.Errorf("%d bytes, %+v, taints %v", size, ready, stored.Spec.Taints)
 	}
 }

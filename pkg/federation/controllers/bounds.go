@@ -13,7 +13,8 @@ import (
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 )
 
-// A binding is stored as a whole, in at most 1.5 MiB. What members have written there is bounded for each, and for all of them.
+// A binding is stored as a whole, in at most 1.5 MiB. What members have written there is bounded for each, and for all
+// of them.
 const (
 	maxStatus, maxStatuses = 64 << 10, 512 << 10
 	maxMessage, maxTold    = 4 << 10, 128 << 10
@@ -53,15 +54,16 @@ func fairShare(wanted []int, total int) int {
 	return math.MaxInt
 }
 
-// boundStatus leaves out the largest fields of a status until it takes no more than most bytes, and says which. It changes nothing in
-// the status that it is given.
+// boundStatus leaves out the largest fields of a status until it takes no more than most bytes, and says which. It
+// changes nothing in the status that it is given.
 func boundStatus(status *runtime.RawExtension, most int) (bounded *runtime.RawExtension, problem string) {
 	if status == nil || len(status.Raw) <= most {
 		return status, ""
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(status.Raw, &fields); err != nil {
-		return nil, fmt.Sprintf("the status has %d bytes, of which %d may be shown, and is no object", len(status.Raw), most)
+		return nil, fmt.Sprintf("the status has %d bytes, of which %d may be shown, and is no object", len(status.Raw),
+			most)
 	}
 	names := slices.SortedFunc(maps.Keys(fields), func(a, b string) int {
 		if more := len(b) + len(fields[b]) - len(a) - len(fields[a]); more != 0 {
@@ -74,7 +76,9 @@ func boundStatus(status *runtime.RawExtension, most int) (bounded *runtime.RawEx
 		size -= len(names[left]) + len(fields[names[left]])
 		delete(fields, names[left])
 	}
-	problem = fmt.Sprintf("the status has %d bytes, of which %d may be shown; left out are %d fields, the largest being %q", len(status.Raw), most, left, cut(names[0], 64))
+	problem =
+		fmt.Sprintf("the status has %d bytes, of which %d may be shown; left out are %d fields, the largest being %q",
+			len(status.Raw), most, left, cut(names[0], 64))
 	raw, err := json.Marshal(fields)
 	if err != nil || len(raw) > most {
 		return nil, problem

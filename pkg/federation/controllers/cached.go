@@ -10,10 +10,12 @@ import (
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/karmada"
 )
 
-// compact is the transformation of the caches: it takes away who manages which field, and keeps once what is the same in the many
-// bindings and Works of a fleet. A fleet with thousands of objects has their decisions and Works in memory.
+// compact is the transformation of the caches: it takes away who manages which field, and keeps once what is the same
+// in the many bindings and Works of a fleet. A fleet with thousands of objects has their decisions and Works in memory.
+// The explanation of a decision is only kept in the status, once that has it.
 func compact(cached any) (any, error) {
 	object, ok := cached.(client.Object)
 	if !ok {
@@ -22,12 +24,16 @@ func compact(cached any) (any, error) {
 	object.SetManagedFields(nil)
 	switch o := object.(type) {
 	case bindings.Binding:
+		if karmada.IsReported(o) {
+			bindings.RemoveMarks(o, workv1alpha2.DecisionReportAnnotation)
+		}
 		compactMeta(o)
 		compactStatus(o.BindingStatus())
 	case *workv1alpha1.Work:
 		compactMeta(o)
 		compactConditions(o.Status.Conditions)
-		o.Status.Conditions, o.Status.ManifestStatuses = exactly(o.Status.Conditions), exactly(o.Status.ManifestStatuses)
+		o.Status.Conditions, o.Status.ManifestStatuses = exactly(o.Status.Conditions),
+			exactly(o.Status.ManifestStatuses)
 		o.Spec.Workload.Manifests = exactly(o.Spec.Workload.Manifests)
 		for i := range o.Status.ManifestStatuses {
 			of := &o.Status.ManifestStatuses[i].Identifier
@@ -49,7 +55,8 @@ func compactMeta(object client.Object) {
 	object.SetAnnotations(compactKeys(object.GetAnnotations()))
 }
 
-// compactKeys shares the names of labels and annotations, and placements, which are long and the same for all objects of a policy.
+// compactKeys shares the names of labels and annotations, and placements, which are long and the same for all objects
+// of a policy.
 func compactKeys(m map[string]string) map[string]string {
 	if m == nil {
 		return nil

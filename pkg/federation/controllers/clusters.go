@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,7 +87,9 @@ func (c *clusters) prepare(ctx context.Context, cluster *clusterv1alpha1.Cluster
 	if err := finalizer.Ensure(ctx, c.client, cluster, clusterv1alpha1.Finalizer); err != nil {
 		return fmt.Errorf("cluster %s: %w", cluster.Name, err)
 	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1alpha1.ExecutionNamespace(cluster.Name)}}
+	namespace := &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: clusterv1alpha1.ExecutionNamespace(cluster.Name)},
+	}
 	if err := c.client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace); !apierrors.IsNotFound(err) {
 		return err
 	}
@@ -110,7 +112,8 @@ const watchLag = 5 * time.Second
 // checkUp connects, probes and, now and then, surveys a member, and records what it found.
 func (c *clusters) checkUp(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	if cluster.Annotations[clusterv1alpha1.HibernatedAnnotation] == "true" {
-		return c.refuse(ctx, cluster, clusterv1alpha1.ReasonHibernated, "The cluster is hibernated; it is asked again when it has woken up")
+		return c.refuse(ctx, cluster, clusterv1alpha1.ReasonHibernated,
+			"The cluster is hibernated; it is asked again when it has woken up")
 	}
 	if !isPushed(cluster) {
 		return c.checkAgent(ctx, cluster)
@@ -124,7 +127,9 @@ func (c *clusters) checkUp(ctx context.Context, cluster *clusterv1alpha1.Cluster
 		return nil
 	}
 	if ready != metav1.ConditionTrue {
-		return c.record(ctx, cluster, func(status *clusterv1alpha1.ClusterStatus) { setReady(status, ready, reason, message) })
+		return c.record(ctx, cluster, func(status *clusterv1alpha1.ClusterStatus) {
+			setReady(status, ready, reason, message)
+		})
 	}
 	due := c.surveyDue(cluster)
 	if due || isRefusedAsDuplicate(cluster) {
@@ -169,19 +174,21 @@ func probe(ctx context.Context, member *members.Member) (metav1.ConditionStatus,
 	}
 	var answer apierrors.APIStatus
 	if errors.As(err, &answer) {
-		return metav1.ConditionFalse, "ClusterNotReady", shorten("The cluster's API answers but is not ready: " + err.Error())
+		return metav1.ConditionFalse, "ClusterNotReady",
+			shorten("The cluster's API answers but is not ready: " + err.Error())
 	}
 	return metav1.ConditionUnknown, "ClusterNotReachable", shorten("The cluster's API does not answer: " + err.Error())
 }
 
-// damped holds a change of the Ready condition back until the answers have been different for long enough; "" means
-// to leave the condition as it is. Until a member has been ready for the first time, and after it has slept, every answer
+// damped holds a change of the Ready condition back until the answers have been different for long enough; "" means to
+// leave the condition as it is. Until a member has been ready for the first time, and after it has slept, every answer
 // counts at once.
 func (c *clusters) damped(cluster *clusterv1alpha1.Cluster, answer metav1.ConditionStatus) metav1.ConditionStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
-	if known == nil || known.Status == answer || neverReady(cluster, known.Reason) || known.Reason == clusterv1alpha1.ReasonHibernated {
+	if known == nil || known.Status == answer || neverReady(cluster, known.Reason) ||
+		known.Reason == clusterv1alpha1.ReasonHibernated {
 		delete(c.since, cluster.Name)
 		return answer
 	}
@@ -201,8 +208,8 @@ func (c *clusters) damped(cluster *clusterv1alpha1.Cluster, answer metav1.Condit
 	return answer
 }
 
-// neverReady tells whether nothing has answered so far. The version doesn't tell it of a member with an agent, who writes that with its first
-// report.
+// neverReady tells whether nothing has answered so far. The version doesn't tell it of a member with an agent, who
+// writes that with its first report.
 func neverReady(cluster *clusterv1alpha1.Cluster, reason string) bool {
 	return cluster.Status.KubernetesVersion == "" || reason == reasonNotAccepted || reason == reasonNotReported
 }
@@ -211,7 +218,8 @@ func neverReady(cluster *clusterv1alpha1.Cluster, reason string) bool {
 func (c *clusters) surveyDue(cluster *clusterv1alpha1.Cluster) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if last, done := c.surveyed[cluster.Name]; done && c.now().Sub(last) < c.options.SurveyInterval && cluster.Status.APIEnablements != nil {
+	if last, done := c.surveyed[cluster.Name]; done && c.now().Sub(last) < c.options.SurveyInterval &&
+		cluster.Status.APIEnablements != nil {
 		return false
 	}
 	c.surveyed[cluster.Name] = c.now()
@@ -236,7 +244,8 @@ func survey(ctx context.Context, member *members.Member, status *clusterv1alpha1
 }
 
 // describeCapacity writes what the nodes have free. While that cannot be read, what was known before stays.
-func describeCapacity(member *members.Member, models []clusterv1alpha1.ResourceModel, status *clusterv1alpha1.ClusterStatus) {
+func describeCapacity(member *members.Member, models []clusterv1alpha1.ResourceModel,
+	status *clusterv1alpha1.ClusterStatus) {
 	report, err := member.Capacity()
 	var reason, message string
 	switch {
@@ -249,11 +258,13 @@ func describeCapacity(member *members.Member, models []clusterv1alpha1.ResourceM
 	}
 	known := reason == clusterv1alpha1.ReasonObserved || reason == clusterv1alpha1.ReasonSummed
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: clusterv1alpha1.ConditionResourcesObserved, Status: conditionStatus(known), Reason: reason, Message: shorten(message),
+		Type: clusterv1alpha1.ConditionResourcesObserved, Status: conditionStatus(known), Reason: reason,
+		Message: shorten(message),
 	})
 	if violation := member.Violation(); violation != "" {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-			Type: clusterv1alpha1.ConditionAnswersWithinLimits, Status: metav1.ConditionFalse, Reason: "AnswerTooLarge", Message: shorten(violation),
+			Type: clusterv1alpha1.ConditionAnswersWithinLimits, Status: metav1.ConditionFalse, Reason: "AnswerTooLarge",
+			Message: shorten(violation),
 		})
 		return
 	}
@@ -266,7 +277,8 @@ func setCompleteAPIs(status *clusterv1alpha1.ClusterStatus, complete bool, messa
 		reason = "Partial"
 	}
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: clusterv1alpha1.ConditionCompleteAPIEnablements, Status: conditionStatus(complete), Reason: reason, Message: message,
+		Type: clusterv1alpha1.ConditionCompleteAPIEnablements, Status: conditionStatus(complete), Reason: reason,
+		Message: message,
 	})
 }
 
@@ -277,12 +289,17 @@ func setReady(status *clusterv1alpha1.ClusterStatus, ready metav1.ConditionStatu
 }
 
 // record writes status and taints, if they changed.
-func (c *clusters) record(ctx context.Context, cluster *clusterv1alpha1.Cluster, change func(*clusterv1alpha1.ClusterStatus)) error {
+func (c *clusters) record(ctx context.Context, cluster *clusterv1alpha1.Cluster,
+	change func(*clusterv1alpha1.ClusterStatus)) error {
 	before := cluster.DeepCopy()
 	change(&cluster.Status)
+	if err := c.setPendingRemovals(ctx, cluster, &cluster.Status); err != nil {
+		return err
+	}
 	status := cluster.Status.DeepCopy()
-	if !equality.Semantic.DeepEqual(before.Status, cluster.Status) {
-		if err := c.client.Status().Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if !apiequality.Semantic.DeepEqual(before.Status, cluster.Status) {
+		if err := c.client.Status().Patch(ctx, cluster,
+			client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 			return fmt.Errorf("writing the status of cluster %s: %w", cluster.Name, err)
 		}
 	}
@@ -290,14 +307,16 @@ func (c *clusters) record(ctx context.Context, cluster *clusterv1alpha1.Cluster,
 }
 
 // taint keeps new objects away from clusters that aren't ready.
-func (c *clusters) taint(ctx context.Context, cluster *clusterv1alpha1.Cluster, status *clusterv1alpha1.ClusterStatus) error {
+func (c *clusters) taint(ctx context.Context, cluster *clusterv1alpha1.Cluster,
+	status *clusterv1alpha1.ClusterStatus) error {
 	before := cluster.DeepCopy()
 	ready := meta.FindStatusCondition(status.Conditions, clusterv1alpha1.ConditionReady)
 	cluster.Spec.Taints = taintsFor(cluster.Spec.Taints, ready.Status)
-	if equality.Semantic.DeepEqual(before.Spec.Taints, cluster.Spec.Taints) {
+	if apiequality.Semantic.DeepEqual(before.Spec.Taints, cluster.Spec.Taints) {
 		return nil
 	}
-	if err := c.client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := c.client.Patch(ctx, cluster,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("tainting cluster %s: %w", cluster.Name, err)
 	}
 	return nil
@@ -311,7 +330,8 @@ func taintsFor(taints []corev1.Taint, ready metav1.ConditionStatus) []corev1.Tai
 	var result []corev1.Taint
 	present := false
 	for _, t := range taints {
-		ours := (t.Key == clusterv1alpha1.TaintNotReady || t.Key == clusterv1alpha1.TaintUnreachable) && t.Effect == corev1.TaintEffectNoSchedule
+		ours := (t.Key == clusterv1alpha1.TaintNotReady || t.Key == clusterv1alpha1.TaintUnreachable) &&
+			t.Effect == corev1.TaintEffectNoSchedule
 		if ours && t.Key != wanted {
 			continue
 		}

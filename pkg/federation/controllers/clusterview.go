@@ -40,7 +40,8 @@ type clusterView struct {
 	begunAt    time.Time
 }
 
-// surveysAge is how old the times of the surveys may be: a survey that finds what the one before it found makes no event.
+// surveysAge is how old the times of the surveys may be: a survey that finds what the one before it found makes no
+// event.
 const surveysAge = time.Second
 
 // snapshot is never older than the last event, nor than one that was given before.
@@ -99,21 +100,27 @@ func (v *clusterView) surveysOf(items []clusterv1alpha1.Cluster, now time.Time) 
 }
 
 // clusterChanged tells the view of every event, and wakes the bindings that concerned names.
-func clusterChanged(view *clusterView, concerned func(before, after *core.Cluster) []types.NamespacedName) handler.TypedEventHandler[*clusterv1alpha1.Cluster, reconcile.Request] {
-	wake := func(before, after *clusterv1alpha1.Cluster, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+func clusterChanged(
+	view *clusterView, concerned func(before, after *core.Cluster) []types.NamespacedName,
+) handler.TypedEventHandler[*clusterv1alpha1.Cluster, reconcile.Request] {
+	wake := func(before, after *clusterv1alpha1.Cluster,
+		queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		view.changes.Add(1)
 		for _, key := range concerned(translated(before), translated(after)) {
 			queue.Add(reconcile.Request{NamespacedName: key})
 		}
 	}
 	return handler.TypedFuncs[*clusterv1alpha1.Cluster, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*clusterv1alpha1.Cluster], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*clusterv1alpha1.Cluster],
+			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			wake(nil, e.Object, queue)
 		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*clusterv1alpha1.Cluster], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*clusterv1alpha1.Cluster],
+			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			wake(e.ObjectOld, e.ObjectNew, queue)
 		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*clusterv1alpha1.Cluster], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*clusterv1alpha1.Cluster],
+			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			wake(e.Object, nil, queue)
 		},
 	}

@@ -20,7 +20,9 @@ func TestSurveysAreSeenWithoutAnEvent(t *testing.T) {
 	cluster := &clusterv1alpha1.Cluster{}
 	cluster.Name, cluster.Status.ResourceSummary = "m", summaryOf(1)
 	cluster.Status.Conditions = readySince(time.Unix(5, 0), metav1.ConditionTrue)
-	view := &clusterView{reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster).Build(), surveys: newSurveys()}
+	view := &clusterView{
+		reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster).Build(), surveys: newSurveys(),
+	}
 	begun := func() time.Time {
 		_, surveys, err := view.snapshot(context.Background())
 		if err != nil {
@@ -43,7 +45,9 @@ func TestSurveysAreSeenWithoutAnEvent(t *testing.T) {
 }
 
 func readySince(since time.Time, status metav1.ConditionStatus) []metav1.Condition {
-	return []metav1.Condition{{Type: clusterv1alpha1.ConditionReady, Status: status, LastTransitionTime: metav1.NewTime(since)}}
+	return []metav1.Condition{
+		{Type: clusterv1alpha1.ConditionReady, Status: status, LastTransitionTime: metav1.NewTime(since)},
+	}
 }
 
 // What is shown of a cluster that isn't ready may be of any age, whoever looked at it.
@@ -52,7 +56,9 @@ func TestClustersThatAreNotReadyAreNotLookedAt(t *testing.T) {
 	cluster := clusterv1alpha1.Cluster{}
 	cluster.Name, cluster.Status.ResourceSummary = "m", summaryOf(1)
 	view.surveys.noted("m", time.Unix(10, 0), summaryOf(1))
-	for status, want := range map[metav1.ConditionStatus]int{metav1.ConditionTrue: 1, metav1.ConditionFalse: 0, metav1.ConditionUnknown: 0} {
+	for status, want := range map[metav1.ConditionStatus]int{
+		metav1.ConditionTrue: 1, metav1.ConditionFalse: 0, metav1.ConditionUnknown: 0,
+	} {
 		cluster.Status.Conditions = readySince(time.Unix(5, 0), status)
 		if got := view.surveysOf([]clusterv1alpha1.Cluster{cluster}, time.Unix(20, 0)); len(got) != want {
 			t.Errorf("ready %s: %d surveys count, want %d", status, len(got), want)

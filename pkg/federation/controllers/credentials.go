@@ -34,10 +34,12 @@ func (c *clusters) renew(ctx context.Context, member *members.Member, cluster *c
 	}
 	before := secret.DeepCopy()
 	registration.SetToken(secret, token, account, lifetime, c.now())
-	if err := c.client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := c.client.Patch(ctx, secret,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("storing the renewed token of member %s: %w", cluster.Name, err)
 	}
-	logr.FromContextOrDiscard(ctx).Info("Renewed the credentials of a member", "until", token.ExpirationTimestamp.UTC().Format(time.RFC3339))
+	logr.FromContextOrDiscard(ctx).Info("Renewed the credentials of a member", "until",
+		token.ExpirationTimestamp.UTC().Format(time.RFC3339))
 	return nil
 }
 
@@ -53,8 +55,8 @@ func setRenewed(status *clusterv1alpha1.ClusterStatus, err error) {
 	})
 }
 
-// releaseMember takes the fleet's access out of a joined member that is left, and the credentials out of the fleet. A member that
-// does not answer keeps the access until its owner removes it.
+// releaseMember takes the fleet's access out of a joined member that is left, and the credentials out of the fleet. A
+// member that does not answer keeps the access until its owner removes it.
 func (c *clusters) releaseMember(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	secret, err := c.secretOf(ctx, cluster)
 	if err != nil {
@@ -87,7 +89,8 @@ func (c *clusters) isShared(ctx context.Context, cluster *clusterv1alpha1.Cluste
 		return false, err
 	}
 	for i := range list.Items {
-		if ref := list.Items[i].Spec.SecretRef; cluster.Spec.SecretRef != nil && list.Items[i].Name != cluster.Name && ref != nil && *ref == *cluster.Spec.SecretRef {
+		if ref := list.Items[i].Spec.SecretRef; cluster.Spec.SecretRef != nil && list.Items[i].Name != cluster.Name &&
+			ref != nil && *ref == *cluster.Spec.SecretRef {
 			return true, nil
 		}
 	}
@@ -106,8 +109,8 @@ func (c *clusters) secretOf(ctx context.Context, cluster *clusterv1alpha1.Cluste
 	return secret, nil
 }
 
-// identify finds out which cluster a member is, and refuses one that the fleet has under an older name: its objects would be
-// applied twice, and removed by one while the other wants them.
+// identify finds out which cluster a member is, and refuses one that the fleet has under an older name: its objects
+// would be applied twice, and removed by one while the other wants them.
 func (c *clusters) identify(ctx context.Context, member *members.Member, cluster *clusterv1alpha1.Cluster) error {
 	if cluster.Spec.ID == "" {
 		id, err := member.ID(ctx)
@@ -116,7 +119,8 @@ func (c *clusters) identify(ctx context.Context, member *members.Member, cluster
 		}
 		before := cluster.DeepCopy()
 		cluster.Spec.ID = id
-		if err := c.client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		if err := c.client.Patch(ctx, cluster,
+			client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 			return fmt.Errorf("writing spec.id of cluster %s: %w", cluster.Name, err)
 		}
 	}

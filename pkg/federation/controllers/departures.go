@@ -52,8 +52,8 @@ func (d departures) share(target workv1alpha2.TargetCluster) workv1alpha2.Target
 	return target
 }
 
-// mustWait tells whether new copies have to wait, because an old one is to be gone before and its cluster can do that. A cluster that
-// is down cannot be waited for: its copy goes when it is back.
+// mustWait tells whether new copies have to wait, because an old one is to be gone before and its cluster can do that.
+// A cluster that is down cannot be waited for: its copy goes when it is back.
 func (w *works) mustWait(ctx context.Context, d departures, existing map[string]*workv1alpha1.Work) (bool, error) {
 	for _, t := range d.tasks {
 		if existing[t.FromCluster] == nil || !d.purged(t.FromCluster) {
@@ -83,12 +83,13 @@ func (w *works) removeDeparted(ctx context.Context, d departures, cluster string
 	return w.removeMoved(ctx, cluster, work)
 }
 
-// preserve gives a new copy the labels that were taken from the status of the one it replaces, and lets it keep them. The fleet's own labels are none
-// of what people of a namespace, who write policies and bindings, may set.
+// preserve gives a new copy the labels that were taken from the status of the one it replaces, and lets it keep them.
+// The fleet's own labels are none of what people of a namespace, who write policies and bindings, may set.
 func (d departures) preserve(work, existing *workv1alpha1.Work, cluster string) error {
 	labels := map[string]string{}
 	if existing != nil && existing.Annotations[workv1alpha1.PreservedLabelsAnnotation] != "" {
-		if err := json.Unmarshal([]byte(existing.Annotations[workv1alpha1.PreservedLabelsAnnotation]), &labels); err != nil {
+		if err := json.Unmarshal([]byte(existing.Annotations[workv1alpha1.PreservedLabelsAnnotation]),
+			&labels); err != nil {
 			return fmt.Errorf("annotation %s: %w", workv1alpha1.PreservedLabelsAnnotation, err)
 		}
 	}
@@ -121,7 +122,8 @@ func (d departures) preserve(work, existing *workv1alpha1.Work, cluster string) 
 	return nil
 }
 
-// aggregatedGeneration is that of the binding when the statuses of all copies speak of it. Nobody asks while no copy waits for another.
+// aggregatedGeneration is that of the binding when the statuses of all copies speak of it. Nobody asks while no copy
+// waits for another.
 func aggregatedGeneration(b bindings.Binding, existing map[string]*workv1alpha1.Work) int64 {
 	if len(b.BindingSpec().GracefulEvictionTasks) == 0 {
 		return 0

@@ -10,6 +10,6 @@
 // What is still to be removed is held by finalizers: a member's object by its Work, Works by their binding, and
 // everything in a member by its Cluster.
 //
-// The steps of that picture are here, and what members' agents share with them. What has a subject of its own, such as failover, scaling
-// or rollouts, is in the packages below.
+// The steps of that picture are here, and what members' agents share with them. What has a subject of its own, such as
+// failover, scaling or rollouts, is in the packages below.
 package controllers

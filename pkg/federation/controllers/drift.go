@@ -26,7 +26,8 @@ func contentHash(object *unstructured.Unstructured) (string, error) {
 // its value. Fields that are not wanted belong to the member. False may be wrong when the member's server writes a
 // value in another form; then applying again changes nothing.
 func inSync(wanted, observed *unstructured.Unstructured) bool {
-	return wanted.GetAnnotations()[workv1alpha1.ContentHashAnnotation] == observed.GetAnnotations()[workv1alpha1.ContentHashAnnotation] &&
+	return wanted.GetAnnotations()[workv1alpha1.ContentHashAnnotation] ==
+		observed.GetAnnotations()[workv1alpha1.ContentHashAnnotation] &&
 		contains(observed.Object, wanted.Object)
 }
 

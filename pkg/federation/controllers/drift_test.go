@@ -11,13 +11,15 @@ func TestContains(t *testing.T) {
 		have, want string
 		result     bool
 	}{
-		"the same":                      {"{a: 1, b: [x]}", "{a: 1, b: [x]}", true},
-		"more fields are the member's":  {"{a: 1, b: 2}", "{a: 1}", true},
-		"a value was changed":           {"{a: 2}", "{a: 1}", false},
-		"a field was removed":           {"{}", "{a: 1}", false},
-		"empty is as good as absent":    {"{}", "{a: {}, b: []}", true},
-		"another form of a quantity":    {"{cpu: 500m}", "{cpu: '0.5'}", true},
-		"an injected container":         {"{c: [{name: a, image: x}, {name: sidecar}]}", "{c: [{name: a, image: x}]}", true},
+		"the same":                     {"{a: 1, b: [x]}", "{a: 1, b: [x]}", true},
+		"more fields are the member's": {"{a: 1, b: 2}", "{a: 1}", true},
+		"a value was changed":          {"{a: 2}", "{a: 1}", false},
+		"a field was removed":          {"{}", "{a: 1}", false},
+		"empty is as good as absent":   {"{}", "{a: {}, b: []}", true},
+		"another form of a quantity":   {"{cpu: 500m}", "{cpu: '0.5'}", true},
+		"an injected container": {
+			"{c: [{name: a, image: x}, {name: sidecar}]}", "{c: [{name: a, image: x}]}", true,
+		},
 		"another order of containers":   {"{c: [{name: b}, {name: a}]}", "{c: [{name: a}, {name: b}]}", true},
 		"a container was changed":       {"{c: [{name: a, image: y}]}", "{c: [{name: a, image: x}]}", false},
 		"a container was removed":       {"{c: [{name: b}]}", "{c: [{name: a}]}", false},

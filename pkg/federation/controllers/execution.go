@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +22,7 @@ import (
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/apply"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/deletions"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
@@ -49,7 +50,7 @@ type gate interface {
 }
 
 // fieldManager owns in members what the fleet wants there.
-const fieldManager = "trellis-federation"
+const fieldManager = string(apply.Federation)
 
 // errConflict is an object in a member that the fleet must not touch. Waiting may help, hurrying does not.
 var errConflict = errors.New("the object exists in the member and is not managed by this fleet")
@@ -93,13 +94,15 @@ func (e *execution) Reconcile(ctx context.Context, request reconcile.Request) (r
 
 // apply brings all manifests to the member. Nothing is tried while the member is known not to answer: its return
 // wakes the Work.
-func (e *execution) apply(ctx context.Context, work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster) (reconcile.Result, error) {
+func (e *execution) apply(ctx context.Context, work *workv1alpha1.Work,
+	cluster *clusterv1alpha1.Cluster) (reconcile.Result, error) {
 	if err := finalizer.Ensure(ctx, e.client, work, workv1alpha1.Finalizer); err != nil {
 		return reconcile.Result{}, err
 	}
 	if work.Spec.SuspendDispatching != nil && *work.Spec.SuspendDispatching {
 		return reconcile.Result{}, e.writeStatus(ctx, work, func(status *workv1alpha1.WorkStatus) {
-			setCondition(status, workv1alpha1.ConditionDispatching, false, "SuspendDispatching", "Dispatching is suspended")
+			setCondition(status, workv1alpha1.ConditionDispatching, false, "SuspendDispatching",
+				"Dispatching is suspended")
 		})
 	}
 	member, connected := e.members.Get(cluster.Name)
@@ -107,7 +110,8 @@ func (e *execution) apply(ctx context.Context, work *workv1alpha1.Work, cluster 
 		return reconcile.Result{}, nil
 	}
 	statuses, failures := e.applyAll(ctx, member, work)
-	err := e.writeStatus(ctx, work, func(status *workv1alpha1.WorkStatus) { fillStatus(status, work.Generation, statuses, failures) })
+	err := e.writeStatus(ctx, work,
+		func(status *workv1alpha1.WorkStatus) { fillStatus(status, work.Generation, statuses, failures) })
 	return resultOf(failures, err)
 }
 
@@ -122,7 +126,9 @@ func resultOf(failures []error, err error) (reconcile.Result, error) {
 	for _, failure := range failures {
 		switch {
 		case errors.Is(failure, errBeingDeleted):
-		case errors.Is(failure, errConflict), errors.Is(failure, errAnother), errors.Is(failure, errForeignRole), errors.Is(failure, registration.ErrNotAllowed), errors.Is(failure, errNotInterpreted) && !errors.Is(failure, interpreter.ErrTemporary):
+		case errors.Is(failure, errConflict), errors.Is(failure, errAnother), errors.Is(failure, errForeignRole),
+			errors.Is(failure, registration.ErrNotAllowed),
+			errors.Is(failure, errNotInterpreted) && !errors.Is(failure, interpreter.ErrTemporary):
 			result.RequeueAfter = retryConflict
 		case apierrors.IsInvalid(failure) || apierrors.IsForbidden(failure):
 			result.RequeueAfter = retryConflict
@@ -137,7 +143,8 @@ func resultOf(failures []error, err error) (reconcile.Result, error) {
 }
 
 // applyAll goes on after failures. Statuses are those of the manifests that the member has.
-func (e *execution) applyAll(ctx context.Context, member *members.Member, work *workv1alpha1.Work) ([]workv1alpha1.ManifestStatus, []error) {
+func (e *execution) applyAll(ctx context.Context, member *members.Member,
+	work *workv1alpha1.Work) ([]workv1alpha1.ManifestStatus, []error) {
 	var statuses []workv1alpha1.ManifestStatus
 	var failures []error
 	for i := range work.Spec.Workload.Manifests {
@@ -152,7 +159,8 @@ func (e *execution) applyAll(ctx context.Context, member *members.Member, work *
 	return statuses, failures
 }
 
-func (e *execution) applyManifest(ctx context.Context, member *members.Member, work *workv1alpha1.Work, index int) (*workv1alpha1.ManifestStatus, error) {
+func (e *execution) applyManifest(ctx context.Context, member *members.Member, work *workv1alpha1.Work,
+	index int) (*workv1alpha1.ManifestStatus, error) {
 	wanted, err := decodeManifest(work, index)
 	if err != nil {
 		return nil, err
@@ -185,8 +193,8 @@ func (e *execution) applyManifest(ctx context.Context, member *members.Member, w
 	return status, errors.Join(failure, err)
 }
 
-// isOf checks a manifest against the binding that the Work was made from: namespace and name of the object are those of the binding, or the
-// Work's own name tells them. Works that people wrote themselves are of no binding.
+// isOf checks a manifest against the binding that the Work was made from: namespace and name of the object are those of
+// the binding, or the Work's own name tells them. Works that people wrote themselves are of no binding.
 func isOf(work *workv1alpha1.Work, wanted *unstructured.Unstructured) error {
 	key, made := bindings.OfWork(work)
 	if !made {
@@ -218,11 +226,14 @@ func refuses(work *workv1alpha1.Work, observed *unstructured.Unstructured) error
 		return nil
 	case observed.GetDeletionTimestamp() != nil:
 		return errBeingDeleted
-	case belongsTo(observed, work), work.Annotations[workv1alpha1.ConflictResolutionAnnotation] == workv1alpha1.ConflictOverwrite:
+	case belongsTo(observed, work),
+		work.Annotations[workv1alpha1.ConflictResolutionAnnotation] == workv1alpha1.ConflictOverwrite:
 		return nil
 	case isManaged(observed):
-		return fmt.Errorf("%w but by Work %s/%s; set spec.conflictResolution: Overwrite in the policy to take it over", errConflict,
-			observed.GetAnnotations()[workv1alpha1.NamespaceAnnotation], observed.GetAnnotations()[workv1alpha1.NameAnnotation])
+		return fmt.Errorf("%w but by Work %s/%s; set spec.conflictResolution: Overwrite in the policy to take it over",
+			errConflict,
+			observed.GetAnnotations()[workv1alpha1.NamespaceAnnotation],
+			observed.GetAnnotations()[workv1alpha1.NameAnnotation])
 	}
 	return fmt.Errorf("%w; remove it there, or set spec.conflictResolution: Overwrite in the policy", errConflict)
 }
@@ -237,7 +248,8 @@ func belongsTo(observed *unstructured.Unstructured, work *workv1alpha1.Work) boo
 }
 
 // bring makes the member's object what is wanted, unless it is already. It gives what the member has afterwards.
-func (e *execution) bring(ctx context.Context, member *members.Member, mapping *meta.RESTMapping, work *workv1alpha1.Work, wanted, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (e *execution) bring(ctx context.Context, member *members.Member, mapping *meta.RESTMapping,
+	work *workv1alpha1.Work, wanted, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if observed != nil {
 		var err error
 		if wanted, err = e.interpreter.Retain(ctx, wanted, observed); err != nil {
@@ -263,7 +275,8 @@ func (e *execution) bring(ctx context.Context, member *members.Member, mapping *
 	if err != nil {
 		return observed, err
 	}
-	logr.FromContextOrDiscard(ctx).V(1).Info("Applied", "kind", wanted.GetKind(), "object", client.ObjectKeyFromObject(wanted))
+	logr.FromContextOrDiscard(ctx).V(1).Info("Applied", "kind", wanted.GetKind(), "object",
+		client.ObjectKeyFromObject(wanted))
 	return applied, nil
 }
 
@@ -284,10 +297,14 @@ func mark(object *unstructured.Unstructured, work *workv1alpha1.Work) error {
 	return nil
 }
 
-func serverSideApply(ctx context.Context, member *members.Member, mapping *meta.RESTMapping, wanted *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// serverSideApply goes through the member's own connection, whose requests are bounded and whose mapping is known:
+// pkg/apply would need a client that discovers the kinds of every member.
+func serverSideApply(ctx context.Context, member *members.Member, mapping *meta.RESTMapping,
+	wanted *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	ctx, cancel := members.RequestContext(ctx)
 	defer cancel()
-	return member.Resource(mapping, wanted.GetNamespace()).Apply(ctx, wanted.GetName(), wanted, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	return member.Resource(mapping, wanted.GetNamespace()).Apply(ctx, wanted.GetName(), wanted,
+		metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 }
 
 var namespaceKind = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
@@ -310,7 +327,8 @@ func ensureNamespace(ctx context.Context, member *members.Member, name string) e
 	return nil
 }
 
-func (e *execution) manifestStatus(ctx context.Context, index int, mapping *meta.RESTMapping, observed *unstructured.Unstructured) (*workv1alpha1.ManifestStatus, error) {
+func (e *execution) manifestStatus(ctx context.Context, index int, mapping *meta.RESTMapping,
+	observed *unstructured.Unstructured) (*workv1alpha1.ManifestStatus, error) {
 	gvk := observed.GroupVersionKind()
 	result := &workv1alpha1.ManifestStatus{
 		Identifier: workv1alpha1.ResourceIdentifier{
@@ -341,7 +359,8 @@ func (e *execution) manifestStatus(ctx context.Context, index int, mapping *meta
 	return result, nil
 }
 
-func fillStatus(status *workv1alpha1.WorkStatus, generation int64, statuses []workv1alpha1.ManifestStatus, failures []error) {
+func fillStatus(status *workv1alpha1.WorkStatus, generation int64, statuses []workv1alpha1.ManifestStatus,
+	failures []error) {
 	if sameStatuses(status.ManifestStatuses, statuses) {
 		statuses = status.ManifestStatuses
 	}
@@ -366,10 +385,12 @@ func sameStatuses(a, b []workv1alpha1.ManifestStatus) bool {
 		return false
 	}
 	for i := range a {
-		if a[i].Identifier != b[i].Identifier || a[i].Health != b[i].Health || (a[i].Status == nil) != (b[i].Status == nil) {
+		if a[i].Identifier != b[i].Identifier || a[i].Health != b[i].Health ||
+			(a[i].Status == nil) != (b[i].Status == nil) {
 			return false
 		}
-		if a[i].Status != nil && !sameManifest(workv1alpha1.Manifest{RawExtension: *a[i].Status}, workv1alpha1.Manifest{RawExtension: *b[i].Status}) {
+		if a[i].Status != nil && !sameManifest(workv1alpha1.Manifest{RawExtension: *a[i].Status},
+			workv1alpha1.Manifest{RawExtension: *b[i].Status}) {
 			return false
 		}
 	}
@@ -382,10 +403,11 @@ func setCondition(status *workv1alpha1.WorkStatus, conditionType string, isTrue 
 	})
 }
 
-func (e *execution) writeStatus(ctx context.Context, work *workv1alpha1.Work, change func(*workv1alpha1.WorkStatus)) error {
+func (e *execution) writeStatus(ctx context.Context, work *workv1alpha1.Work,
+	change func(*workv1alpha1.WorkStatus)) error {
 	before := work.DeepCopy()
 	change(&work.Status)
-	if equality.Semantic.DeepEqual(before.Status, work.Status) {
+	if apiequality.Semantic.DeepEqual(before.Status, work.Status) {
 		return nil
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})

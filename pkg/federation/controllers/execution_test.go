@@ -17,7 +17,9 @@ func TestManifestsAreOfTheObjectThatTheWorkWasMadeFor(t *testing.T) {
 		result.SetName(name)
 		return result
 	}
-	namespaced := map[string]string{workv1alpha2.NamespaceAnnotation: "shop", workv1alpha2.NameAnnotation: "prize-configmap"}
+	namespaced := map[string]string{
+		workv1alpha2.NamespaceAnnotation: "shop", workv1alpha2.NameAnnotation: "prize-configmap",
+	}
 	byHand := map[string]string{workv1alpha2.NamespaceAnnotation: "shop", workv1alpha2.NameAnnotation: "any-name"}
 	clusterWide := map[string]string{workv1alpha2.ClusterNameAnnotation: "reader-clusterrole"}
 	tests := map[string]struct {

@@ -16,12 +16,15 @@ import (
 )
 
 func impersonatorKey(cluster *clusterv1alpha1.Cluster) types.NamespacedName {
-	return types.NamespacedName{Namespace: clusterv1alpha1.CredentialsNamespace, Name: registration.ImpersonatorName(cluster.Name)}
+	return types.NamespacedName{
+		Namespace: clusterv1alpha1.CredentialsNamespace, Name: registration.ImpersonatorName(cluster.Name),
+	}
 }
 
-// employImpersonator has users of the fleet act in a member, if the fleet itself arranges its access there: for shoots, and for clusters
-// that were joined. Others have the impersonator that people name.
-func (c *clusters) employImpersonator(ctx context.Context, member *members.Member, cluster *clusterv1alpha1.Cluster) error {
+// employImpersonator has users of the fleet act in a member, if the fleet itself arranges its access there: for shoots,
+// and for clusters that were joined. Others have the impersonator that people name.
+func (c *clusters) employImpersonator(ctx context.Context, member *members.Member,
+	cluster *clusterv1alpha1.Cluster) error {
 	key, ref := impersonatorKey(cluster), cluster.Spec.ImpersonatorSecretRef
 	if ref != nil && (ref.Namespace != key.Namespace || ref.Name != key.Name) {
 		return nil
@@ -49,7 +52,8 @@ func (c *clusters) employImpersonator(ctx context.Context, member *members.Membe
 	}
 	before := cluster.DeepCopy()
 	cluster.Spec.ImpersonatorSecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: key.Namespace, Name: key.Name}
-	if err := c.client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := c.client.Patch(ctx, cluster,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing spec.impersonatorSecretRef of cluster %s: %w", cluster.Name, err)
 	}
 	return nil
@@ -67,9 +71,10 @@ func (c *clusters) arrangesAccess(ctx context.Context, cluster *clusterv1alpha1.
 	return joined, nil
 }
 
-// renewImpersonator asks for the first token, or for another one when half of its life is over, or the member does not know it any more:
-// its key for service accounts was rotated. A nil secret does not exist yet.
-func (c *clusters) renewImpersonator(ctx context.Context, member *members.Member, cluster *clusterv1alpha1.Cluster, secret *corev1.Secret, name string) (*corev1.Secret, error) {
+// renewImpersonator asks for the first token, or for another one when half of its life is over, or the member does not
+// know it any more: its key for service accounts was rotated. A nil secret does not exist yet.
+func (c *clusters) renewImpersonator(ctx context.Context, member *members.Member, cluster *clusterv1alpha1.Cluster,
+	secret *corev1.Secret, name string) (*corev1.Secret, error) {
 	const lifetime = registration.DefaultTokenLifetime
 	if secret != nil {
 		if _, _, due := registration.Renewal(secret, c.now()); !due {
@@ -99,11 +104,13 @@ func (c *clusters) renewImpersonator(ctx context.Context, member *members.Member
 	}
 	before := secret.DeepCopy()
 	registration.SetToken(secret, token, account, lifetime, c.now())
-	return secret, c.client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return secret, c.client.Patch(ctx, secret,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
 // followOwner writes down, for who serves the member's API, what its owner says about the names of the fleet's users.
-func (c *clusters) followOwner(ctx context.Context, member *members.Member, secret *corev1.Secret, name, fleetID string) error {
+func (c *clusters) followOwner(ctx context.Context, member *members.Member, secret *corev1.Secret,
+	name, fleetID string) error {
 	bounded, cancel := members.RequestContext(ctx)
 	defer cancel()
 	names, err := registration.FollowOwner(bounded, member.Client(), name, fleetID)
@@ -119,14 +126,17 @@ func (c *clusters) followOwner(ctx context.Context, member *members.Member, secr
 func isKnown(ctx context.Context, member *members.Member, secret *corev1.Secret) (bool, error) {
 	ctx, cancel := members.RequestContext(ctx)
 	defer cancel()
-	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: string(secret.Data[clusterv1alpha1.SecretToken])}}
+	review := &authenticationv1.TokenReview{
+		Spec: authenticationv1.TokenReviewSpec{Token: string(secret.Data[clusterv1alpha1.SecretToken])},
+	}
 	if err := member.Client().Create(ctx, review); err != nil {
 		return false, fmt.Errorf("asking the member whether it knows the impersonator's token: %w", err)
 	}
 	return review.Status.Authenticated, nil
 }
 
-// dismissImpersonator takes it out of a member that leaves. One that does not answer keeps it until its owner removes it.
+// dismissImpersonator takes it out of a member that leaves. One that does not answer keeps it until its owner removes
+// it.
 func (c *clusters) dismissImpersonator(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	secret := &corev1.Secret{}
 	if err := c.client.Get(ctx, impersonatorKey(cluster), secret); err != nil {

@@ -60,7 +60,9 @@ func (m *memberChanges) report(cluster string, object client.Object) {
 		return
 	}
 	annotations := object.GetAnnotations()
-	key := types.NamespacedName{Namespace: annotations[workv1alpha1.NamespaceAnnotation], Name: annotations[workv1alpha1.NameAnnotation]}
+	key := types.NamespacedName{
+		Namespace: annotations[workv1alpha1.NamespaceAnnotation], Name: annotations[workv1alpha1.NameAnnotation],
+	}
 	if of, ok := clusterv1alpha1.ClusterOf(key.Namespace); ok && of == cluster {
 		m.addAfter(settleMember, reconcile.Request{NamespacedName: key})
 	}

@@ -24,8 +24,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter/webhook"
 )
 
-// interpretation teaches the interpreter what the fleet's customizations and webhooks know, and has objects looked at again whose kind is
-// understood in another way than before.
+// interpretation teaches the interpreter what the fleet's customizations and webhooks know, and has objects looked at
+// again whose kind is understood in another way than before.
 type interpretation struct {
 	client      client.Reader
 	events      events.EventRecorder
@@ -62,17 +62,21 @@ func newInterpretation(mgr manager.Manager, options Options) *interpretation {
 	}
 }
 
-// register teaches the interpreter before any other controller asks it, and has a reconciler teach it from then on what changes.
-func (i *interpretation) register(ctx context.Context, mgr manager.Manager, options Options, changes reconcile.Reconciler) error {
+// register teaches the interpreter before any other controller asks it, and has a reconciler teach it from then on what
+// changes.
+func (i *interpretation) register(ctx context.Context, mgr manager.Manager, options Options,
+	changes reconcile.Reconciler) error {
 	if err := i.teach(ctx, mgr.GetAPIReader()); err != nil && ctx.Err() == nil {
 		return err
 	}
 	settings := typedOptions[reconcile.Request](options, changes)
 	settings.MaxConcurrentReconciles = 1
 	return setup.Add(mgr, "interpretation", settings,
-		setup.Concerned(mgr.GetCache(), &configv1alpha1.ResourceInterpreterCustomization{}, toOne[*configv1alpha1.ResourceInterpreterCustomization],
+		setup.Concerned(mgr.GetCache(), &configv1alpha1.ResourceInterpreterCustomization{},
+			toOne[*configv1alpha1.ResourceInterpreterCustomization],
 			predicate.TypedGenerationChangedPredicate[*configv1alpha1.ResourceInterpreterCustomization]{}),
-		setup.Concerned(mgr.GetCache(), &configv1alpha1.ResourceInterpreterWebhookConfiguration{}, toOne[*configv1alpha1.ResourceInterpreterWebhookConfiguration],
+		setup.Concerned(mgr.GetCache(), &configv1alpha1.ResourceInterpreterWebhookConfiguration{},
+			toOne[*configv1alpha1.ResourceInterpreterWebhookConfiguration],
 			predicate.TypedGenerationChangedPredicate[*configv1alpha1.ResourceInterpreterWebhookConfiguration]{}),
 	)
 }
@@ -134,7 +138,8 @@ func (i *interpretation) teach(ctx context.Context, reader client.Reader) error 
 }
 
 // note remembers a customization that is new or changed, and tells once what is wrong with it.
-func (i *interpretation) note(ctx context.Context, object client.Object, now customization, reason string, failure error) {
+func (i *interpretation) note(ctx context.Context, object client.Object, now customization, reason string,
+	failure error) {
 	old, known := i.known[object.GetUID()]
 	if known && old.generation == now.generation {
 		return
@@ -144,7 +149,8 @@ func (i *interpretation) note(ctx context.Context, object client.Object, now cus
 	}
 	i.pending = append(i.pending, now)
 	if failure != nil {
-		logr.FromContextOrDiscard(ctx).Info("Kinds cannot be interpreted as somebody wants", "object", object.GetName(), "reason", failure.Error())
+		logr.FromContextOrDiscard(ctx).Info("Kinds cannot be interpreted as somebody wants", "object", object.GetName(),
+			"reason", failure.Error())
 		i.events.Eventf(object, nil, corev1.EventTypeWarning, reason, "Teach", "%s", shorten(failure.Error()))
 	}
 }
@@ -157,11 +163,14 @@ func (i *interpretation) wake(ctx context.Context, kind schema.GroupVersionKind)
 	}
 	i.wakeTemplates.add(keys...)
 	for _, key := range keys {
-		binding := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: key.Namespace, Name: bindings.Name(key.Name, key.Kind)}}
+		binding := reconcile.Request{
+			NamespacedName: types.NamespacedName{Namespace: key.Namespace, Name: bindings.Name(key.Name, key.Kind)},
+		}
 		i.wakeBindings.add(binding)
 		i.wakeDependents.add(binding)
 		var works workv1alpha1.WorkList
-		if err := i.client.List(ctx, &works, client.MatchingFields{workBindingIndex: binding.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		if err := i.client.List(ctx, &works, client.MatchingFields{workBindingIndex: binding.String()},
+			client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("listing the Works of binding %s: %w", binding, err)
 		}
 		for n := range works.Items {

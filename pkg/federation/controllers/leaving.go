@@ -13,8 +13,8 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 )
 
-// leavingWatch hears that the member is to leave the fleet. It is told by the events themselves: the Cluster may be gone before a reconciler
-// gets to look at it, and nobody else would tell the agent.
+// leavingWatch hears that the member is to leave the fleet. It is told by the events themselves: the Cluster may be
+// gone before a reconciler gets to look at it, and nobody else would tell the agent.
 type leavingWatch struct {
 	cache cache.Cache
 	agent AgentOptions
@@ -33,7 +33,8 @@ func (l *leavingWatch) Start(ctx context.Context) error {
 		if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 			object = unknown.Obj
 		}
-		if cluster, ok := object.(*clusterv1alpha1.Cluster); ok && cluster.Name == l.agent.Name && cluster.DeletionTimestamp != nil {
+		if cluster, ok := object.(*clusterv1alpha1.Cluster); ok && cluster.Name == l.agent.Name &&
+			cluster.DeletionTimestamp != nil {
 			select {
 			case heard <- struct{}{}:
 			default:
@@ -59,7 +60,8 @@ func (l *leavingWatch) Start(ctx context.Context) error {
 			err := l.agent.Leaving(ctx)
 			if err != nil && err.Error() != before {
 				before = err.Error()
-				log.FromContext(ctx).Error(err, "Cannot note yet that the member is to leave the fleet", "member", l.agent.Name)
+				log.FromContext(ctx).Error(err, "Cannot note yet that the member is to leave the fleet", "member",
+					l.agent.Name)
 			}
 			return err == nil, nil
 		})

@@ -26,7 +26,8 @@ func (h *handedOver) GetInformer(context.Context, client.Object, ...cache.Inform
 	return h, nil
 }
 
-func (h *handedOver) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (h *handedOver) AddEventHandler(
+	handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	h.handler <- handler
 	return nil, nil
 }
@@ -61,12 +62,13 @@ func TestLeavingIsHeardOfAClusterThatIsGone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				informers := &handedOver{handler: make(chan toolscache.ResourceEventHandler)}
 				var calls int
-				f := &leavingWatch{cache: informers, retry: time.Second, agent: AgentOptions{Name: "one", Leaving: func(context.Context) error {
-					if calls++; calls == 1 {
-						return errors.New("not now")
-					}
-					return nil
-				}}}
+				f := &leavingWatch{cache: informers, retry: time.Second,
+					agent: AgentOptions{Name: "one", Leaving: func(context.Context) error {
+						if calls++; calls == 1 {
+							return errors.New("not now")
+						}
+						return nil
+					}}}
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error, 1)
 				go func() { ended <- f.Start(ctx) }()

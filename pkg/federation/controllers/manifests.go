@@ -45,7 +45,8 @@ type renderings struct {
 	rendered map[*unstructured.Unstructured]*manifests
 }
 
-func (w *works) newRenderings(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured, stage *rollouts.Stage, policies []overrides.Policy) *renderings {
+func (w *works) newRenderings(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured,
+	stage *rollouts.Stage, policies []overrides.Policy) *renderings {
 	return &renderings{
 		stage: stage, template: template, rendered: map[*unstructured.Unstructured]*manifests{},
 		render: func(template *unstructured.Unstructured) (*manifests, error) {
@@ -54,7 +55,8 @@ func (w *works) newRenderings(ctx context.Context, b bindings.Binding, template 
 	}
 }
 
-// of gives the manifests that a cluster's is one of, and the name of the revision; that is empty without a staged rollout.
+// of gives the manifests that a cluster's is one of, and the name of the revision; that is empty without a staged
+// rollout.
 func (r *renderings) of(cluster string) (*manifests, string, error) {
 	template, revision, err := r.stage.TemplateFor(cluster, r.template)
 	if err != nil {
@@ -72,7 +74,8 @@ type share struct {
 	replicas, completions int64
 }
 
-func newManifests(ctx context.Context, in *interpreter.Interpreter, b bindings.Binding, template *unstructured.Unstructured, policies []overrides.Policy) (*manifests, error) {
+func newManifests(ctx context.Context, in *interpreter.Interpreter, b bindings.Binding,
+	template *unstructured.Unstructured, policies []overrides.Policy) (*manifests, error) {
 	pruned, err := in.Prune(ctx, template)
 	if err != nil {
 		return nil, err
@@ -82,7 +85,8 @@ func newManifests(ctx context.Context, in *interpreter.Interpreter, b bindings.B
 		interpreter: in, pruned: pruned, identity: identity.Of(pruned), encoded: map[share][]byte{},
 		divided:     karmada.IsWorkload(spec) && len(spec.Components) == 0,
 		completions: interpreter.SplitCompletions(template, coreTargets(b), spec.Replicas),
-		policies:    slices.DeleteFunc(slices.Clone(policies), func(p overrides.Policy) bool { return !p.Selects(pruned) }),
+		policies: slices.DeleteFunc(slices.Clone(policies),
+			func(p overrides.Policy) bool { return !p.Selects(pruned) }),
 		marks: map[string]string{
 			workv1alpha1.TemplateGenerationAnnotation: strconv.FormatInt(template.GetGeneration(), 10),
 			workv1alpha1.TemplateUIDAnnotation:        string(template.GetUID()),
@@ -91,7 +95,8 @@ func newManifests(ctx context.Context, in *interpreter.Interpreter, b bindings.B
 }
 
 // encode gives the object of one cluster: with its share of replicas, changed by overrides.
-func (m *manifests) encode(ctx context.Context, target workv1alpha2.TargetCluster, cluster *clusterv1alpha1.Cluster) ([]byte, overrides.Record, error) {
+func (m *manifests) encode(ctx context.Context, target workv1alpha2.TargetCluster,
+	cluster *clusterv1alpha1.Cluster) ([]byte, overrides.Record, error) {
 	of := m.share(target)
 	if known, found := m.encoded[of]; found && len(m.policies) == 0 {
 		return known, overrides.Record{}, nil

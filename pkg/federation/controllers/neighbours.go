@@ -34,7 +34,8 @@ func indexGroups(object client.Object) []string {
 	return keys
 }
 
-// neighbours has decisions on members of groups made one after the other, and remembers those that the cache may not show yet.
+// neighbours has decisions on members of groups made one after the other, and remembers those that the cache may not
+// show yet.
 type neighbours struct {
 	mu     sync.Mutex
 	recent map[types.NamespacedName]recentDecision
@@ -49,7 +50,8 @@ type recentDecision struct {
 const keepRecent = 5 * time.Second
 
 // decideAmong decides with regard to the other members of the binding's groups, of the same namespace.
-func (s *scheduling) decideAmong(ctx context.Context, b bindings.Binding, decide func(near, apart []string) (outcome, error)) (outcome, error) {
+func (s *scheduling) decideAmong(ctx context.Context, b bindings.Binding,
+	decide func(near, apart []string) (outcome, error)) (outcome, error) {
 	groups := b.BindingSpec().WorkloadAffinityGroups
 	if groups == nil {
 		return decide(nil, nil)
@@ -57,7 +59,8 @@ func (s *scheduling) decideAmong(ctx context.Context, b bindings.Binding, decide
 	s.neighbours.mu.Lock()
 	defer s.neighbours.mu.Unlock()
 	now := s.now()
-	maps.DeleteFunc(s.neighbours.recent, func(_ types.NamespacedName, d recentDecision) bool { return now.After(d.until) })
+	maps.DeleteFunc(s.neighbours.recent,
+		func(_ types.NamespacedName, d recentDecision) bool { return now.After(d.until) })
 	near, err := s.clustersOfGroup(ctx, b, "near/", groups.AffinityGroup)
 	if err != nil {
 		return outcome{}, err
@@ -70,7 +73,8 @@ func (s *scheduling) decideAmong(ctx context.Context, b bindings.Binding, decide
 	if err != nil {
 		return outcome{}, err
 	}
-	decision.retry = decision.reason == workv1alpha2.ReasonNoClusterFit // Until others of the group give their clusters up.
+	// Until others of the group give their clusters up.
+	decision.retry = decision.reason == workv1alpha2.ReasonNoClusterFit
 	if s.neighbours.recent == nil {
 		s.neighbours.recent = map[types.NamespacedName]recentDecision{}
 	}
@@ -83,14 +87,16 @@ func (s *scheduling) clustersOfGroup(ctx context.Context, b bindings.Binding, ro
 	if group == "" {
 		return nil, nil
 	}
-	members, err := bindings.List(ctx, s.client, client.InNamespace(b.GetNamespace()), client.MatchingFields{groupIndex: role + group}, client.UnsafeDisableDeepCopy)
+	members, err := bindings.List(ctx, s.client, client.InNamespace(b.GetNamespace()),
+		client.MatchingFields{groupIndex: role + group}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("members of group %s: %w", group, err)
 	}
 	found := map[string]bool{}
 	for _, member := range members {
 		key := client.ObjectKeyFromObject(member)
-		if member.GetNamespace() != b.GetNamespace() || key == client.ObjectKeyFromObject(b) || member.GetDeletionTimestamp() != nil {
+		if member.GetNamespace() != b.GetNamespace() || key == client.ObjectKeyFromObject(b) ||
+			member.GetDeletionTimestamp() != nil {
 			continue
 		}
 		for _, c := range slices.Concat(member.BindingSpec().Clusters, s.neighbours.recent[key].clusters) {

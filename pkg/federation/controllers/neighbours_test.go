@@ -13,12 +13,19 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 )
 
-func groupMember(namespace, name string, groups workv1alpha2.WorkloadAffinityGroups, clusters ...string) *workv1alpha2.ResourceBinding {
+func groupMember(namespace, name string, groups workv1alpha2.WorkloadAffinityGroups,
+	clusters ...string) *workv1alpha2.ResourceBinding {
 	b := &workv1alpha2.ResourceBinding{}
 	b.Namespace, b.Name = namespace, name
-	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: namespace, Name: name}
+	b.Spec.Resource = workv1alpha2.ObjectReference{
+		APIVersion: "apps/v1", Kind: "Deployment", Namespace: namespace, Name: name,
+	}
 	one := 1
-	b.Spec.Placement = &policyv1alpha1.Placement{SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: "cluster", MaxGroups: &one, MinGroups: &one}}}
+	b.Spec.Placement = &policyv1alpha1.Placement{
+		SpreadConstraints: []policyv1alpha1.SpreadConstraint{
+			{SpreadByField: "cluster", MaxGroups: &one, MinGroups: &one},
+		},
+	}
 	b.Spec.WorkloadAffinityGroups = &groups
 	for _, c := range clusters {
 		b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: c})
@@ -26,22 +33,27 @@ func groupMember(namespace, name string, groups workv1alpha2.WorkloadAffinityGro
 	return b
 }
 
-// TestNeighbours: members of a group are decided on with regard to those before, also if the cache does not show them yet.
+// TestNeighbours: members of a group are decided on with regard to those before, also if the cache does not show them
+// yet.
 func TestNeighbours(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := workv1alpha2.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	near, apart := workv1alpha2.WorkloadAffinityGroups{AffinityGroup: "app=shop"}, workv1alpha2.WorkloadAffinityGroups{AntiAffinityGroup: "tier=db"}
+	near, apart := workv1alpha2.WorkloadAffinityGroups{AffinityGroup: "app=shop"},
+		workv1alpha2.WorkloadAffinityGroups{AntiAffinityGroup: "tier=db"}
 	bindings := []*workv1alpha2.ResourceBinding{
 		groupMember("shop", "a", near, "m2"), groupMember("shop", "b", near), groupMember("other", "c", near),
 		groupMember("shop", "d", apart), groupMember("shop", "e", apart), groupMember("shop", "f", apart),
 	}
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&workv1alpha2.ResourceBinding{}, groupIndex, indexGroups).WithIndex(&workv1alpha2.ClusterResourceBinding{}, groupIndex, indexGroups)
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&workv1alpha2.ResourceBinding{}, groupIndex,
+		indexGroups).WithIndex(&workv1alpha2.ClusterResourceBinding{}, groupIndex, indexGroups)
 	for _, b := range bindings {
 		builder = builder.WithObjects(b)
 	}
-	s := &scheduling{client: builder.Build(), now: func() time.Time { return time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC) }}
+	s := &scheduling{
+		client: builder.Build(), now: func() time.Time { return time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC) },
+	}
 	chosen := func(b *workv1alpha2.ResourceBinding) string {
 		t.Helper()
 		decision, err := s.decideAmong(t.Context(), b, func(near, apart []string) (outcome, error) {

@@ -16,9 +16,10 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/reservations"
 )
 
-// observeBindings has the reservations observe all bindings. The result tells whether it has seen those that there were at the start:
-// before that nothing may be promised.
-func observeBindings(ctx context.Context, informers cache.Cache, l *reservations.Reservations) (observed func() bool, err error) {
+// observeBindings has the reservations observe all bindings. The result tells whether it has seen those that there were
+// at the start: before that nothing may be promised.
+func observeBindings(ctx context.Context, informers cache.Cache,
+	l *reservations.Reservations) (observed func() bool, err error) {
 	var handlers []toolscache.ResourceEventHandlerRegistration
 	for _, kind := range []client.Object{&workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}} {
 		informer, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))

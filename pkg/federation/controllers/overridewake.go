@@ -27,31 +27,37 @@ func specOfClusterOverridePolicy(p *policyv1alpha1.ClusterOverridePolicy) *polic
 }
 
 // overrideChanged wakes the bindings whose objects an override policy selects, or selected before it changed.
-func overrideChanged[P client.Object](reader client.Reader, index *wake.Index, specOf func(P) *policyv1alpha1.OverrideSpec) handler.TypedEventHandler[P, reconcile.Request] {
+func overrideChanged[P client.Object](reader client.Reader, index *wake.Index,
+	specOf func(P) *policyv1alpha1.OverrideSpec) handler.TypedEventHandler[P, reconcile.Request] {
 	wakeAll := func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request], versions ...P) {
 		woken := sets.Set[types.NamespacedName]{}
 		for _, policy := range versions {
-			woken = woken.Union(selectedBy(ctx, reader, index, overrides.Policy{Namespace: policy.GetNamespace(), Name: policy.GetName(), Spec: specOf(policy)}))
+			woken = woken.Union(selectedBy(ctx, reader, index,
+				overrides.Policy{Namespace: policy.GetNamespace(), Name: policy.GetName(), Spec: specOf(policy)}))
 		}
 		for key := range woken {
 			queue.Add(reconcile.Request{NamespacedName: key})
 		}
 	}
 	return handler.TypedFuncs[P, reconcile.Request]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[P], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[P],
+			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			wakeAll(ctx, queue, e.Object)
 		},
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[P], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[P],
+			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			wakeAll(ctx, queue, e.ObjectOld, e.ObjectNew)
 		},
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[P], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[P],
+			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			wakeAll(ctx, queue, e.Object)
 		},
 	}
 }
 
 // selectedBy lists the bindings of objects that a policy selects. Objects that cannot be read are woken too.
-func selectedBy(ctx context.Context, reader client.Reader, index *wake.Index, policy overrides.Policy) sets.Set[types.NamespacedName] {
+func selectedBy(ctx context.Context, reader client.Reader, index *wake.Index,
+	policy overrides.Policy) sets.Set[types.NamespacedName] {
 	result := sets.Set[types.NamespacedName]{}
 	for _, key := range candidatesOf(index, policy) {
 		if policy.Namespace != "" && key.Namespace != policy.Namespace {

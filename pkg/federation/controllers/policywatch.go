@@ -86,11 +86,13 @@ func (w *policyWatch) tellProblemsOfWaves(ctx context.Context, policy policies.P
 	return nil
 }
 
-// warn makes one event of all problems: of several about the same version of an object, with the same reason, only the first is kept.
+// warn makes one event of all problems: of several about the same version of an object, with the same reason, only the
+// first is kept.
 func (w *policyWatch) warn(policy policies.Policy, reason string, problems []string) {
 	if len(problems) > 0 {
 		// Events hold 1024 characters.
-		w.events.Eventf(policy.Object, nil, corev1.EventTypeWarning, reason, "Propagate", "%.1000s", strings.Join(problems, "; "))
+		w.events.Eventf(policy.Object, nil, corev1.EventTypeWarning, reason, "Propagate", "%.1000s",
+			strings.Join(problems, "; "))
 	}
 }
 

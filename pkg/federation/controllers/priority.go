@@ -20,9 +20,10 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/priorityqueue"
 )
 
-// schedulePriority gives the value of the PriorityClass that a policy names; nil if it names none. A class that doesn't exist counts
-// as 0, the policy's event says so, and its creation wakes the policy.
-func (p *propagation) schedulePriority(ctx context.Context, policy *policies.Policy) (*workv1alpha2.SchedulePriority, error) {
+// schedulePriority gives the value of the PriorityClass that a policy names; nil if it names none. A class that doesn't
+// exist counts as 0, the policy's event says so, and its creation wakes the policy.
+func (p *propagation) schedulePriority(ctx context.Context,
+	policy *policies.Policy) (*workv1alpha2.SchedulePriority, error) {
 	wanted := policy.Spec.SchedulePriority
 	if wanted == nil {
 		return nil, nil
@@ -31,7 +32,8 @@ func (p *propagation) schedulePriority(ctx context.Context, policy *policies.Pol
 	err := p.client.Get(ctx, types.NamespacedName{Name: wanted.PriorityClassName}, class)
 	if apierrors.IsNotFound(err) {
 		p.events.Eventf(policy.Object, nil, corev1.EventTypeWarning, "PriorityClassNotFound", "Propagate",
-			"spec.schedulePriority.priorityClassName: the fleet has no PriorityClass %q; until it has, the priority is 0", wanted.PriorityClassName)
+			"spec.schedulePriority.priorityClassName: the fleet has no PriorityClass %q; until it has, the priority "+
+				"is 0", wanted.PriorityClassName)
 		return &workv1alpha2.SchedulePriority{}, nil
 	}
 	if err != nil {
@@ -49,15 +51,16 @@ func priorityOf(b bindings.Binding) int32 {
 }
 
 // byPriority tells the priority of a binding before it is queued.
-func byPriority[B bindings.Binding](priorities *priorityqueue.Priorities) handler.TypedEventHandler[B, reconcile.Request] {
+func byPriority[B bindings.Binding](
+	priorities *priorityqueue.Priorities) handler.TypedEventHandler[B, reconcile.Request] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, b B) []reconcile.Request {
 		priorities.Set(client.ObjectKeyFromObject(b), priorityOf(b))
 		return []reconcile.Request{requestFor(b)}
 	})
 }
 
-// retryWaiting tries all bindings that wait for room every now and then, since not every event that makes room is told. All at once: were
-// each tried at a time of its own, the next one would get the room and not the most urgent.
+// retryWaiting tries all bindings that wait for room every now and then, since not every event that makes room is told.
+// All at once: were each tried at a time of its own, the next one would get the room and not the most urgent.
 func retryWaiting(priorities *priorityqueue.Priorities, wake *inlet[reconcile.Request]) manager.RunnableFunc {
 	return func(ctx context.Context) error {
 		clock := time.NewTicker(retryUnschedulable)
@@ -76,7 +79,8 @@ func retryWaiting(priorities *priorityqueue.Priorities, wake *inlet[reconcile.Re
 }
 
 // toPolicies wakes the policies that a change elsewhere concerns.
-func toPolicies[T client.Object](reader client.Reader, concerns func(policies.Policy, T) bool) handler.TypedEventHandler[T, reconcile.Request] {
+func toPolicies[T client.Object](reader client.Reader,
+	concerns func(policies.Policy, T) bool) handler.TypedEventHandler[T, reconcile.Request] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, object T) []reconcile.Request {
 		all, err := policies.List(ctx, reader, client.UnsafeDisableDeepCopy)
 		if err != nil {

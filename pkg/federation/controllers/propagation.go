@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,14 +40,16 @@ func (p *propagation) Reconcile(ctx context.Context, key bindings.TemplateKey) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	existing, err := bindings.Get(ctx, p.client, types.NamespacedName{Namespace: key.Namespace, Name: bindings.Name(key.Name, key.Kind)})
+	existing, err := bindings.Get(ctx, p.client,
+		types.NamespacedName{Namespace: key.Namespace, Name: bindings.Name(key.Name, key.Kind)})
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if existing != nil && !bindings.IsFor(existing, key) {
 		if template != nil {
 			p.events.Eventf(template, existing, corev1.EventTypeWarning, "BindingNameTaken", "Propagate",
-				"binding %s belongs to a %s of API %s with the same name", existing.GetName(), key.Kind, existing.BindingSpec().Resource.APIVersion)
+				"binding %s belongs to a %s of API %s with the same name", existing.GetName(), key.Kind,
+				existing.BindingSpec().Resource.APIVersion)
 		}
 		return reconcile.Result{}, nil
 	}
@@ -68,7 +70,8 @@ func (p *propagation) Reconcile(ctx context.Context, key bindings.TemplateKey) (
 	return reconcile.Result{}, p.ensure(ctx, template, policy, existing)
 }
 
-func (p *propagation) policyFor(ctx context.Context, template *unstructured.Unstructured, existing bindings.Binding) (*policies.Policy, error) {
+func (p *propagation) policyFor(ctx context.Context, template *unstructured.Unstructured,
+	existing bindings.Binding) (*policies.Policy, error) {
 	if !isThere(template) || p.skipped.Skips(template) {
 		return nil, nil
 	}
@@ -88,8 +91,8 @@ func (p *propagation) withdraw(ctx context.Context, existing bindings.Binding) e
 	return client.IgnoreNotFound(p.client.Delete(ctx, existing, client.Preconditions{UID: new(existing.GetUID())}))
 }
 
-// missingOverrides names the first override policy that must exist before anything is propagated. Those of a cluster-wide policy are
-// cluster-wide as well.
+// missingOverrides names the first override policy that must exist before anything is propagated. Those of a
+// cluster-wide policy are cluster-wide as well.
 func (p *propagation) missingOverrides(ctx context.Context, policy *policies.Policy) (string, error) {
 	for _, name := range policy.Spec.DependentOverrides {
 		var object client.Object = &policyv1alpha1.OverridePolicy{}
@@ -116,7 +119,8 @@ func (p *propagation) waitForOverride(policy *policies.Policy, template *unstruc
 		"spec.dependentOverrides: there is no override policy %q yet", missing)
 }
 
-func (p *propagation) ensure(ctx context.Context, template *unstructured.Unstructured, policy *policies.Policy, existing bindings.Binding) error {
+func (p *propagation) ensure(ctx context.Context, template *unstructured.Unstructured, policy *policies.Policy,
+	existing bindings.Binding) error {
 	content, err := policies.ContentOf(template)
 	if err == nil {
 		err = policy.Refusal()
@@ -162,7 +166,8 @@ func (p *propagation) update(ctx context.Context, existing, updated bindings.Bin
 	return nil
 }
 
-// refuse reports an object that cannot be understood. Trying again doesn't help until it changes, or what explains its kind.
+// refuse reports an object that cannot be understood. Trying again doesn't help until it changes, or what explains its
+// kind.
 func (p *propagation) refuse(template *unstructured.Unstructured, err error) error {
 	p.events.Eventf(template, nil, corev1.EventTypeWarning, "NotPropagated", "Propagate", "%v", err)
 	if errors.Is(err, interpreter.ErrTemporary) {
@@ -174,7 +179,7 @@ func (p *propagation) refuse(template *unstructured.Unstructured, err error) err
 func unchanged(before, after bindings.Binding) bool {
 	a, b := before.BindingSpec().DeepCopy(), after.BindingSpec().DeepCopy()
 	a.Resource.ResourceVersion, b.Resource.ResourceVersion = "", ""
-	return equality.Semantic.DeepEqual(a, b) && maps.Equal(before.GetLabels(), after.GetLabels()) &&
+	return apiequality.Semantic.DeepEqual(a, b) && maps.Equal(before.GetLabels(), after.GetLabels()) &&
 		maps.Equal(before.GetAnnotations(), after.GetAnnotations())
 }
 

@@ -37,8 +37,10 @@ func (e *execution) check(object *unstructured.Unstructured) error {
 	return e.allows(object)
 }
 
-// relay tells a member's agent which of its Works may be removed, and gives up those of an agent that is not heard of any more.
-func (e *execution) relay(ctx context.Context, work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster) (reconcile.Result, error) {
+// relay tells a member's agent which of its Works may be removed, and gives up those of an agent that is not heard of
+// any more.
+func (e *execution) relay(ctx context.Context, work *workv1alpha1.Work,
+	cluster *clusterv1alpha1.Cluster) (reconcile.Result, error) {
 	if work.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(work, workv1alpha1.Finalizer) {
 		return reconcile.Result{}, nil
 	}
@@ -83,7 +85,8 @@ func releases(work *workv1alpha1.Work) bool {
 	return false
 }
 
-// heartbeat is the last one that was seen of an agent. Its time is the agent's own; when it was seen counts, so clocks may differ.
+// heartbeat is the last one that was seen of an agent. Its time is the agent's own; when it was seen counts, so clocks
+// may differ.
 type heartbeat struct {
 	time metav1.MicroTime
 	seen time.Time
@@ -100,14 +103,16 @@ const (
 	reasonTooLarge    = "ReportTooLarge"
 )
 
-// checkAgent makes of what an agent reports, and of how long it is silent, whether its member is ready. Agents never write that themselves.
+// checkAgent makes of what an agent reports, and of how long it is silent, whether its member is ready. Agents never
+// write that themselves.
 func (c *clusters) checkAgent(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	c.members.Remove(cluster.Name)
 	if size := sizeOf(&cluster.Status); size > maxReport {
 		return c.record(ctx, cluster, func(status *clusterv1alpha1.ClusterStatus) { discardReport(status, size) })
 	}
 	if err := capacity.Check(cluster.Status.ResourceSummary); err != nil {
-		return c.refuse(ctx, cluster, clusterv1alpha1.ReasonImplausible, "The agent reports what cannot be: "+err.Error())
+		return c.refuse(ctx, cluster, clusterv1alpha1.ReasonImplausible,
+			"The agent reports what cannot be: "+err.Error())
 	}
 	ready, reason, message, err := c.hear(ctx, cluster)
 	if err != nil {
@@ -125,10 +130,13 @@ func (c *clusters) checkAgent(ctx context.Context, cluster *clusterv1alpha1.Clus
 			return c.refuse(ctx, cluster, reasonDuplicate, err.Error())
 		}
 	}
-	return c.record(ctx, cluster, func(status *clusterv1alpha1.ClusterStatus) { setReady(status, ready, reason, message) })
+	return c.record(ctx, cluster, func(status *clusterv1alpha1.ClusterStatus) {
+		setReady(status, ready, reason, message)
+	})
 }
 
-// maxReport bounds the status of a member that an agent writes; no fleet writes as much itself. The fleet has to add to it what it finds.
+// maxReport bounds the status of a member that an agent writes; no fleet writes as much itself. The fleet has to add to
+// it what it finds.
 const maxReport = 1 << 20
 
 func sizeOf(status *clusterv1alpha1.ClusterStatus) int {
@@ -142,16 +150,21 @@ func sizeOf(status *clusterv1alpha1.ClusterStatus) int {
 // discardReport keeps an agent from making the status of its member too large for what the fleet has to say.
 func discardReport(status *clusterv1alpha1.ClusterStatus, size int) {
 	*status = clusterv1alpha1.ClusterStatus{}
-	setReady(status, metav1.ConditionFalse, reasonTooLarge, fmt.Sprintf("The agent reports %d bytes, more than %d", size, maxReport))
+	setReady(status, metav1.ConditionFalse, reasonTooLarge,
+		fmt.Sprintf("The agent reports %d bytes, more than %d", size, maxReport))
 }
 
 // hear tells what is known of a member through its agent.
-func (c *clusters) hear(ctx context.Context, cluster *clusterv1alpha1.Cluster) (metav1.ConditionStatus, string, string, error) {
+func (c *clusters) hear(ctx context.Context,
+	cluster *clusterv1alpha1.Cluster) (metav1.ConditionStatus, string, string, error) {
 	lease := &coordinationv1.Lease{}
-	err := c.client.Get(ctx, client.ObjectKey{Namespace: clusterv1alpha1.CredentialsNamespace, Name: cluster.Name}, lease)
+	err := c.client.Get(ctx, client.ObjectKey{Namespace: clusterv1alpha1.CredentialsNamespace, Name: cluster.Name},
+		lease)
 	if apierrors.IsNotFound(err) {
-		return metav1.ConditionFalse, reasonNotAccepted, fmt.Sprintf("No agent was accepted for this member yet: `trellisctl register %s` invites one, `trellisctl accept %s` accepts it",
-			cluster.Name, cluster.Name), nil
+		return metav1.ConditionFalse, reasonNotAccepted,
+			fmt.Sprintf("No agent was accepted for this member yet: `trellisctl register %s` invites one, "+
+				"`trellisctl accept %s` accepts it",
+				cluster.Name, cluster.Name), nil
 	}
 	if err != nil {
 		return "", "", "", fmt.Errorf("lease of member %s: %w", cluster.Name, err)
@@ -161,7 +174,9 @@ func (c *clusters) hear(ctx context.Context, cluster *clusterv1alpha1.Cluster) (
 		return metav1.ConditionUnknown, reasonNotReported, "The agent was accepted, and has not reported yet", nil
 	}
 	if silent := c.silence(cluster.Name, lease); silent > allowedSilence(lease) {
-		return metav1.ConditionUnknown, reasonSilent, fmt.Sprintf("The agent in the member has not been heard of since %s", lease.Spec.RenewTime.UTC().Format(time.RFC3339)), nil
+		return metav1.ConditionUnknown, reasonSilent,
+			fmt.Sprintf("The agent in the member has not been heard of since %s",
+				lease.Spec.RenewTime.UTC().Format(time.RFC3339)), nil
 	}
 	return reported.Status, reported.Reason, reported.Message, nil
 }

@@ -14,14 +14,16 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/quota"
 )
 
-// withinQuota gives the decision, or, if a FederatedResourceQuota of the namespace does not allow it, the one before with the reason.
+// withinQuota gives the decision, or, if a FederatedResourceQuota of the namespace does not allow it, the one before
+// with the reason.
 func (s *scheduling) withinQuota(ctx context.Context, b bindings.Binding, decision outcome) (outcome, error) {
 	limits, err := s.limits(ctx, b.GetNamespace())
 	if err != nil || len(limits) == 0 {
 		return decision, err
 	}
 	var list workv1alpha2.ResourceBindingList
-	if err := s.client.List(ctx, &list, client.InNamespace(b.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+	if err := s.client.List(ctx, &list, client.InNamespace(b.GetNamespace()),
+		client.UnsafeDisableDeepCopy); err != nil {
 		return decision, fmt.Errorf("listing ResourceBindings: %w", err)
 	}
 	used := make(map[types.NamespacedName]corev1.ResourceList, len(list.Items))
@@ -34,7 +36,7 @@ func (s *scheduling) withinQuota(ctx context.Context, b bindings.Binding, decisi
 		return decision, nil
 	}
 	return outcome{
-		clusters: spec.Clusters, term: b.BindingStatus().SchedulerObservedAffinityName,
+		clusters: spec.Clusters, term: termInUse(b),
 		reason: workv1alpha2.ReasonQuotaExceeded, message: shorten(err.Error()),
 	}, nil
 }
@@ -51,7 +53,9 @@ func (s *scheduling) limits(ctx context.Context, namespace string) ([]quota.Limi
 	var limits []quota.Limit
 	for i := range list.Items {
 		if list.Items[i].DeletionTimestamp == nil {
-			limits = append(limits, quota.Limit{Name: namespace + "/" + list.Items[i].Name, Hard: list.Items[i].Spec.Overall})
+			limits = append(limits, quota.Limit{
+				Name: namespace + "/" + list.Items[i].Name, Hard: list.Items[i].Spec.Overall,
+			})
 		}
 	}
 	return limits, nil

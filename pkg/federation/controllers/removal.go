@@ -23,7 +23,8 @@ import (
 
 // remove takes a Work's objects out of the member and then lets the Work go. A member that doesn't answer keeps its
 // Works until it does, or until it leaves the fleet.
-func (e *execution) remove(ctx context.Context, work *workv1alpha1.Work, name string, cluster *clusterv1alpha1.Cluster) (reconcile.Result, error) {
+func (e *execution) remove(ctx context.Context, work *workv1alpha1.Work, name string,
+	cluster *clusterv1alpha1.Cluster) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(work, workv1alpha1.Finalizer) {
 		return reconcile.Result{}, nil
 	}
@@ -54,7 +55,8 @@ func (e *execution) remove(ctx context.Context, work *workv1alpha1.Work, name st
 
 // isGivenUp: a cluster that leaves the fleet and does not answer is most likely gone itself.
 func isGivenUp(cluster *clusterv1alpha1.Cluster, now time.Time) bool {
-	return cluster.DeletionTimestamp != nil && knownDown(cluster) && now.Sub(cluster.DeletionTimestamp.Time) > giveUpUnreachable
+	return cluster.DeletionTimestamp != nil && knownDown(cluster) &&
+		now.Sub(cluster.DeletionTimestamp.Time) > giveUpUnreachable
 }
 
 // removeAll gives the number of objects that are still there.
@@ -74,7 +76,8 @@ func (e *execution) removeAll(ctx context.Context, member *members.Member, work 
 }
 
 // removeManifest leaves alone what the Work doesn't own, and what the member's owner keeps from the fleet.
-func (e *execution) removeManifest(ctx context.Context, member *members.Member, work *workv1alpha1.Work, index int) (gone bool, err error) {
+func (e *execution) removeManifest(ctx context.Context, member *members.Member, work *workv1alpha1.Work,
+	index int) (gone bool, err error) {
 	object, err := decodeManifest(work, index)
 	if err != nil {
 		return false, err
@@ -104,7 +107,8 @@ func (e *execution) removeManifest(ctx context.Context, member *members.Member, 
 	return false, deleteObject(ctx, member, mapping, observed)
 }
 
-func deleteObject(ctx context.Context, member *members.Member, mapping *meta.RESTMapping, observed *unstructured.Unstructured) error {
+func deleteObject(ctx context.Context, member *members.Member, mapping *meta.RESTMapping,
+	observed *unstructured.Unstructured) error {
 	ctx, cancel := members.RequestContext(ctx)
 	defer cancel()
 	err := member.Resource(mapping, observed.GetNamespace()).Delete(ctx, observed.GetName(), metav1.DeleteOptions{
@@ -121,13 +125,17 @@ func deleteObject(ctx context.Context, member *members.Member, mapping *meta.RES
 }
 
 // unmark leaves the object to the member.
-func unmark(ctx context.Context, member *members.Member, mapping *meta.RESTMapping, observed *unstructured.Unstructured) error {
+func unmark(ctx context.Context, member *members.Member, mapping *meta.RESTMapping,
+	observed *unstructured.Unstructured) error {
 	ctx, cancel := members.RequestContext(ctx)
 	defer cancel()
-	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:null,%q:null},"annotations":{%q:null,%q:null,%q:null,%q:null,%q:null,%q:null}}}`,
-		workv1alpha1.ManagedLabel, workv1alpha1.PermanentIDLabel,
-		workv1alpha1.NamespaceAnnotation, workv1alpha1.NameAnnotation, workv1alpha1.ConflictResolutionAnnotation,
-		workv1alpha1.ContentHashAnnotation, workv1alpha1.TemplateGenerationAnnotation, workv1alpha1.TemplateUIDAnnotation)
-	_, err := member.Resource(mapping, observed.GetNamespace()).Patch(ctx, observed.GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: fieldManager})
+	patch :=
+		fmt.Sprintf(`{"metadata":{"labels":{%q:null,%q:null},"annotations":{%q:null,%q:null,%q:null,%q:null,%q:null,%q:null}}}`,
+			workv1alpha1.ManagedLabel, workv1alpha1.PermanentIDLabel,
+			workv1alpha1.NamespaceAnnotation, workv1alpha1.NameAnnotation, workv1alpha1.ConflictResolutionAnnotation,
+			workv1alpha1.ContentHashAnnotation, workv1alpha1.TemplateGenerationAnnotation,
+			workv1alpha1.TemplateUIDAnnotation)
+	_, err := member.Resource(mapping, observed.GetNamespace()).Patch(ctx, observed.GetName(), types.MergePatchType,
+		[]byte(patch), metav1.PatchOptions{FieldManager: fieldManager})
 	return client.IgnoreNotFound(err)
 }

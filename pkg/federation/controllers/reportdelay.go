@@ -12,7 +12,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 )
 
-// reportDelay knows since when reports of members on a binding are outstanding. It only saves writes: what it forgets in a restart is waited for once more.
+// reportDelay knows since when reports of members on a binding are outstanding. It only saves writes: what it forgets
+// in a restart is waited for once more.
 type reportDelay struct {
 	now func() time.Time
 
@@ -24,7 +25,8 @@ func newReportDelay(now func() time.Time) *reportDelay {
 	return &reportDelay{now: now, outstanding: map[types.NamespacedName]time.Time{}}
 }
 
-// wait tells how long to wait for those that have not reported; those that take longer than waitForReports are not waited for.
+// wait tells how long to wait for those that have not reported; those that take longer than waitForReports are not
+// waited for.
 func (n *reportDelay) wait(key types.NamespacedName, complete bool) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -47,7 +49,8 @@ func (n *reportDelay) forget(key types.NamespacedName) {
 }
 
 // allReported tells whether every target cluster has told what became of its Work as it is now, or cannot for now.
-func (w *works) allReported(ctx context.Context, b bindings.Binding, existing map[string]*workv1alpha1.Work, failures map[string]error) (bool, error) {
+func (w *works) allReported(ctx context.Context, b bindings.Binding, existing map[string]*workv1alpha1.Work,
+	failures map[string]error) (bool, error) {
 	for _, target := range bindings.Targets(b.BindingSpec()) {
 		if failures[target.Name] != nil {
 			continue

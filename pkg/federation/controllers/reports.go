@@ -13,7 +13,8 @@ import (
 )
 
 // reportReservations what members say of a binding. failures are of clusters for which no Work can be made.
-func (w *works) reportReservations(b bindings.Binding, existing map[string]*workv1alpha1.Work, failures map[string]error) {
+func (w *works) reportReservations(b bindings.Binding, existing map[string]*workv1alpha1.Work,
+	failures map[string]error) {
 	if !karmada.IsWorkload(b.BindingSpec()) {
 		return
 	}
@@ -32,7 +33,8 @@ func (w *works) reportReservations(b bindings.Binding, existing map[string]*work
 	w.reservations.Observe(client.ObjectKeyFromObject(b), seen)
 }
 
-// reportOf a member that a Work tells to run a number of replicas, or to run one unit; outdated Works cannot be made to tell it.
+// reportOf a member that a Work tells to run a number of replicas, or to run one unit; outdated Works cannot be made to
+// tell it.
 func reportOf(work *workv1alpha1.Work, replicas int32, unit, outdated bool) reservations.Report {
 	object := readObject(work)
 	answered := hasReported(work) && (work.Spec.SuspendDispatching == nil || !*work.Spec.SuspendDispatching)
@@ -134,8 +136,8 @@ func (o memberObject) hasCondition(name string) bool {
 	return false
 }
 
-// isSeen tells whether the member's controllers have looked at the object as it is. If nobody knows how to read its status, they are not
-// waited for.
+// isSeen tells whether the member's controllers have looked at the object as it is. If nobody knows how to read its
+// status, they are not waited for.
 func (o memberObject) isSeen() bool {
 	if o.status == nil {
 		return o.Health == workv1alpha1.ResourceUnknown

@@ -3,9 +3,7 @@ package controllers
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
@@ -22,32 +20,22 @@ func isRequired(existing bindings.Binding) bool {
 	return existing != nil && existing.GetDeletionTimestamp() == nil && len(existing.BindingSpec().RequiredBy) > 0
 }
 
-// keepRequired has a binding that no policy is responsible for any more follow those that need it, and nothing else. What it takes
-// over from them is written by controllers/dependencies.
-func (p *propagation) keepRequired(ctx context.Context, template *unstructured.Unstructured, existing bindings.Binding) error {
+// keepRequired has a binding that no policy is responsible for any more follow those that need it, and nothing else.
+// What it takes over from them is written by controllers/dependencies.
+func (p *propagation) keepRequired(ctx context.Context, template *unstructured.Unstructured,
+	existing bindings.Binding) error {
 	updated := existing.DeepCopyObject().(bindings.Binding)
 	policies.RemoveClaims(updated)
 	spec := updated.BindingSpec()
 	*spec = workv1alpha2.ResourceBindingSpec{
 		Resource: bindings.ReferenceTo(template), RequiredBy: spec.RequiredBy,
-		ConflictResolution: spec.ConflictResolution, PreserveResourcesOnDeletion: spec.PreserveResourcesOnDeletion, Suspension: spec.Suspension,
+		ConflictResolution: spec.ConflictResolution, PreserveResourcesOnDeletion: spec.PreserveResourcesOnDeletion,
+		Suspension: spec.Suspension,
 	}
 	wants, err := policies.Ask(ctx, p.interpreter, template)
 	if err != nil {
 		return p.refuse(template, err)
 	}
 	wants.Fill(spec)
-	if err := p.update(ctx, existing, updated); err != nil {
-		return err
-	}
-	return p.forgetDecision(ctx, updated)
-}
-
-// forgetDecision removes what the scheduler said about a placement that is no more.
-func (p *propagation) forgetDecision(ctx context.Context, b bindings.Binding) error {
-	before := b.DeepCopyObject().(bindings.Binding)
-	status := b.BindingStatus()
-	status.SchedulerObservedGeneration, status.SchedulerObservedAffinityName, status.LastScheduledTime = 0, "", nil
-	meta.RemoveStatusCondition(&status.Conditions, workv1alpha2.ConditionScheduled)
-	return client.IgnoreNotFound(bindings.PatchStatus(ctx, p.client, before, b))
+	return p.update(ctx, existing, updated)
 }

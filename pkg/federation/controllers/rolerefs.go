@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// BindableLabel (value "true"), on a Role or ClusterRole of a member, is its owner's word that the fleet may bind it.
+	// BindableLabel (value "true"), on a Role or ClusterRole of a member, is its owner's word that the fleet may bind
+	// it.
 	BindableLabel = "federation.trellis.garden/bindable"
 	// bootstrappingLabel is on the ClusterRoles that all clusters have from the beginning.
 	bootstrappingLabel = "kubernetes.io/bootstrapping"
@@ -26,11 +27,14 @@ const (
 // errForeignRole is a role of a member that says nothing about what a role of the same name may in the fleet.
 var errForeignRole = errors.New("the member's own role")
 
-// mayBind refuses to bind a role of the member that did not come from the fleet: the fleet's API has compared the author's rights with the role of
-// that name in the fleet, which may be a weaker one. Works that people wrote themselves are of no author but them.
-func (e *execution) mayBind(ctx context.Context, member *members.Member, work *workv1alpha1.Work, wanted *unstructured.Unstructured) error {
+// mayBind refuses to bind a role of the member that did not come from the fleet: the fleet's API has compared the
+// author's rights with the role of that name in the fleet, which may be a weaker one. Works that people wrote
+// themselves are of no author but them.
+func (e *execution) mayBind(ctx context.Context, member *members.Member, work *workv1alpha1.Work,
+	wanted *unstructured.Unstructured) error {
 	gvk := wanted.GroupVersionKind()
-	if _, made := bindings.OfWork(work); !made || gvk.Group != rbacv1.GroupName || gvk.Kind != "RoleBinding" && gvk.Kind != "ClusterRoleBinding" {
+	if _, made := bindings.OfWork(work); !made || gvk.Group != rbacv1.GroupName ||
+		gvk.Kind != "RoleBinding" && gvk.Kind != "ClusterRoleBinding" {
 		return nil
 	}
 	kind, _, _ := unstructured.NestedString(wanted.Object, "roleRef", "kind")
@@ -54,11 +58,13 @@ func (e *execution) mayBind(ctx context.Context, member *members.Member, work *w
 	case isBindable(role, work):
 		return nil
 	}
-	return fmt.Errorf("%w: %s %s did not come from the fleet; have a policy send the fleet's, or the member's owner set label %s=true on it", errForeignRole, kind, name, BindableLabel)
+	return fmt.Errorf("%w: %s %s did not come from the fleet; have a policy send the fleet's, or the member's owner "+
+		"set label %s=true on it", errForeignRole, kind, name, BindableLabel)
 }
 
 func isBindable(role *unstructured.Unstructured, work *workv1alpha1.Work) bool {
 	labels := role.GetLabels()
 	cameFromFleet := isManaged(role) && role.GetAnnotations()[workv1alpha1.NamespaceAnnotation] == work.Namespace
-	return cameFromFleet || labels[BindableLabel] == "true" || role.GetKind() == "ClusterRole" && labels[bootstrappingLabel] == bootstrappingRBAC
+	return cameFromFleet || labels[BindableLabel] == "true" ||
+		role.GetKind() == "ClusterRole" && labels[bootstrappingLabel] == bootstrappingRBAC
 }

@@ -9,9 +9,8 @@ import (
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,7 +30,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/wake"
 )
 
-// scheduling writes into each binding the clusters that core decides on, and why.
+// scheduling writes into each binding the clusters that core decides on, and why. The status of bindings is not its
+// own: the works controller repeats there what it decided.
 type scheduling struct {
 	client   client.Client
 	events   events.EventRecorder
@@ -45,8 +45,6 @@ type scheduling struct {
 	quotas       quota.Reservations
 	// priorities have the more urgent decided first.
 	priorities *priorityqueue.Priorities
-	// verdicts are decisions whose status is left to the works controller to write.
-	verdicts *verdicts
 	// neighbours are workloads that want to be together or apart.
 	neighbours neighbours
 }
@@ -73,28 +71,27 @@ func (s *scheduling) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if !karmada.NeedsDecision(b, clusters) {
 		s.priorities.Wait(request.NamespacedName, false)
-		return s.observe(ctx, b)
+		return reconcile.Result{}, s.observe(ctx, b)
 	}
 	decision, err := s.decide(ctx, b)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	s.priorities.Decided(request.NamespacedName)
-	if err := s.writeSpec(ctx, b, decision); err != nil {
+	if err := s.write(ctx, b, decision); err != nil {
 		return reconcile.Result{}, err
 	}
 	s.priorities.Wait(request.NamespacedName, decision.waits())
-	return s.report(ctx, b, decision)
+	return reconcile.Result{}, nil
 }
 
 func (s *scheduling) forget(key types.NamespacedName) {
 	s.index.Remove(key)
 	s.priorities.Forget(key)
-	s.verdicts.drop(key)
 }
 
-// create decides for a binding that does not exist yet and creates it with its clusters. The decision is made again, and
-// explained, when it exists.
+// create decides for a binding that does not exist yet and creates it with its clusters. The decision is made again
+// when it exists, since clusters may change in between.
 func (s *scheduling) create(ctx context.Context, b bindings.Binding) error {
 	if karmada.Suspended(b) || !bindings.IsPlaced(b.BindingSpec()) {
 		return s.client.Create(ctx, b)
@@ -103,10 +100,14 @@ func (s *scheduling) create(ctx context.Context, b bindings.Binding) error {
 	if err != nil {
 		return err
 	}
-	if _, err := enter(b, decision); err != nil {
+	if _, _, err := enter(b, decision, s.now()); err != nil {
 		return err
 	}
-	return s.written(b, s.client.Create(ctx, b))
+	if err := s.written(b, s.client.Create(ctx, b)); err != nil {
+		return err
+	}
+	s.warn(b, decision)
+	return nil
 }
 
 // written tells the reservations what became of a decision.
@@ -139,8 +140,8 @@ func interestOf(b bindings.Binding) wake.Interest {
 	}
 	interest.Placement, interest.Fingerprint = translated.Placement, unique.Make(string(text)).Value()
 	interest.Settled = karmada.Settled(b, translated)
-	scheduled := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.ConditionScheduled)
-	interest.Waiting = scheduled != nil && scheduled.Reason == workv1alpha2.ReasonUnschedulable
+	decided, _ := karmada.DecidedOf(b)
+	interest.Waiting = decided.Reason == workv1alpha2.ReasonUnschedulable
 	return interest
 }
 
@@ -153,6 +154,11 @@ type outcome struct {
 	report   *workv1alpha2.PlacementDecision
 	// retry tells of a failure that may pass without an event for the binding.
 	retry bool
+}
+
+// waits tells that it is to be tried again, where nothing may announce that it helps.
+func (o outcome) waits() bool {
+	return o.retry || o.reason == workv1alpha2.ReasonUnschedulable || o.reason == workv1alpha2.ReasonQuotaExceeded
 }
 
 // decide for a binding. What it takes of the clusters' room stays promised until written is called.
@@ -177,12 +183,18 @@ func (s *scheduling) decide(ctx context.Context, b bindings.Binding) (outcome, e
 	return allowed, err
 }
 
+// termInUse is the affinity term that the binding's clusters were chosen with.
+func termInUse(b bindings.Binding) string { return karmada.Explained(b).SchedulerObservedAffinityName }
+
 // decideBy translates a binding, and the decision about it back.
 func decideBy(b bindings.Binding, decide func(core.Binding) (core.Decision, error)) (outcome, error) {
 	spec := b.BindingSpec()
 	translated, err := karmada.Translate(b)
 	if err != nil {
-		return outcome{clusters: spec.Clusters, term: b.BindingStatus().SchedulerObservedAffinityName, reason: workv1alpha2.ReasonSchedulerError, message: err.Error()}, nil
+		return outcome{
+			clusters: spec.Clusters, term: termInUse(b), reason: workv1alpha2.ReasonSchedulerError,
+			message: err.Error(),
+		}, nil
 	}
 	decision, err := decide(translated)
 	if err != nil {
@@ -199,7 +211,8 @@ func decideBy(b bindings.Binding, decide func(core.Binding) (core.Decision, erro
 }
 
 // decideWithin what is not promised to others. Objects without replicas take no room.
-func (s *scheduling) decideWithin(ctx context.Context, key types.NamespacedName, generation int64, b core.Binding) (core.Decision, error) {
+func (s *scheduling) decideWithin(ctx context.Context, key types.NamespacedName, generation int64,
+	b core.Binding) (core.Decision, error) {
 	if !b.Workload {
 		clusters, _, err := s.clusters.snapshot(ctx)
 		if err != nil {
@@ -211,7 +224,8 @@ func (s *scheduling) decideWithin(ctx context.Context, key types.NamespacedName,
 	if err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, known); err != nil {
 		return core.Decision{}, err
 	}
-	return s.reservations.Decide(key, generation, b, func() (core.Snapshot, reservations.Surveys, error) { return s.clusters.snapshot(ctx) })
+	return s.reservations.Decide(key, generation, b,
+		func() (core.Snapshot, reservations.Surveys, error) { return s.clusters.snapshot(ctx) })
 }
 
 func failureReason(failure *core.Failure) string {
@@ -230,10 +244,10 @@ func shorten(message string) string {
 	return message[:most] + "…"
 }
 
-// writeSpec writes clusters and the placement they were chosen for, if they changed.
-func (s *scheduling) writeSpec(ctx context.Context, b bindings.Binding, decision outcome) error {
+// write what was decided, and why, if the binding doesn't say the same already.
+func (s *scheduling) write(ctx context.Context, b bindings.Binding, decision outcome) error {
 	before := b.DeepCopyObject().(bindings.Binding)
-	changed, err := enter(b, decision)
+	changed, isNews, err := enter(b, decision, s.now())
 	if err != nil || !changed {
 		return s.written(b, err)
 	}
@@ -241,11 +255,41 @@ func (s *scheduling) writeSpec(ctx context.Context, b bindings.Binding, decision
 	if err := s.written(b, s.client.Patch(ctx, b, patch)); err != nil {
 		return fmt.Errorf("writing the decision for binding %s: %w", client.ObjectKeyFromObject(b), err)
 	}
+	if isNews {
+		s.warn(b, decision)
+	}
 	return nil
 }
 
-// enter puts a decision into a binding, and tells whether it changed anything.
-func enter(b bindings.Binding, decision outcome) (changed bool, err error) {
+// enter puts a decision into a binding. It tells whether that changed anything, and whether the reason or message is
+// another one.
+func enter(b bindings.Binding, decision outcome, now time.Time) (changed, isNews bool, err error) {
+	last, found := karmada.DecidedOf(b)
+	isNews = !found || last.Reason != decision.reason || last.Message != decision.message
+	decided := karmada.Decided{
+		Generation: b.GetGeneration(), Time: last.Time, Reason: decision.reason, Message: decision.message,
+	}
+	if isNews || karmada.Fresh(b.BindingSpec(), karmada.Explained(b)) {
+		decided.Time = metav1.NewTime(now)
+	}
+	marked, err := markPlacement(b, decision)
+	if err != nil {
+		return false, false, err
+	}
+	moved := !apiequality.Semantic.DeepEqual(b.BindingSpec().Clusters, decision.clusters)
+	if moved {
+		b.BindingSpec().Clusters = decision.clusters
+	}
+	if moved || decided.Generation == 0 {
+		decided.Generation++ // The API server counts each change of a spec, and starts with 1.
+	}
+	told := karmada.SetDecided(b, decided)
+	explained, err := karmada.SetReport(b, decision.report)
+	return marked || moved || told || explained, isNews, err
+}
+
+// markPlacement notes the placement, and the term of it, that clusters were chosen for.
+func markPlacement(b bindings.Binding, decision outcome) (changed bool, err error) {
 	if karmada.PlacementChanged(b) {
 		placement, err := json.Marshal(b.BindingSpec().Placement)
 		if err != nil {
@@ -258,44 +302,18 @@ func enter(b bindings.Binding, decision outcome) (changed bool, err error) {
 		bindings.SetAnnotation(b, workv1alpha2.AppliedAffinityAnnotation, decision.term)
 		changed = true
 	}
-	if !equality.Semantic.DeepEqual(b.BindingSpec().Clusters, decision.clusters) {
-		b.BindingSpec().Clusters = decision.clusters
-		changed = true
-	}
 	return changed, nil
 }
 
-// report sees to it that the decision is explained in the status. That of one that could be made is left to the works
-// controller for a moment, which writes what became of it soon after.
-func (s *scheduling) report(ctx context.Context, b bindings.Binding, decision outcome) (reconcile.Result, error) {
-	key := client.ObjectKeyFromObject(b)
-	verdict := verdict{
-		outcome: decision, at: metav1.NewTime(s.now()), generation: b.GetGeneration(), uid: b.GetUID(), fresh: karmada.Fresh(b.BindingSpec(), b.BindingStatus()),
-	}
-	before := b.DeepCopyObject().(bindings.Binding)
-	changed := verdict.explain(b)
-	if equality.Semantic.DeepEqual(before.BindingStatus(), b.BindingStatus()) {
-		s.verdicts.drop(key)
-		return reconcile.Result{}, nil
-	}
-	if decision.reason == workv1alpha2.ReasonSuccess && len(decision.clusters) > 0 && s.verdicts.leave(key, verdict) {
-		return reconcile.Result{RequeueAfter: waitForWorks}, nil
-	}
-	if err := bindings.PatchStatus(ctx, s.client, before, b); err != nil {
-		return reconcile.Result{}, err
-	}
-	s.verdicts.drop(key)
-	if changed && decision.reason != workv1alpha2.ReasonSuccess {
-		s.warn(b, decision)
-	}
-	return reconcile.Result{}, nil
-}
-
-// warn tells those who look at the binding or at the object itself.
+// warn those who look at the binding or at the object itself of a decision that could not be made.
 func (s *scheduling) warn(b bindings.Binding, decision outcome) {
+	if decision.reason == workv1alpha2.ReasonSuccess {
+		return
+	}
 	resource := b.BindingSpec().Resource
 	object := &corev1.ObjectReference{
-		APIVersion: resource.APIVersion, Kind: resource.Kind, Namespace: resource.Namespace, Name: resource.Name, UID: resource.UID,
+		APIVersion: resource.APIVersion, Kind: resource.Kind, Namespace: resource.Namespace, Name: resource.Name,
+		UID: resource.UID,
 	}
 	// Events hold 1024 characters; the condition has the rest.
 	message := fmt.Sprintf("%.1000s", decision.message)
@@ -304,11 +322,23 @@ func (s *scheduling) warn(b bindings.Binding, decision outcome) {
 	}
 }
 
-// observe notes that the binding was looked at and nothing had to be decided.
-func (s *scheduling) observe(ctx context.Context, b bindings.Binding) (reconcile.Result, error) {
+// observe notes that the binding was looked at and the last decision still holds.
+func (s *scheduling) observe(ctx context.Context, b bindings.Binding) error {
+	decided, found := karmada.DecidedOf(b)
+	if !found || decided.Generation == b.GetGeneration() {
+		return nil
+	}
 	before := b.DeepCopyObject().(bindings.Binding)
-	b.BindingStatus().SchedulerObservedGeneration = b.GetGeneration()
-	return reconcile.Result{}, bindings.PatchStatus(ctx, s.client, before, b)
+	decided.Generation = b.GetGeneration()
+	if back := b.BindingSpec().LastFailBack; back != nil && back.AffinityName != "" {
+		bindings.SetAnnotation(b, workv1alpha2.AppliedAffinityAnnotation, back.AffinityName)
+	}
+	karmada.SetDecided(b, decided)
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := s.client.Patch(ctx, b, patch); err != nil {
+		return fmt.Errorf("confirming the decision for binding %s: %w", client.ObjectKeyFromObject(b), err)
+	}
+	return nil
 }
 
 func conditionStatus(isTrue bool) metav1.ConditionStatus {

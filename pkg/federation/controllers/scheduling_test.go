@@ -35,7 +35,9 @@ func placedBinding(t *testing.T) *workv1alpha2.ResourceBinding {
 	b.Spec.Replicas = 4
 	b.Spec.Placement = &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
 		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided,
-		WeightPreference:      &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas},
+		WeightPreference: &policyv1alpha1.ClusterPreferences{
+			DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas,
+		},
 	}}
 	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}, {Name: "m2", Replicas: 2}}
 	text, err := json.Marshal(b.Spec.Placement)
@@ -61,12 +63,20 @@ func TestNeedsDecision(t *testing.T) {
 		"other placement": {func(b *workv1alpha2.ResourceBinding) {
 			b.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{}
 		}, fleetOf("m1", "m2"), true},
-		"duplicated": {func(b *workv1alpha2.ResourceBinding) { b.Spec.Placement.ReplicaScheduling = nil }, fleetOf("m1", "m2"), true},
+		"duplicated": {
+			func(b *workv1alpha2.ResourceBinding) { b.Spec.Placement.ReplicaScheduling = nil }, fleetOf("m1", "m2"),
+			true,
+		},
 		"asked for": {func(b *workv1alpha2.ResourceBinding) {
 			b.Spec.RescheduleTriggeredAt = &metav1.Time{Time: time.Now().Add(time.Hour)}
 		}, fleetOf("m1", "m2"), true},
-		"asked for long ago":    {func(b *workv1alpha2.ResourceBinding) { b.Spec.RescheduleTriggeredAt = &metav1.Time{} }, fleetOf("m1", "m2"), false},
-		"no replicas to divide": {func(b *workv1alpha2.ResourceBinding) { b.Spec.Replicas = 0 }, fleetOf("m1", "m2"), true},
+		"asked for long ago": {
+			func(b *workv1alpha2.ResourceBinding) { b.Spec.RescheduleTriggeredAt = &metav1.Time{} },
+			fleetOf("m1", "m2"), false,
+		},
+		"no replicas to divide": {
+			func(b *workv1alpha2.ResourceBinding) { b.Spec.Replicas = 0 }, fleetOf("m1", "m2"), true,
+		},
 	}
 	for name, tc := range tests {
 		b := placedBinding(t)
@@ -81,16 +91,21 @@ func TestNeedsDecision(t *testing.T) {
 
 func TestDecideReportsWhatCannotBeDone(t *testing.T) {
 	decide := func(b bindings.Binding, fleet core.Snapshot) outcome {
-		result, err := decideBy(b, func(translated core.Binding) (core.Decision, error) { return core.Decide(fleet, translated), nil })
+		result, err := decideBy(b, func(translated core.Binding) (core.Decision, error) {
+			return core.Decide(fleet, translated), nil
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return result
 	}
 	b := placedBinding(t)
-	b.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"-": ""}}}
+	b.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"-": ""}},
+	}
 	got := decide(b, fleetOf("m1", "m2"))
-	if got.reason != workv1alpha2.ReasonSchedulerError || !strings.Contains(got.message, "spec.placement.clusterAffinity.labelSelector: ") || len(got.clusters) != 2 {
+	if got.reason != workv1alpha2.ReasonSchedulerError ||
+		!strings.Contains(got.message, "spec.placement.clusterAffinity.labelSelector: ") || len(got.clusters) != 2 {
 		t.Errorf("got %+v", got)
 	}
 	b = placedBinding(t)
@@ -101,5 +116,60 @@ func TestDecideReportsWhatCannotBeDone(t *testing.T) {
 	b.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m9"}}
 	if got := decide(b, fleetOf("m1", "m2")); got.reason != workv1alpha2.ReasonNoClusterFit || len(got.clusters) != 0 {
 		t.Errorf("no cluster that fits withdraws the object: %+v", got)
+	}
+}
+
+// A decision and its reasons are written together, for the generation that the API server makes of it; the same
+// decision is not written again.
+func TestDecisionsAreWrittenOnce(t *testing.T) {
+	now := time.Unix(100, 0)
+	first := outcome{
+		clusters: []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 4}}, term: "west",
+		reason: workv1alpha2.ReasonSuccess, message: "placed on m1",
+		report: &workv1alpha2.PlacementDecision{Strategy: "DynamicWeight"},
+	}
+	lack := first
+	lack.reason, lack.message = workv1alpha2.ReasonUnschedulable, "no room"
+	created, moved := &workv1alpha2.ResourceBinding{}, placedBinding(t)
+	created.Spec.Placement = &policyv1alpha1.Placement{}
+	moved.Generation = 7
+	for name, test := range map[string]struct {
+		binding    *workv1alpha2.ResourceBinding
+		generation int64
+	}{"created": {created, 1}, "moved": {moved, 8}} {
+		b := test.binding
+		if changed, isNews, err := enter(b, first, now); !changed || !isNews || err != nil {
+			t.Fatalf("%s: changed %v, news %v: %v", name, changed, isNews, err)
+		}
+		b.Generation = test.generation
+		decided, found := karmada.DecidedOf(b)
+		if !found || decided.Generation != test.generation || !decided.Time.Time.Equal(now) ||
+			b.Spec.Clusters[0].Replicas != 4 {
+			t.Errorf("%s: %v, %+v", name, found, decided)
+		}
+		if changed, isNews, err := enter(b, first, now.Add(time.Hour)); changed || isNews || err != nil {
+			t.Errorf("%s: written again: %v, %v, %v", name, changed, isNews, err)
+		}
+		changed, isNews, err := enter(b, lack, now.Add(time.Hour))
+		if decided, _ := karmada.DecidedOf(b); !changed || !isNews || err != nil ||
+			decided.Generation != test.generation || !decided.Time.Time.Equal(now.Add(time.Hour)) {
+			t.Errorf("%s: %v, %v, %v, %+v", name, changed, isNews, err, decided)
+		}
+	}
+}
+
+// Who asks for a decision from scratch is answered by its time, even if it is the same as before.
+func TestDecisionsThatWereAskedForHaveANewTime(t *testing.T) {
+	b := placedBinding(t)
+	decision := outcome{clusters: b.Spec.Clusters, reason: workv1alpha2.ReasonSuccess, message: "placed"}
+	if _, _, err := enter(b, decision, time.Unix(100, 0)); err != nil {
+		t.Fatal(err)
+	}
+	b.Spec.RescheduleTriggeredAt = &metav1.Time{Time: time.Unix(200, 0)}
+	if changed, isNews, err := enter(b, decision, time.Unix(300, 0)); !changed || isNews || err != nil {
+		t.Error(changed, isNews, err)
+	}
+	if translated, err := karmada.Translate(b); err != nil || translated.Fresh {
+		t.Errorf("it is asked for once more, although the status is all that is missing: %v", err)
 	}
 }

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -45,6 +45,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/deletions"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/demand"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/dependencies"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/drain"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/failover"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/quotas"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/rebalancing"
@@ -70,10 +71,7 @@ const (
 	retryUnschedulable = 10 * time.Second
 	retryConflict      = 30 * time.Second
 	retryRemoval       = time.Second
-	waitForScheduler   = 200 * time.Millisecond
 	waitForReports     = 2 * time.Second
-	// waitForWorks is when a decision is explained although the works controller, which does it with the first reports, did not come to it.
-	waitForWorks = 10 * time.Second
 	// giveUpUnreachable is how long a cluster that leaves the fleet may fail to answer before its objects are given up.
 	giveUpUnreachable = 30 * time.Second
 )
@@ -89,7 +87,8 @@ type Options struct {
 	HealthAddress  string
 	// Clusters says how members are watched over.
 	Clusters ClusterOptions
-	// PromiseLapse is how long nothing may change in a member until replicas that it was told to run, and doesn't, hold no room any more.
+	// PromiseLapse is how long nothing may change in a member until replicas that it was told to run, and doesn't, hold
+	// no room any more.
 	PromiseLapse time.Duration
 	// Failover says when objects leave what failed, and when they return.
 	Failover failover.Options
@@ -108,9 +107,11 @@ type Options struct {
 // DefaultOptions are what production uses.
 func DefaultOptions() Options {
 	return Options{
-		SkippedNamespaces: policies.DefaultSkippedNamespaces, Workers: 16, MetricsAddress: ":8080", HealthAddress: ":8081", Clusters: DefaultClusterOptions(),
-		PromiseLapse: reservations.DefaultLapse, Failover: failover.DefaultOptions(), Deletions: budget.Default(), Autoscaling: autoscaling.DefaultOptions(),
-		Dial: outside.Direct,
+		SkippedNamespaces: policies.DefaultSkippedNamespaces, Workers: 16, MetricsAddress: ":8080",
+		HealthAddress: ":8081", Clusters: DefaultClusterOptions(),
+		PromiseLapse: reservations.DefaultLapse, Failover: failover.DefaultOptions(), Deletions: budget.Default(),
+		Autoscaling: autoscaling.DefaultOptions(),
+		Dial:        outside.Direct,
 	}
 }
 
@@ -118,7 +119,8 @@ func DefaultOptions() Options {
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme, appsv1alpha1.AddToScheme, autoscalingv1alpha1.AddToScheme,
+		clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme,
+		workv1alpha2.AddToScheme, appsv1alpha1.AddToScheme, autoscalingv1alpha1.AddToScheme,
 		configv1alpha1.AddToScheme, fleetv1alpha1.AddToScheme, apiregistrationv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
@@ -139,7 +141,8 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	config.QPS = -1
 	var own *ownwrites.Client
 	mgr, err := manager.New(config, managers.Patient(manager.Options{
-		// The priority queue of controller-runtime v0.24 may wait for ever for a worker that has left when it is shut down.
+		// The priority queue of controller-runtime v0.24 may wait for ever for a worker that has left when it is shut
+		// down.
 		Controller: ctrlconfig.Controller{UsePriorityQueue: new(false)},
 		NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
 			inner, err := client.New(config, options)
@@ -147,10 +150,14 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 			return own, err
 		},
 		Scheme:                 scheme,
-		Metrics:                server.Options{BindAddress: options.MetricsAddress},
+		Metrics:                metricsserver.Options{BindAddress: options.MetricsAddress},
 		HealthProbeBindAddress: options.HealthAddress,
-		Client:                 client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.Namespace{}}, Unstructured: true}},
-		Cache:                  cache.Options{DefaultTransform: compact},
+		Client: client.Options{
+			Cache: &client.CacheOptions{
+				DisableFor: []client.Object{&corev1.Secret{}, &corev1.Namespace{}}, Unstructured: true,
+			},
+		},
+		Cache: cache.Options{DefaultTransform: compact},
 	}))
 	if err != nil {
 		return fmt.Errorf("connecting to the fleet: %w", err)
@@ -163,7 +170,9 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 
 // rememberWrites of what the controllers read again soon after they wrote it.
 func rememberWrites(ctx context.Context, informers cache.Cache, own *ownwrites.Client) error {
-	for _, kind := range []client.Object{&workv1alpha1.Work{}, &workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}} {
+	for _, kind := range []client.Object{
+		&workv1alpha1.Work{}, &workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{},
+	} {
 		informer, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watching: %w", err)
@@ -192,15 +201,17 @@ func Add(ctx context.Context, mgr manager.Manager, own *ownwrites.Client, option
 	); err != nil {
 		return err
 	}
-	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
+	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping),
+		mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
 		return err
 	}
 	changes := &memberChanges{client: mgr.GetClient()}
 	pool := members.NewPool(changes.report, options.Dial)
 	s := &scheduling{
 		client: mgr.GetClient(), events: mgr.GetEventRecorder("scheduling"), now: time.Now,
-		clusters: &clusterView{reader: mgr.GetClient(), surveys: newSurveys()}, index: wake.NewIndex(), verdicts: newVerdicts(), reservations: reservations.New(time.Now, options.PromiseLapse),
-		priorities: priorityqueue.New(),
+		clusters: &clusterView{reader: mgr.GetClient(), surveys: newSurveys()}, index: wake.NewIndex(),
+		reservations: reservations.New(time.Now, options.PromiseLapse),
+		priorities:   priorityqueue.New(),
 	}
 	if s.observed, err = observeBindings(ctx, mgr.GetCache(), s.reservations); err != nil {
 		return err
@@ -222,6 +233,7 @@ func Add(ctx context.Context, mgr manager.Manager, own *ownwrites.Client, option
 		demand.Add(mgr, s.clusters.alone, settings(options)),
 		addExecution(mgr, options, pool, changes, taught.wakeExecutions),
 		addClusters(ctx, mgr, options, pool, s.clusters.surveys),
+		drain.Add(mgr, pool, settings(options)),
 		failover.Add(mgr, options.Failover, workBindingIndex, settings(options)),
 		memberapi.Add(mgr, options.MemberAPI, options.Dial),
 	)
@@ -232,7 +244,8 @@ func rateLimiter[R comparable]() workqueue.TypedRateLimiter[R] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[R](100*time.Millisecond, 15*time.Second)
 }
 
-// quiet turns conflicts between two writers, and with the cache, into another try: they are normal and say nothing to people.
+// quiet turns conflicts between two writers, and with the cache, into another try: they are normal and say nothing to
+// people.
 func quiet[R comparable](reconciler reconcile.TypedReconciler[R]) reconcile.TypedReconciler[R] {
 	return reconcile.TypedFunc[R](func(ctx context.Context, request R) (reconcile.Result, error) {
 		result, err := reconciler.Reconcile(ctx, request)
@@ -245,7 +258,8 @@ func quiet[R comparable](reconciler reconcile.TypedReconciler[R]) reconcile.Type
 
 func typedOptions[R comparable](options Options, reconciler reconcile.TypedReconciler[R]) controller.TypedOptions[R] {
 	return controller.TypedOptions[R]{
-		Reconciler: quiet(reconciler), MaxConcurrentReconciles: options.Workers, RateLimiter: rateLimiter[R](), SkipNameValidation: new(true),
+		Reconciler: quiet(reconciler), MaxConcurrentReconciles: options.Workers, RateLimiter: rateLimiter[R](),
+		SkipNameValidation: new(true),
 	}
 }
 
@@ -261,7 +275,8 @@ const (
 func fairOptions(options Options, reconciler reconcile.Reconciler) controller.Options {
 	result := typedOptions[reconcile.Request](options, reconciler)
 	result.MaxConcurrentReconciles = executionWorkers
-	result.NewQueue = func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	result.NewQueue = func(name string,
+		limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 		return fairqueue.New(name, limiter, fairqueue.Options[reconcile.Request]{
 			Lane:  func(r reconcile.Request) string { return r.Namespace },
 			Limit: workersPerMember, Slow: slowMember, Now: time.Now,
@@ -275,8 +290,12 @@ func settings(options Options) setup.Settings {
 	return func(r reconcile.Reconciler) controller.Options { return typedOptions[reconcile.Request](options, r) }
 }
 
-func addPropagation(ctx context.Context, mgr manager.Manager, options Options, skipped policies.Skipped, worksController controller.Controller, taught *interpretation, s *scheduling) error {
-	p := &propagation{client: mgr.GetClient(), events: mgr.GetEventRecorder("propagation"), interpreter: options.Interpreter, skipped: skipped, create: s.create}
+func addPropagation(ctx context.Context, mgr manager.Manager, options Options, skipped policies.Skipped,
+	worksController controller.Controller, taught *interpretation, s *scheduling) error {
+	p := &propagation{
+		client: mgr.GetClient(), events: mgr.GetEventRecorder("propagation"), interpreter: options.Interpreter,
+		skipped: skipped, create: s.create,
+	}
 	c, err := controller.NewTyped("propagation", mgr, typedOptions[bindings.TemplateKey](options, p))
 	if err != nil {
 		return err
@@ -291,22 +310,35 @@ func addPropagation(ctx context.Context, mgr manager.Manager, options Options, s
 	templates := newTemplateWatches(mgr.GetCache(), c, worksController, dependents.WatchKind)
 	dependents.Using(templates.ensure)
 	taught.templates = templates
-	w := &policyWatch{client: mgr.GetClient(), mapper: mgr.GetRESTMapper(), events: mgr.GetEventRecorder("propagation"), templates: templates, wake: wake}
+	w := &policyWatch{
+		client: mgr.GetClient(), mapper: mgr.GetRESTMapper(), events: mgr.GetEventRecorder("propagation"),
+		templates: templates, wake: wake,
+	}
 	policies, err := controller.New("policies", mgr, typedOptions[reconcile.Request](options, w))
 	if err != nil {
 		return err
 	}
 	return errors.Join(
-		policies.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.PropagationPolicy{}, enqueue[*policyv1alpha1.PropagationPolicy]())),
-		policies.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.ClusterPropagationPolicy{}, enqueue[*policyv1alpha1.ClusterPropagationPolicy]())),
-		policies.Watch(source.Kind(mgr.GetCache(), &schedulingv1.PriorityClass{}, toPolicies(mgr.GetClient(), namesPriorityClass))),
-		policies.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.OverridePolicy{}, toPolicies(mgr.GetClient(), waitsFor[*policyv1alpha1.OverridePolicy]), created[*policyv1alpha1.OverridePolicy]())),
-		policies.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.ClusterOverridePolicy{}, toPolicies(mgr.GetClient(), waitsFor[*policyv1alpha1.ClusterOverridePolicy]), created[*policyv1alpha1.ClusterOverridePolicy]())),
+		policies.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.PropagationPolicy{},
+			enqueue[*policyv1alpha1.PropagationPolicy]())),
+		policies.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.ClusterPropagationPolicy{},
+			enqueue[*policyv1alpha1.ClusterPropagationPolicy]())),
+		policies.Watch(source.Kind(mgr.GetCache(), &schedulingv1.PriorityClass{},
+			toPolicies(mgr.GetClient(), namesPriorityClass))),
+		policies.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.OverridePolicy{},
+			toPolicies(mgr.GetClient(), waitsFor[*policyv1alpha1.OverridePolicy]),
+			created[*policyv1alpha1.OverridePolicy]())),
+		policies.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.ClusterOverridePolicy{},
+			toPolicies(mgr.GetClient(), waitsFor[*policyv1alpha1.ClusterOverridePolicy]),
+			created[*policyv1alpha1.ClusterOverridePolicy]())),
 		c.Watch(wake),
 		c.Watch(taught.wakeTemplates),
 		dependents.Watch(taught.wakeDependents),
-		c.Watch(source.TypedKind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, onBinding[*workv1alpha2.ResourceBinding](), bindingRelevant[*workv1alpha2.ResourceBinding]())),
-		c.Watch(source.TypedKind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, onBinding[*workv1alpha2.ClusterResourceBinding](), bindingRelevant[*workv1alpha2.ClusterResourceBinding]())),
+		c.Watch(source.TypedKind(mgr.GetCache(), &workv1alpha2.ResourceBinding{},
+			onBinding[*workv1alpha2.ResourceBinding](), bindingRelevant[*workv1alpha2.ResourceBinding]())),
+		c.Watch(source.TypedKind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{},
+			onBinding[*workv1alpha2.ClusterResourceBinding](),
+			bindingRelevant[*workv1alpha2.ClusterResourceBinding]())),
 	)
 }
 
@@ -324,19 +356,27 @@ func addScheduling(mgr manager.Manager, options Options, s *scheduling) error {
 	return errors.Join(
 		c.Watch(retry),
 		mgr.Add(retryWaiting(s.priorities, retry)),
-		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, byPriority[*workv1alpha2.ResourceBinding](s.priorities), predicate.TypedGenerationChangedPredicate[*workv1alpha2.ResourceBinding]{})),
-		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, byPriority[*workv1alpha2.ClusterResourceBinding](s.priorities), predicate.TypedGenerationChangedPredicate[*workv1alpha2.ClusterResourceBinding]{})),
+		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ResourceBinding{},
+			byPriority[*workv1alpha2.ResourceBinding](s.priorities),
+			predicate.TypedGenerationChangedPredicate[*workv1alpha2.ResourceBinding]{})),
+		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{},
+			byPriority[*workv1alpha2.ClusterResourceBinding](s.priorities),
+			predicate.TypedGenerationChangedPredicate[*workv1alpha2.ClusterResourceBinding]{})),
 		c.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{}, clusterChanged(s.clusters, concerned))),
-		c.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.FederatedResourceQuota{}, toNamespace[*policyv1alpha1.FederatedResourceQuota](s.index, s.priorities), predicate.TypedGenerationChangedPredicate[*policyv1alpha1.FederatedResourceQuota]{})),
+		c.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.FederatedResourceQuota{},
+			toNamespace[*policyv1alpha1.FederatedResourceQuota](s.index, s.priorities),
+			predicate.TypedGenerationChangedPredicate[*policyv1alpha1.FederatedResourceQuota]{})),
 	)
 }
 
-func addWorks(mgr manager.Manager, options Options, s *scheduling, own *ownwrites.Client) (controller.Controller, error) {
+func addWorks(mgr manager.Manager, options Options, s *scheduling,
+	own *ownwrites.Client) (controller.Controller, error) {
 	w := &works{
-		client: mgr.GetClient(), events: mgr.GetEventRecorder("override"), interpreter: options.Interpreter, now: time.Now,
-		index: s.index, verdicts: s.verdicts, written: own, delay: newReportDelay(time.Now), reservations: s.reservations,
+		client: mgr.GetClient(), events: mgr.GetEventRecorder("works"), interpreter: options.Interpreter, now: time.Now,
+		index: s.index, written: own, delay: newReportDelay(time.Now), reservations: s.reservations,
 		rollouts: &rollouts.Rollouts{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Interpreter: options.Interpreter, Events: mgr.GetEventRecorder("rollout"), Now: time.Now,
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Interpreter: options.Interpreter,
+			Events: mgr.GetEventRecorder("rollout"), Now: time.Now,
 		},
 	}
 	c, err := controller.New("works", mgr, typedOptions[reconcile.Request](options, w))
@@ -344,12 +384,17 @@ func addWorks(mgr manager.Manager, options Options, s *scheduling, own *ownwrite
 		return nil, err
 	}
 	return c, errors.Join(
-		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, enqueue[*workv1alpha2.ResourceBinding](), bindingRelevant[*workv1alpha2.ResourceBinding]())),
-		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, enqueue[*workv1alpha2.ClusterResourceBinding](), bindingRelevant[*workv1alpha2.ClusterResourceBinding]())),
+		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, enqueue[*workv1alpha2.ResourceBinding](),
+			bindingRelevant[*workv1alpha2.ResourceBinding]())),
+		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{},
+			enqueue[*workv1alpha2.ClusterResourceBinding](), bindingRelevant[*workv1alpha2.ClusterResourceBinding]())),
 		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha1.Work{}, toBindingOfWork())),
-		c.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.OverridePolicy{}, overrideChanged(mgr.GetClient(), s.index, specOfOverridePolicy))),
-		c.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.ClusterOverridePolicy{}, overrideChanged(mgr.GetClient(), s.index, specOfClusterOverridePolicy))),
-		c.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{}, clusterChanged(s.clusters, s.index.ChangedWith))),
+		c.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.OverridePolicy{},
+			overrideChanged(mgr.GetClient(), s.index, specOfOverridePolicy))),
+		c.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.ClusterOverridePolicy{},
+			overrideChanged(mgr.GetClient(), s.index, specOfClusterOverridePolicy))),
+		c.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{},
+			clusterChanged(s.clusters, s.index.ChangedWith))),
 	)
 }
 
@@ -365,19 +410,23 @@ func toBindingOfWork() handler.TypedEventHandler[*workv1alpha1.Work, reconcile.R
 		}
 	}
 	return handler.TypedFuncs[*workv1alpha1.Work, reconcile.Request]{
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*workv1alpha1.Work], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*workv1alpha1.Work],
+			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			wake(e.ObjectNew, queue)
 		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*workv1alpha1.Work], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*workv1alpha1.Work],
+			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			wake(e.Object, queue)
 		},
 	}
 }
 
-// bindingRelevant ignores the status, which nothing but people read.
+// bindingRelevant ignores the status: the works controller writes it, and neither it nor the object's policy follows
+// from it.
 func bindingRelevant[B client.Object]() predicate.TypedPredicate[B] {
 	return predicate.Or[B](
-		predicate.TypedGenerationChangedPredicate[B]{}, predicate.TypedAnnotationChangedPredicate[B]{}, predicate.TypedLabelChangedPredicate[B]{},
+		predicate.TypedGenerationChangedPredicate[B]{}, predicate.TypedAnnotationChangedPredicate[B]{},
+		predicate.TypedLabelChangedPredicate[B]{},
 	)
 }
 
@@ -401,12 +450,15 @@ func addScaling(mgr manager.Manager, options Options, pool *members.Pool) error 
 	)
 }
 
-func addExecution(mgr manager.Manager, options Options, pool *members.Pool, changes *memberChanges, more source.Source) error {
+func addExecution(mgr manager.Manager, options Options, pool *members.Pool, changes *memberChanges,
+	more source.Source) error {
 	gate, err := deletions.New(mgr, options.Deletions)
 	if err != nil {
 		return err
 	}
-	e := &execution{client: mgr.GetClient(), members: pool, interpreter: options.Interpreter, gate: gate, serves: isPushed}
+	e := &execution{
+		client: mgr.GetClient(), members: pool, interpreter: options.Interpreter, gate: gate, serves: isPushed,
+	}
 	return execute(mgr, options, e, changes, more)
 }
 
@@ -423,22 +475,32 @@ func execute(mgr manager.Manager, options Options, e *execution, changes *member
 	)
 }
 
-func addClusters(ctx context.Context, mgr manager.Manager, options Options, pool *members.Pool, surveys *surveys) error {
+func addClusters(ctx context.Context, mgr manager.Manager, options Options, pool *members.Pool,
+	surveys *surveys) error {
 	c := &clusters{
 		client: mgr.GetClient(), members: pool, now: time.Now, options: options.Clusters, lifetime: ctx,
-		since: map[string]time.Time{}, surveyed: map[string]time.Time{}, heard: map[string]heartbeat{}, surveys: surveys,
+		since: map[string]time.Time{}, surveyed: map[string]time.Time{}, heard: map[string]heartbeat{},
+		surveys: surveys,
 	}
-	changed := predicate.Or[*clusterv1alpha1.Cluster](predicate.TypedGenerationChangedPredicate[*clusterv1alpha1.Cluster]{}, deletionStarted(), agentSpoke())
-	return setup.Add(mgr, "clusters", typedOptions[reconcile.Request](options, c), setup.Objects(mgr.GetCache(), &clusterv1alpha1.Cluster{}, changed))
+	changed :=
+		predicate.Or[*clusterv1alpha1.Cluster](predicate.TypedGenerationChangedPredicate[*clusterv1alpha1.Cluster]{},
+			deletionStarted(), agentSpoke())
+	return setup.Add(mgr, "clusters", typedOptions[reconcile.Request](options, c),
+		setup.Objects(mgr.GetCache(), &clusterv1alpha1.Cluster{}, changed))
 }
 
-// waitsFor tells whether a policy lists an override policy that must exist first. Those of a namespace are only for its own policies.
+// waitsFor tells whether a policy lists an override policy that must exist first. Those of a namespace are only for its
+// own policies.
 func waitsFor[T client.Object](policy policies.Policy, override T) bool {
-	return policy.GetNamespace() == override.GetNamespace() && slices.Contains(policy.Spec.DependentOverrides, override.GetName())
+	return policy.GetNamespace() == override.GetNamespace() &&
+		slices.Contains(policy.Spec.DependentOverrides, override.GetName())
 }
 
 func created[T client.Object]() predicate.TypedFuncs[T] {
-	return predicate.TypedFuncs[T]{UpdateFunc: func(event.TypedUpdateEvent[T]) bool { return false }, DeleteFunc: func(event.TypedDeleteEvent[T]) bool { return false }}
+	return predicate.TypedFuncs[T]{
+		UpdateFunc: func(event.TypedUpdateEvent[T]) bool { return false },
+		DeleteFunc: func(event.TypedDeleteEvent[T]) bool { return false },
+	}
 }
 
 func enqueue[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {
@@ -448,7 +510,8 @@ func enqueue[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] 
 }
 
 // toNamespace wakes the bindings of a namespace, the most urgent first.
-func toNamespace[T client.Object](index *wake.Index, priorities *priorityqueue.Priorities) handler.TypedEventHandler[T, reconcile.Request] {
+func toNamespace[T client.Object](index *wake.Index,
+	priorities *priorityqueue.Priorities) handler.TypedEventHandler[T, reconcile.Request] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, object T) []reconcile.Request {
 		var requests []reconcile.Request
 		for _, key := range priorities.Sort(index.All()) {
@@ -462,7 +525,8 @@ func toNamespace[T client.Object](index *wake.Index, priorities *priorityqueue.P
 
 func worksOfCluster(ctx context.Context, reader client.Reader, cluster string) []reconcile.Request {
 	var list workv1alpha1.WorkList
-	if err := reader.List(ctx, &list, client.InNamespace(clusterv1alpha1.ExecutionNamespace(cluster)), client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, &list, client.InNamespace(clusterv1alpha1.ExecutionNamespace(cluster)),
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	requests := make([]reconcile.Request, len(list.Items))
@@ -485,7 +549,8 @@ func readinessChanged() predicate.TypedFuncs[*clusterv1alpha1.Cluster] {
 		CreateFunc: func(event.TypedCreateEvent[*clusterv1alpha1.Cluster]) bool { return false },
 		UpdateFunc: func(e event.TypedUpdateEvent[*clusterv1alpha1.Cluster]) bool {
 			const confirm = clusterv1alpha1.ConfirmDeletionAnnotation
-			return isReady(e.ObjectOld) != isReady(e.ObjectNew) || e.ObjectOld.Annotations[confirm] != e.ObjectNew.Annotations[confirm] ||
+			return isReady(e.ObjectOld) != isReady(e.ObjectNew) ||
+				e.ObjectOld.Annotations[confirm] != e.ObjectNew.Annotations[confirm] ||
 				e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil
 		},
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,18 +17,21 @@ import (
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/rollouts"
+	"github.com/trellis-garden/trellis/pkg/federation/failover"
+	"github.com/trellis-garden/trellis/pkg/federation/karmada"
 )
 
-// reportStatus writes what became of the object in the members into the binding, and adds it up in the object.
-func (w *works) reportStatus(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured, existing map[string]*workv1alpha1.Work, failures map[string]error, stage *rollouts.Stage) error {
+// reportStatus writes what was decided, and what became of the object in the members, into the binding, and adds it up
+// in the object.
+func (w *works) reportStatus(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured,
+	existing map[string]*workv1alpha1.Work, failures map[string]error, stage *rollouts.Stage) error {
 	before := b.DeepCopyObject().(bindings.Binding)
 	status := b.BindingStatus()
-	if verdict, left := w.verdicts.of(b); left {
-		verdict.explain(b)
-	}
+	karmada.Explain(b)
 	stage.Report(status)
 	status.AggregatedStatus = aggregatedStatus(b, existing, failures)
 	status.AggregatedGeneration = aggregatedGeneration(b, existing)
+	status.UnhealthyCopies = failover.NoteUnhealthy(b.BindingSpec(), status, w.now())
 	setFullyApplied(b)
 	if err := bindings.PatchStatus(ctx, w.client, before, b); err != nil {
 		return err
@@ -48,7 +51,8 @@ func hasMessage(b bindings.Binding, item workv1alpha2.AggregatedStatusItem) bool
 }
 
 // aggregatedStatus has one item per target cluster that something is known of, in the order of their names.
-func aggregatedStatus(b bindings.Binding, existing map[string]*workv1alpha1.Work, failures map[string]error) []workv1alpha2.AggregatedStatusItem {
+func aggregatedStatus(b bindings.Binding, existing map[string]*workv1alpha1.Work,
+	failures map[string]error) []workv1alpha2.AggregatedStatusItem {
 	var items []workv1alpha2.AggregatedStatusItem
 	for _, target := range bindings.Targets(b.BindingSpec()) {
 		work, failure := existing[target.Name], failures[target.Name]
@@ -65,7 +69,9 @@ func aggregatedStatus(b bindings.Binding, existing map[string]*workv1alpha1.Work
 		items = append(items, item)
 	}
 	boundStatuses(items)
-	slices.SortFunc(items, func(a, b workv1alpha2.AggregatedStatusItem) int { return strings.Compare(a.ClusterName, b.ClusterName) })
+	slices.SortFunc(items, func(a, b workv1alpha2.AggregatedStatusItem) int {
+		return strings.Compare(a.ClusterName, b.ClusterName)
+	})
 	return items
 }
 
@@ -131,19 +137,21 @@ func (w *works) clearStatus(ctx context.Context, b bindings.Binding) error {
 }
 
 // updateTemplate adds the members' statuses up in the object's own, if something is known of its kind.
-func (w *works) updateTemplate(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem, wanted int) error {
+func (w *works) updateTemplate(ctx context.Context, template *unstructured.Unstructured,
+	items []workv1alpha2.AggregatedStatusItem, wanted int) error {
 	status, known, err := w.interpreter.Aggregate(ctx, template, items, wanted)
 	if err != nil {
 		w.events.Eventf(template, nil, corev1.EventTypeWarning, "AggregateStatusFailed", "Aggregate", "%v", err)
 		return err
 	}
-	if !known || equality.Semantic.DeepEqual(status, template.Object["status"]) {
+	if !known || apiequality.Semantic.DeepEqual(status, template.Object["status"]) {
 		return nil
 	}
 	updated := template.DeepCopy()
 	updated.Object["status"] = status
 	if err := w.client.Status().Patch(ctx, updated, client.MergeFrom(template)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("writing the status of %s %s: %w", template.GetKind(), client.ObjectKeyFromObject(template), err)
+		return fmt.Errorf("writing the status of %s %s: %w", template.GetKind(), client.ObjectKeyFromObject(template),
+			err)
 	}
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 )
 
-// surveys tells when the survey was begun that the status of a Cluster shows: it is known by what it found. One that found
-// the same as another says the same, so the later of the two counts.
+// surveys tells when the survey was begun that the status of a Cluster shows: it is known by what it found. One that
+// found the same as another says the same, so the later of the two counts.
 type surveys struct {
 	mu    sync.Mutex
 	begun map[string]map[uint64]time.Time
@@ -59,11 +59,12 @@ func oldest(known map[uint64]time.Time) uint64 {
 	return result
 }
 
-// foreignAge is how old what an agent reports may be at most: it looks again, and says so if something changed, far more often.
+// foreignAge is how old what an agent reports may be at most: it looks again, and says so if something changed, far
+// more often.
 const foreignAge = time.Minute
 
-// of gives the time for what a status shows; zero if it cannot be told. A survey that was made elsewhere was begun after the one
-// before it had been written; if it has been shown for long, surveys since then have found the same.
+// of gives the time for what a status shows; zero if it cannot be told. A survey that was made elsewhere was begun
+// after the one before it had been written; if it has been shown for long, surveys since then have found the same.
 func (s *surveys) of(cluster string, shown *clusterv1alpha1.ResourceSummary, now time.Time) time.Time {
 	if shown == nil {
 		return time.Time{}

@@ -12,7 +12,9 @@ import (
 )
 
 func summaryOf(cpu int) *clusterv1alpha1.ResourceSummary {
-	return &clusterv1alpha1.ResourceSummary{Allocated: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(fmt.Sprint(cpu))}}
+	return &clusterv1alpha1.ResourceSummary{
+		Allocated: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(fmt.Sprint(cpu))},
+	}
 }
 
 func TestSurveyIsKnownByWhatItFound(t *testing.T) {
@@ -49,7 +51,10 @@ func TestForeignSurveyWasBegunAfterTheOneBefore(t *testing.T) {
 		cpu  int
 		seen int64
 		want time.Time
-	}{{1, 10, time.Time{}}, {1, 11, time.Time{}}, {2, 20, at(10)}, {2, 25, at(10)}, {3, 30, at(20)}, {3, 90, at(20)}, {3, 100, at(40)}} {
+	}{
+		{1, 10, time.Time{}}, {1, 11, time.Time{}}, {2, 20, at(10)}, {2, 25, at(10)}, {3, 30, at(20)}, {3, 90, at(20)},
+		{3, 100, at(40)},
+	} {
 		if got := s.of("m", summaryOf(step.cpu), at(step.seen)); got != step.want {
 			t.Errorf("seen at %d: begun at %v, want %v", step.seen, got, step.want)
 		}

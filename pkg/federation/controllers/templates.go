@@ -34,8 +34,12 @@ type templateWatches struct {
 	watched map[schema.GroupVersionKind]bool
 }
 
-func newTemplateWatches(cache cache.Cache, propagation controller.TypedController[bindings.TemplateKey], works controller.Controller, others ...func(schema.GroupVersionKind) error) *templateWatches {
-	return &templateWatches{cache: cache, propagation: propagation, works: works, others: others, watched: map[schema.GroupVersionKind]bool{}}
+func newTemplateWatches(cache cache.Cache, propagation controller.TypedController[bindings.TemplateKey],
+	works controller.Controller, others ...func(schema.GroupVersionKind) error) *templateWatches {
+	return &templateWatches{
+		cache: cache, propagation: propagation, works: works, others: others,
+		watched: map[schema.GroupVersionKind]bool{},
+	}
 }
 
 // ensure starts the watch of a kind. A kind that doesn't exist yet is waited for in the background.
@@ -45,13 +49,16 @@ func (w *templateWatches) ensure(gvk schema.GroupVersionKind) error {
 	if w.watched[gvk] {
 		return nil
 	}
-	toPropagation := handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, object *unstructured.Unstructured) []bindings.TemplateKey {
+	toPropagation := handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context,
+		object *unstructured.Unstructured) []bindings.TemplateKey {
 		return []bindings.TemplateKey{bindings.TemplateKeyOf(object, gvk)}
 	})
-	if err := w.propagation.Watch(dependencies.Unhurried(source.TypedKind(w.cache, kindObject(gvk), toPropagation))); err != nil {
+	if err := w.propagation.Watch(dependencies.Unhurried(source.TypedKind(w.cache, kindObject(gvk),
+		toPropagation))); err != nil {
 		return fmt.Errorf("watching %s: %w", gvk, err)
 	}
-	if err := w.works.Watch(dependencies.Unhurried(source.TypedKind(w.cache, kindObject(gvk), toBinding(gvk)))); err != nil {
+	if err := w.works.Watch(dependencies.Unhurried(source.TypedKind(w.cache, kindObject(gvk),
+		toBinding(gvk)))); err != nil {
 		return fmt.Errorf("watching %s: %w", gvk, err)
 	}
 	for _, watch := range w.others {
@@ -73,7 +80,8 @@ func (w *templateWatches) kinds() []schema.GroupVersionKind {
 // toBinding wakes the binding of an object that changed.
 func toBinding(gvk schema.GroupVersionKind) handler.TypedEventHandler[*unstructured.Unstructured, reconcile.Request] {
 	return handler.TypedFuncs[*unstructured.Unstructured, reconcile.Request]{
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*unstructured.Unstructured], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*unstructured.Unstructured],
+			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			request := requestFor(e.ObjectNew)
 			request.Name = bindings.Name(request.Name, gvk.Kind)
 			queue.Add(request)
@@ -88,7 +96,8 @@ func kindObject(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 }
 
 // list gives the objects of a kind, of one namespace or, if that is empty, of all. A kind that isn't there has none.
-func (w *templateWatches) list(ctx context.Context, gvk schema.GroupVersionKind, namespace string) ([]bindings.TemplateKey, error) {
+func (w *templateWatches) list(ctx context.Context, gvk schema.GroupVersionKind,
+	namespace string) ([]bindings.TemplateKey, error) {
 	var list unstructured.UnstructuredList
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	err := w.cache.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)

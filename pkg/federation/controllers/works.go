@@ -15,12 +15,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/rand"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -42,14 +42,14 @@ import (
 )
 
 // works keeps one Work per binding and cluster, and brings the status of the Works back into the binding and its
-// object.
+// object. The status of bindings is its own: nobody else writes it. It follows from what the scheduler wrote into the
+// binding, from the Works and from the clusters.
 type works struct {
 	client      client.Client
 	events      events.EventRecorder
 	interpreter *interpreter.Interpreter
 	now         func() time.Time
 	index       *wake.Index
-	verdicts    *verdicts
 	rollouts    *rollouts.Rollouts
 	// written knows Works that the cache has not heard of yet.
 	written *ownwrites.Client
@@ -90,22 +90,20 @@ func (w *works) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		return reconcile.Result{}, err
 	}
 	w.reportReservations(b, existing, failures)
+	if _, decided := karmada.DecidedOf(b); !decided && bindings.IsPlaced(b.BindingSpec()) {
+		return reconcile.Result{}, nil // The first decision wakes the binding.
+	}
 	if wait, err := w.tooEarlyToReport(ctx, b, existing, failures); err != nil || wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, err
 	}
 	return reconcile.Result{RequeueAfter: stage.Wake()}, w.reportStatus(ctx, b, template, existing, failures, stage)
 }
 
-// tooEarlyToReport leaves the status to the scheduler while it is at work, and waits a moment for the reports of all members: both save
-// writes of what changes at once again.
-func (w *works) tooEarlyToReport(ctx context.Context, b bindings.Binding, existing map[string]*workv1alpha1.Work, failures map[string]error) (time.Duration, error) {
-	status := b.BindingStatus()
-	_, left := w.verdicts.of(b)
-	switch {
-	case !bindings.IsPlaced(b.BindingSpec()):
+// tooEarlyToReport waits a moment for the reports of all members: that saves writes of what changes at once again.
+func (w *works) tooEarlyToReport(ctx context.Context, b bindings.Binding, existing map[string]*workv1alpha1.Work,
+	failures map[string]error) (time.Duration, error) {
+	if !bindings.IsPlaced(b.BindingSpec()) {
 		return 0, nil
-	case !left && (status.LastScheduledTime == nil || status.SchedulerObservedGeneration != b.GetGeneration() && !karmada.Suspended(b)):
-		return waitForScheduler, nil
 	}
 	all, err := w.allReported(ctx, b, existing, failures)
 	if err != nil {
@@ -117,7 +115,8 @@ func (w *works) tooEarlyToReport(ctx context.Context, b bindings.Binding, existi
 // worksOf lists the Works of a binding by cluster. They are the cache's own and must not be changed.
 func (w *works) worksOf(ctx context.Context, key types.NamespacedName) (map[string]*workv1alpha1.Work, error) {
 	var list workv1alpha1.WorkList
-	if err := w.client.List(ctx, &list, client.MatchingFields{workBindingIndex: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := w.client.List(ctx, &list, client.MatchingFields{workBindingIndex: key.String()},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the Works of binding %s: %w", key, err)
 	}
 	result := map[string]*workv1alpha1.Work{}
@@ -146,6 +145,9 @@ func indexWork(object client.Object) []string {
 
 // tearDown removes the Works, and lets the binding go when none is left.
 func (w *works) tearDown(ctx context.Context, b bindings.Binding, existing map[string]*workv1alpha1.Work) error {
+	if err := w.tellWhatStays(ctx, b, existing); err != nil {
+		return err
+	}
 	if err := w.removeAll(ctx, existing); err != nil {
 		return err
 	}
@@ -168,14 +170,16 @@ func (w *works) removeAll(ctx context.Context, existing map[string]*workv1alpha1
 	return nil
 }
 
-// removeMoved removes the Work of a cluster that the object left for others. spec.preserveResourcesOnDeletion is about objects that
-// are given up; here a copy that stayed would be one too many. A cluster that leaves the fleet keeps what is preserved.
+// removeMoved removes the Work of a cluster that the object left for others. spec.preserveResourcesOnDeletion is about
+// objects that are given up; here a copy that stayed would be one too many. A cluster that leaves the fleet keeps what
+// is preserved.
 func (w *works) removeMoved(ctx context.Context, name string, work *workv1alpha1.Work) error {
 	cluster, err := w.cluster(ctx, name)
 	if err != nil {
 		return err
 	}
-	if work.Spec.PreserveResourcesOnDeletion != nil && work.DeletionTimestamp == nil && cluster != nil && cluster.DeletionTimestamp == nil {
+	if work.Spec.PreserveResourcesOnDeletion != nil && work.DeletionTimestamp == nil && cluster != nil &&
+		cluster.DeletionTimestamp == nil {
 		before := work.DeepCopy()
 		work.Spec.PreserveResourcesOnDeletion = nil
 		if err := w.client.Patch(ctx, work, client.MergeFrom(before)); err != nil {
@@ -195,9 +199,10 @@ func (w *works) remove(ctx context.Context, work *workv1alpha1.Work) error {
 	return nil
 }
 
-// ensureAll writes the Works of all target clusters and removes the others; existing is what there is afterwards. A cluster for which
-// no Work can be made keeps the one it has; the failure is returned by cluster.
-func (w *works) ensureAll(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured, existing map[string]*workv1alpha1.Work, stage *rollouts.Stage) (map[string]error, error) {
+// ensureAll writes the Works of all target clusters and removes the others; existing is what there is afterwards. A
+// cluster for which no Work can be made keeps the one it has; the failure is returned by cluster.
+func (w *works) ensureAll(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured,
+	existing map[string]*workv1alpha1.Work, stage *rollouts.Stage) (map[string]error, error) {
 	policies, err := overrides.List(ctx, w.client, b.GetNamespace(), client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, err
@@ -244,12 +249,14 @@ func (w *works) ensureAll(ctx context.Context, b bindings.Binding, template *uns
 	return failures, nil
 }
 
-// writesAtOnce is how many Works of one binding are written at a time: what waits for the API server doesn't hold up the others.
+// writesAtOnce is how many Works of one binding are written at a time: what waits for the API server doesn't hold up
+// the others.
 const writesAtOnce = 8
 
-// writeAll goes on after failures. What the API server refuses, because it is too large for example, is one of the cluster's and not
-// tried again until something changes.
-func (w *works) writeAll(ctx context.Context, wanted, existing map[string]*workv1alpha1.Work, refused map[string]error) error {
+// writeAll goes on after failures. What the API server refuses, because it is too large for example, is one of the
+// cluster's and not tried again until something changes.
+func (w *works) writeAll(ctx context.Context, wanted, existing map[string]*workv1alpha1.Work,
+	refused map[string]error) error {
 	var group errgroup.Group
 	group.SetLimit(writesAtOnce)
 	var mu sync.Mutex
@@ -284,13 +291,16 @@ func (w *works) writeAll(ctx context.Context, wanted, existing map[string]*workv
 
 // isRefusal tells whether the API server will never take the object as it is.
 func isRefusal(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) || isTooLargeForEtcd(err)
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) ||
+		isTooLargeForEtcd(err)
 }
 
-// isTooLargeForEtcd knows how kube-apiserver passes on that etcd, or the client that it speaks to etcd by, refused an object.
+// isTooLargeForEtcd knows how kube-apiserver passes on that etcd, or the client that it speaks to etcd by, refused an
+// object.
 func isTooLargeForEtcd(err error) bool {
 	return apierrors.IsInternalError(err) &&
-		(strings.Contains(err.Error(), "etcdserver: request is too large") || strings.Contains(err.Error(), "trying to send message larger than max"))
+		(strings.Contains(err.Error(), "etcdserver: request is too large") ||
+			strings.Contains(err.Error(), "trying to send message larger than max"))
 }
 
 // refresh takes a cluster's Work as it was written last, if the list is older.
@@ -339,8 +349,8 @@ func (w *works) write(ctx context.Context, wanted, known *workv1alpha1.Work) (*w
 
 func sameWork(a, b *workv1alpha1.Work) bool {
 	if !maps.Equal(a.Labels, b.Labels) || !maps.Equal(a.Annotations, b.Annotations) ||
-		!equality.Semantic.DeepEqual(a.Spec.SuspendDispatching, b.Spec.SuspendDispatching) ||
-		!equality.Semantic.DeepEqual(a.Spec.PreserveResourcesOnDeletion, b.Spec.PreserveResourcesOnDeletion) {
+		!apiequality.Semantic.DeepEqual(a.Spec.SuspendDispatching, b.Spec.SuspendDispatching) ||
+		!apiequality.Semantic.DeepEqual(a.Spec.PreserveResourcesOnDeletion, b.Spec.PreserveResourcesOnDeletion) {
 		return false
 	}
 	return slices.EqualFunc(a.Spec.Workload.Manifests, b.Spec.Workload.Manifests, sameManifest)
@@ -353,11 +363,13 @@ func sameManifest(a, b workv1alpha1.Manifest) bool {
 	}
 	var decodedA, decodedB map[string]any
 	return json.Unmarshal(a.Raw, &decodedA) == nil && json.Unmarshal(b.Raw, &decodedB) == nil &&
-		equality.Semantic.DeepEqual(decodedA, decodedB)
+		apiequality.Semantic.DeepEqual(decodedA, decodedB)
 }
 
 // buildWork gives the Work of one cluster.
-func buildWork(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured, target workv1alpha2.TargetCluster, cluster *clusterv1alpha1.Cluster, renderings *renderings) (*workv1alpha1.Work, error) {
+func buildWork(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured,
+	target workv1alpha2.TargetCluster, cluster *clusterv1alpha1.Cluster,
+	renderings *renderings) (*workv1alpha1.Work, error) {
 	manifests, revision, err := renderings.of(cluster.Name)
 	if err != nil {
 		return nil, err
@@ -400,7 +412,8 @@ func workFor(b bindings.Binding, template *unstructured.Unstructured, cluster st
 func workName(template *unstructured.Unstructured) string {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s-%s-%s", template.GetNamespace(), template.GetName(), template.GetKind())
-	return strings.ReplaceAll(strings.ToLower(template.GetName()), ":", ".") + "-" + rand.SafeEncodeString(fmt.Sprint(h.Sum32()))
+	return strings.ReplaceAll(strings.ToLower(template.GetName()), ":", ".") + "-" +
+		utilrand.SafeEncodeString(fmt.Sprint(h.Sum32()))
 }
 
 func suspended(s *workv1alpha2.Suspension, cluster string) *bool {
@@ -431,6 +444,7 @@ func recordOverrides(work *workv1alpha1.Work, record overrides.Record) error {
 // overrideFailed reports a policy that could not be applied.
 func (w *works) overrideFailed(b bindings.Binding, template *unstructured.Unstructured, cluster string, failure error) {
 	for _, regarding := range []runtime.Object{b, template} {
-		w.events.Eventf(regarding, nil, corev1.EventTypeWarning, "ApplyOverridePolicyFailed", "Override", "cluster %s: %v", cluster, failure)
+		w.events.Eventf(regarding, nil, corev1.EventTypeWarning, "ApplyOverridePolicyFailed", "Override",
+			"cluster %s: %v", cluster, failure)
 	}
 }

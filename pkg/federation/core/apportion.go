@@ -79,9 +79,9 @@ func apportion(seats int64, parts []part, descending bool) int64 {
 	return seats
 }
 
-// queue is a binary heap that has the part first that the next seat goes to. A seat only moves its part back, so sinking is all
-// that is needed; container/heap would call it through an interface. Numbers instead of pointers keep the garbage
-// collector out.
+// queue is a binary heap that has the part first that the next seat goes to. A seat only moves its part back, so
+// sinking is all that is needed; container/heap would call it through an interface. Numbers instead of pointers keep
+// the garbage collector out.
 type queue struct {
 	parts      []part
 	order      []int32
@@ -125,12 +125,13 @@ func (q *queue) before(i, j int) bool {
 	return (a.rank < b.rank) != q.descending
 }
 
-// headStart hands out, at once, seats that parts are going to get anyway, so that there is not a step per seat, and returns how many it
-// gave.
+// headStart hands out, at once, seats that parts are going to get anyway, so that there is not a step per seat, and
+// returns how many it gave.
 //
-// All seats whose quotient is at least 1/x come before all others. So for any x whose seats are not more than there are, these are sure; a
-// part has ⌊(weight·x+1)/2⌋ of them, within what it has and its bound. The search for an x that leaves only a few seats begins with
-// the one that would be right without rounding, prior seats and bounds. The comparison hands out the rest.
+// All seats whose quotient is at least 1/x come before all others. So for any x whose seats are not more than there
+// are, these are sure; a part has ⌊(weight·x+1)/2⌋ of them, within what it has and its bound. The search for an x that
+// leaves only a few seats begins with the one that would be right without rounding, prior seats and bounds. The
+// comparison hands out the rest.
 func headStart(seats int64, parts []part) int64 {
 	few := int64(len(parts)/16 + 4)
 	if seats <= few || seats >= 1<<50 {
@@ -153,14 +154,15 @@ func headStart(seats int64, parts []part) int64 {
 	return given
 }
 
-// mostTries bounds the search. After goodTries it is content with a few seats for each part: where many are alike there may be no x that
-// leaves fewer.
+// mostTries bounds the search. After goodTries it is content with a few seats for each part: where many are alike there
+// may be no x that leaves fewer.
 const (
 	goodTries = 8
 	mostTries = 64
 )
 
-// sureInverse is an x that gives no more seats than there are and leaves a few, if that is found, and the number that it gives.
+// sureInverse is an x that gives no more seats than there are and leaves a few, if that is found, and the number that
+// it gives.
 func sureInverse(seats, few int64, parts []part, x float64) (sure inverse, given int64) {
 	low, high := 0.0, math.Inf(1)
 	for try := range mostTries {

@@ -106,7 +106,8 @@ func TestApportionWithBoundsEqualsOneByOne(t *testing.T) {
 			restStepwise += Apportion(1, stepwise, false)
 		}
 		if !slices.Equal(atOnce, stepwise) || rest != restStepwise {
-			t.Fatalf("%d seats over %v: at once %v (rest %d), one by one %v (rest %d)", seats, shares, atOnce, rest, stepwise, restStepwise)
+			t.Fatalf("%d seats over %v: at once %v (rest %d), one by one %v (rest %d)", seats, shares, atOnce, rest,
+				stepwise, restStepwise)
 		}
 	}
 }

@@ -49,7 +49,8 @@ func (a *attempt) byStaticWeight(selected []candidate) ([]allotment, *Failure) {
 
 func (a *attempt) limited(rest int64) *Failure {
 	wanted := int64(a.binding.Replicas)
-	return noRoom("%s: the clusters that were chosen may have %d of %d %s", limitsPath, wanted-rest, wanted, a.binding.counted())
+	return noRoom("%s: the clusters that were chosen may have %d of %d %s", limitsPath, wanted-rest, wanted,
+		a.binding.counted())
 }
 
 // limitsPath is where users write Placement.Limits.
@@ -74,7 +75,8 @@ func (a *attempt) byTier(selected []candidate) ([]allotment, *Failure) {
 	}
 	if rest > 0 {
 		wanted := int64(a.binding.Replicas)
-		return nil, noRoom("the clusters of the affinity and of its overflow tiers have room for %d of %d %s", wanted-rest, wanted, a.binding.counted())
+		return nil, noRoom("the clusters of the affinity and of its overflow tiers have room for %d of %d %s",
+			wanted-rest, wanted, a.binding.counted())
 	}
 	return targets, nil
 }
@@ -180,7 +182,8 @@ func (a *attempt) divide(replicas, wanted int64, selected []candidate, m mode) (
 		room += m.size(&used[i])
 	}
 	if room < replicas {
-		return nil, noRoom("the clusters that fit have room for %d of %d %s", wanted-replicas+room, wanted, a.binding.counted())
+		return nil, noRoom("the clusters that fit have room for %d of %d %s", wanted-replicas+room, wanted,
+			a.binding.counted())
 	}
 	d := a.division(used)
 	for i := range used {
@@ -210,8 +213,9 @@ func (a *attempt) divide(replicas, wanted int64, selected []candidate, m mode) (
 	return append(targets, a.keep(unused)...), nil
 }
 
-// fewest is the shortest run of clusters that has enough room, beginning with those that have replicas already unless what
-// was is forgotten, then those that must have some, then the heaviest, of equals those with more replicas. The others are returned too.
+// fewest is the shortest run of clusters that has enough room, beginning with those that have replicas already unless
+// what was is forgotten, then those that must have some, then the heaviest, of equals those with more replicas. The
+// others are returned too.
 func fewest(selected []candidate, replicas int64, m mode) (used, unused []candidate) {
 	sorted := slices.Clone(selected)
 	slices.SortFunc(sorted, func(a, b candidate) int {

@@ -20,7 +20,8 @@ type Binding struct {
 	Request Resources
 	// Nodes restricts the nodes that replicas may run on; nil means all without taints.
 	Nodes *NodeClaim
-	// Components are those of an object that is placed as a unit: a set of them is its one replica, see SetOf. Nil for all others.
+	// Components are those of an object that is placed as a unit: a set of them is its one replica, see SetOf. Nil for
+	// all others.
 	Components []Component
 	// Placement is where the object may go.
 	Placement Placement
@@ -34,7 +35,8 @@ type Binding struct {
 	Near []string
 	// Apart are the clusters that have the object's anti-affinity group; they must not be chosen.
 	Apart []string
-	// Fresh forgets how Previous divided the replicas, but for a choice among equals, and begins with the first affinity term.
+	// Fresh forgets how Previous divided the replicas, but for a choice among equals, and begins with the first
+	// affinity term.
 	Fresh bool
 	// FromFirstTerm begins with the first affinity term even though a later one is in use.
 	FromFirstTerm bool
@@ -148,7 +150,8 @@ type Weight struct {
 	Weight int64
 }
 
-// Limit bounds the share of each cluster that matches. Of several that match, the largest Min and the smallest Max count.
+// Limit bounds the share of each cluster that matches. Of several that match, the largest Min and the smallest Max
+// count.
 type Limit struct {
 	Affinity
 	// Min is given before anything else, as far as there are replicas and room.

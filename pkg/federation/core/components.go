@@ -40,7 +40,9 @@ func onePodAtLeast(request Resources) Resources {
 // bounded keeps what people write from overflowing when it is multiplied and added up. No cluster has as much.
 func bounded(r Resources, times int64) Resources {
 	most := int64(1<<56) / max(1, times)
-	result := Resources{CPU: min(r.CPU, most), Memory: min(r.Memory, most), Storage: min(r.Storage, most), Pods: min(r.Pods, most)}
+	result := Resources{
+		CPU: min(r.CPU, most), Memory: min(r.Memory, most), Storage: min(r.Storage, most), Pods: min(r.Pods, most),
+	}
 	for name, amount := range r.Other {
 		if result.Other == nil {
 			result.Other = make(map[string]int64, len(r.Other))
@@ -80,15 +82,17 @@ func componentsNeed(components []Component) []componentNeeds {
 	for i := range components {
 		if c := &components[i]; c.Replicas > 0 {
 			result = append(result, componentNeeds{
-				name: c.Name, replicas: int64(c.Replicas), request: onePodAtLeast(c.Request), claim: compileClaim(c.Nodes),
+				name: c.Name, replicas: int64(c.Replicas), request: onePodAtLeast(c.Request),
+				claim: compileClaim(c.Nodes),
 			})
 		}
 	}
 	return result
 }
 
-// setsOnNodes is a number of sets, at most most, that fit on the nodes together. It is found by packing them, so that components that
-// compete for the same nodes are not promised more than there is; a cleverer packing may find room for more.
+// setsOnNodes is a number of sets, at most most, that fit on the nodes together. It is found by packing them, so that
+// components that compete for the same nodes are not promised more than there is; a cleverer packing may find room for
+// more.
 func setsOnNodes(nodes []Node, components []componentNeeds, most int64) int64 {
 	sorted := slices.Clone(components)
 	for i := range sorted {
@@ -120,8 +124,8 @@ type shelf struct {
 	free  Resources
 }
 
-// pack tells whether that many sets fit when the components are put on the nodes one after the other, the one with the fewest places
-// first, each node being filled before the next.
+// pack tells whether that many sets fit when the components are put on the nodes one after the other, the one with the
+// fewest places first, each node being filled before the next.
 func pack(nodes []Node, components []componentNeeds, sets int64) bool {
 	shelves := make([]shelf, 0, len(nodes)+2*len(components))
 	for i := range nodes {
@@ -142,7 +146,8 @@ func pack(nodes []Node, components []componentNeeds, sets int64) bool {
 	return true
 }
 
-// fill puts as many replicas on a shelf as it holds. Nodes that are filled, and one that is filled in part, go to shelves of their own.
+// fill puts as many replicas on a shelf as it holds. Nodes that are filled, and one that is filled in part, go to
+// shelves of their own.
 func fill(shelves []shelf, at int, request *Resources, left int64) ([]shelf, int64) {
 	each := min(shelves[at].free.hold(request), left)
 	if each == 0 {

@@ -57,11 +57,17 @@ func TestAUnitGoesToOneClusterThatHoldsAllOfIt(t *testing.T) {
 		{"where most sets fit", flink, divided, nil, "m3:1"},
 		{"where it is, as long as there is no reason to leave", flink, divided, on("m2"), "m2:1"},
 		{"where it is, also when it would not fit there a second time", flink, divided, on("m1"), "m1:1"},
-		{"not where it is being moved away from", flink, divided, func(b *Binding) { on("m3")(b); b.Evicted = []string{"m3"} }, "m2:1"},
+		{
+			"not where it is being moved away from", flink, divided,
+			func(b *Binding) { on("m3")(b); b.Evicted = []string{"m3"} }, "m2:1",
+		},
 		{"nowhere, if no single cluster holds it", "worker:11*2000", divided, nil, "no room"},
 		{"with a component that has no replicas", "a:0*90000 b:1*20000", divided, nil, "m3:1"},
 		{"when divided evenly, where nothing speaks against it", flink, Placement{Strategy: Even}, nil, "m4:1"},
-		{"by weight, whatever the room", flink, Placement{Strategy: StaticWeight, Weights: weighing(t, "m1:2 m2:1")}, nil, "m1:1"},
+		{
+			"by weight, whatever the room", flink, Placement{Strategy: StaticWeight, Weights: weighing(t, "m1:2 m2:1")},
+			nil, "m1:1",
+		},
 		{"duplicated, where most sets fit", flink, Placement{}, nil, "m3:1"},
 		{"duplicated, also where there is no room", "worker:11*2000", Placement{Terms: naming("m1")}, nil, "m1:1"},
 		{"to an overflow tier when the main one is full", flink, Placement{Strategy: Aggregated, Terms: []Term{{
@@ -94,13 +100,15 @@ func TestOnlyOneClusterMakesAUnit(t *testing.T) {
 		constraints []SpreadConstraint
 		want        bool
 	}{
-		"none":                       {nil, false},
-		"one cluster":                {[]SpreadConstraint{spreadOver(FieldCluster, 1, 1)}, true},
-		"one region":                 {[]SpreadConstraint{spreadOver(FieldRegion, 1, 1)}, false},
-		"two clusters":               {[]SpreadConstraint{spreadOver(FieldCluster, 2, 2)}, false},
-		"one or two clusters":        {[]SpreadConstraint{spreadOver(FieldCluster, 1, 2)}, false},
-		"one cluster at least":       {[]SpreadConstraint{unbounded}, false},
-		"one region and one cluster": {[]SpreadConstraint{spreadOver(FieldRegion, 1, 1), spreadOver(FieldCluster, 1, 1)}, true},
+		"none":                 {nil, false},
+		"one cluster":          {[]SpreadConstraint{spreadOver(FieldCluster, 1, 1)}, true},
+		"one region":           {[]SpreadConstraint{spreadOver(FieldRegion, 1, 1)}, false},
+		"two clusters":         {[]SpreadConstraint{spreadOver(FieldCluster, 2, 2)}, false},
+		"one or two clusters":  {[]SpreadConstraint{spreadOver(FieldCluster, 1, 2)}, false},
+		"one cluster at least": {[]SpreadConstraint{unbounded}, false},
+		"one region and one cluster": {
+			[]SpreadConstraint{spreadOver(FieldRegion, 1, 1), spreadOver(FieldCluster, 1, 1)}, true,
+		},
 	}
 	for name, tc := range tests {
 		if got := OneCluster(tc.constraints); got != tc.want {
@@ -141,10 +149,19 @@ func TestSetsFitNodeByNode(t *testing.T) {
 		{"components share a node", nodesWith(4000), componentsOf(t, "a:1*1000 b:2*1500"), 1},
 		{"each fits alone, both don't", nodesWith(2000, 2000), componentsOf(t, "a:1*2000 b:1*1500 c:1*1000"), 0},
 		{"free in sum is not free in one piece", nodesWith(1000, 1000, 1000), componentsOf(t, "a:1*2000"), 0},
-		{"the component that fits in few places goes first", nodesWith(3000, 1000), componentsOf(t, "a:1*1000 b:1*3000"), 1},
+		{
+			"the component that fits in few places goes first", nodesWith(3000, 1000),
+			componentsOf(t, "a:1*1000 b:1*3000"), 1,
+		},
 		{"so does one that wants nodes of a kind", labelled, append(componentsOf(t, "b:1*1000"), onFast...), 1},
-		{"many alike", []Node{{Count: 1000, Free: Resources{CPU: 8000, Pods: 20}}}, componentsOf(t, "a:1*2000 b:3*2000"), 1000},
-		{"more than are worth counting", []Node{{Count: 1 << 20, Free: Resources{CPU: 1 << 40, Pods: 1 << 40}}}, componentsOf(t, "a:2*1 b:3*1"), (1<<31 - 1) / 3},
+		{
+			"many alike", []Node{{Count: 1000, Free: Resources{CPU: 8000, Pods: 20}}},
+			componentsOf(t, "a:1*2000 b:3*2000"), 1000,
+		},
+		{
+			"more than are worth counting", []Node{{Count: 1 << 20, Free: Resources{CPU: 1 << 40, Pods: 1 << 40}}},
+			componentsOf(t, "a:2*1 b:3*1"), (1<<31 - 1) / 3,
+		},
 	}
 	for _, tc := range tests {
 		b := Binding{}
@@ -167,14 +184,17 @@ func TestSetsLeaveRoomForWhatIsPromisedAndForPodsWithoutANode(t *testing.T) {
 	}
 }
 
-// What is promised fits: a search over all ways to put the pods on the nodes finds one. It is never more than the sums allow.
+// What is promised fits: a search over all ways to put the pods on the nodes finds one. It is never more than the sums
+// allow.
 func TestSetsThatAreCountedFit(t *testing.T) {
 	r := rand.New(rand.NewSource(18))
 	counted, possible := int64(0), int64(0)
 	for range cases(t, 3_000) {
 		var nodes []Node
 		for range 1 + r.Intn(3) {
-			nodes = append(nodes, Node{Count: int64(1 + r.Intn(2)), Free: Resources{CPU: int64(r.Intn(6) * 500), Pods: int64(r.Intn(3))}})
+			nodes = append(nodes, Node{
+				Count: int64(1 + r.Intn(2)), Free: Resources{CPU: int64(r.Intn(6) * 500), Pods: int64(r.Intn(3))},
+			})
 		}
 		b := Binding{}
 		b.SetOf(randomComponents(r))

@@ -88,8 +88,8 @@ func (a *attempt) place() ([]Target, *Failure) {
 	return a.targets(selected, shares), nil
 }
 
-// targets puts the shares in the order of names. Clusters whose share is nothing are left out, unless nothing is what the
-// object wants.
+// targets puts the shares in the order of names. Clusters whose share is nothing are left out, unless nothing is what
+// the object wants.
 func (a *attempt) targets(selected []candidate, shares []allotment) []Target {
 	divided := a.binding.Workload && a.binding.Replicas > 0
 	if divided {

@@ -129,8 +129,8 @@ var nodeOperators = map[corev1.NodeSelectorOperator]selection.Operator{
 	corev1.NodeSelectorOpLt:           selection.LessThan,
 }
 
-// compileTerm gives false for a term that matches no node: an empty or wrong one, or one by the names of nodes, of which
-// a cluster's summary says nothing.
+// compileTerm gives false for a term that matches no node: an empty or wrong one, or one by the names of nodes, of
+// which a cluster's summary says nothing.
 func compileTerm(term corev1.NodeSelectorTerm) (labels.Selector, bool) {
 	if len(term.MatchExpressions) == 0 || len(term.MatchFields) > 0 {
 		return nil, false

@@ -40,7 +40,8 @@ type Group struct {
 	Chosen   bool
 }
 
-// OfUnit tells whether the object was placed as a unit: then Available counts sets of its components, and Replicas is 1.
+// OfUnit tells whether the object was placed as a unit: then Available counts sets of its components, and Replicas is
+// 1.
 func (d Decision) OfUnit() bool { return len(d.attempt.binding.Components) > 0 }
 
 // Strategy that the replicas were divided by.
@@ -71,7 +72,10 @@ func (d Decision) targetSet() map[string]int32 {
 
 // Candidates in the order in which they were preferred.
 func (d Decision) Candidates() []Candidate {
-	again := &attempt{snapshot: d.attempt.snapshot, binding: d.attempt.binding, term: d.attempt.term, codes: make([]ReasonCode, len(d.attempt.codes))}
+	again := &attempt{
+		snapshot: d.attempt.snapshot, binding: d.attempt.binding, term: d.attempt.term,
+		codes: make([]ReasonCode, len(d.attempt.codes)),
+	}
 	candidates := again.candidates()
 	sortByPreference(candidates)
 	targets := d.targetSet()
@@ -155,7 +159,8 @@ func (a *attempt) beyondSpread(c *Cluster) string {
 		name := by.groupOf(c)
 		for _, g := range a.groups {
 			if g.name == name && !g.chosen {
-				return fmt.Sprintf("%s %s (score %d) is not among those that %s chose: %s", by.singular(), name, g.score, by.Path, a.chosenGroups())
+				return fmt.Sprintf("%s %s (score %d) is not among those that %s chose: %s", by.singular(), name,
+					g.score, by.Path, a.chosenGroups())
 			}
 		}
 	}
@@ -202,11 +207,13 @@ func (a *Affinity) mismatch(c *Cluster) string {
 		return fmt.Sprintf("%s.clusterNames does not list it", path)
 	}
 	if a.Labels != nil && !a.Labels.Matches(c.Labels) {
-		return fmt.Sprintf("%s.labelSelector wants %s; the cluster has %s", path, shortened(a.Labels.String()), a.relevantLabels(c))
+		return fmt.Sprintf("%s.labelSelector wants %s; the cluster has %s", path, shortened(a.Labels.String()),
+			a.relevantLabels(c))
 	}
 	for i := range a.Fields {
 		if r := &a.Fields[i]; !r.matches(c) {
-			return fmt.Sprintf("%s.fieldSelector.matchExpressions[%d] wants %s; the cluster has %s", path, i, r.text(), orDefault(listNames(r.values(c)), "none"))
+			return fmt.Sprintf("%s.fieldSelector.matchExpressions[%d] wants %s; the cluster has %s", path, i, r.text(),
+				orDefault(listNames(r.values(c)), "none"))
 		}
 	}
 	return ""
@@ -285,7 +292,8 @@ func (a *Affinity) Unknown(fleet Snapshot) []Reason {
 	for i, name := range a.Names {
 		if !fleet.Has(name) {
 			list = append(list, Reason{name, UnknownCluster, fmt.Sprintf(
-				"%s.clusterNames[%d]: the fleet has no cluster of this name; it has %s", a.Path, i, listNames(fleet.Names()))})
+				"%s.clusterNames[%d]: the fleet has no cluster of this name; it has %s", a.Path, i,
+				listNames(fleet.Names()))})
 		}
 	}
 	return list
@@ -300,7 +308,9 @@ func (d Decision) Explain() string {
 	if d.Failure != nil {
 		parts = append(parts, d.Failure.Message)
 		if more := d.idleRoom(); more > 0 {
-			parts = append(parts, fmt.Sprintf("room for %d more is promised to replicas of other objects that were sent there and do not start", more))
+			parts =
+				append(parts, fmt.Sprintf("room for %d more is promised to replicas of other objects that were sent "+
+					"there and do not start", more))
 		}
 	} else {
 		parts = append(parts, "placed on "+d.targetNames())
@@ -308,8 +318,9 @@ func (d Decision) Explain() string {
 	return strings.Join(append(parts, d.groupedReasons()...), "; ")
 }
 
-// idleRoom is for how many more replicas there would be room, where it was lacking, if nothing were promised to replicas that do not start:
-// people see that room free in the clusters. What the object may have been promised itself doesn't count.
+// idleRoom is for how many more replicas there would be room, where it was lacking, if nothing were promised to
+// replicas that do not start: people see that room free in the clusters. What the object may have been promised itself
+// doesn't count.
 func (d Decision) idleRoom() int64 {
 	a := d.attempt
 	if d.Failure.Kind != NoRoom || len(a.snapshot.idle) == 0 || !a.binding.Placement.Strategy.Dynamic() {
@@ -328,7 +339,8 @@ func (d Decision) idleRoom() int64 {
 	return min(more, int64(a.binding.Replicas))
 }
 
-// withIdle are the clusters that fit and have promised something to replicas that do not start, with what bounds their share.
+// withIdle are the clusters that fit and have promised something to replicas that do not start, with what bounds their
+// share.
 func (a *attempt) withIdle() []candidate {
 	previous := make(map[string]int32, len(a.binding.Previous))
 	for _, t := range a.binding.Previous {

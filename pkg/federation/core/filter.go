@@ -89,8 +89,8 @@ func (a *attempt) marks() (marked []marks, previous []int32) {
 	return marked, previous
 }
 
-// tiers tell for every cluster whether the affinity (0), an overflow tier (1, 2, …) or nothing matches it. Nil means that all
-// clusters match.
+// tiers tell for every cluster whether the affinity (0), an overflow tier (1, 2, …) or nothing matches it. Nil means
+// that all clusters match.
 func (a *attempt) tiers() []int8 {
 	if a.term.MatchesAll() && len(a.term.Overflow) == 0 {
 		return nil

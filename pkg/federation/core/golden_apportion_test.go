@@ -110,7 +110,8 @@ func TestGoldenApportion(t *testing.T) {
 		shares := seatsOf(t, tc.shares)
 		Apportion(tc.seats, shares, tc.descending)
 		if got := seatNumbers(shares); got != tc.want {
-			t.Errorf("%s: %d seats over %s: got %s, want %s (v1.12.0: %s)", tc.origin, tc.seats, tc.shares, got, tc.want, tc.v112)
+			t.Errorf("%s: %d seats over %s: got %s, want %s (v1.12.0: %s)", tc.origin, tc.seats, tc.shares, got,
+				tc.want, tc.v112)
 		}
 	}
 	Apportion(1, nil, false) // no votes, no seats: TestAllocateWebsterSeats has it twice

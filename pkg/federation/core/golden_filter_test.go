@@ -20,21 +20,38 @@ func TestGoldenFilters(t *testing.T) {
 		{"APIEnablement: API is not enabled", Cluster{Name: "m1"}, nil, APINotServed},
 		// v1.12.0 passes only when the condition CompleteAPIEnablements isn't True.
 		{"APIEnablement: cluster in target list", Cluster{Name: "m1"}, func(b *Binding) { b.Previous = has }, Fits},
-		{"TaintToleration: in target list", member("m1", tainted(corev1.TaintEffectNoSchedule)), func(b *Binding) { b.Previous = has }, Fits},
+		{
+			"TaintToleration: in target list", member("m1", tainted(corev1.TaintEffectNoSchedule)),
+			func(b *Binding) { b.Previous = has }, Fits,
+		},
 		{"TaintToleration: no taints", member("m1"), nil, Fits},
 		{"TaintToleration: tolerated", member("m1", tainted(corev1.TaintEffectNoSchedule)), func(b *Binding) {
-			b.Placement.Tolerations = []corev1.Toleration{{Key: "down", Operator: corev1.TolerationOpEqual, Effect: corev1.TaintEffectNoSchedule}}
+			b.Placement.Tolerations = []corev1.Toleration{
+				{Key: "down", Operator: corev1.TolerationOpEqual, Effect: corev1.TaintEffectNoSchedule},
+			}
 		}, Fits},
 		{"TaintToleration: untolerated", member("m1", tainted(corev1.TaintEffectNoSchedule)), nil, TaintNotTolerated},
-		{"ClusterEviction: in eviction tasks", member("m1"), func(b *Binding) { b.Evicted = []string{"m1"} }, BeingEvicted},
+		{
+			"ClusterEviction: in eviction tasks", member("m1"), func(b *Binding) { b.Evicted = []string{"m1"} },
+			BeingEvicted,
+		},
 		{"ClusterEviction: not in eviction tasks", member("m1"), func(b *Binding) { b.Evicted = []string{"m2"} }, Fits},
-		{"SpreadConstraint: provider present", member("m1", func(c *Cluster) { c.Provider = "p" }), spreading(FieldProvider), Fits},
+		{
+			"SpreadConstraint: provider present", member("m1", func(c *Cluster) { c.Provider = "p" }),
+			spreading(FieldProvider), Fits,
+		},
 		{"SpreadConstraint: provider missing", member("m1"), spreading(FieldProvider), PropertyMissing},
 		{"SpreadConstraint: region present", member("m1", inRegion("r")), spreading(FieldRegion), Fits},
 		{"SpreadConstraint: region missing", member("m1"), spreading(FieldRegion), PropertyMissing},
-		{"SpreadConstraint: zones present", member("m1", func(c *Cluster) { c.Zones = []string{"z"} }), spreading(FieldZone), Fits},
+		{
+			"SpreadConstraint: zones present", member("m1", func(c *Cluster) { c.Zones = []string{"z"} }),
+			spreading(FieldZone), Fits,
+		},
 		{"SpreadConstraint: zones missing", member("m1"), spreading(FieldZone), PropertyMissing},
-		{"a cluster that is being deleted", member("m1", func(c *Cluster) { c.Deleting = true }), func(b *Binding) { b.Previous = has }, ClusterDeleting},
+		{
+			"a cluster that is being deleted", member("m1", func(c *Cluster) { c.Deleting = true }),
+			func(b *Binding) { b.Previous = has }, ClusterDeleting,
+		},
 	}
 	for _, tc := range tests {
 		b := workload(1, Placement{})
@@ -67,10 +84,13 @@ func TestGoldenLocality(t *testing.T) {
 	}
 }
 
-// The rows of pkg/util/selector_test.go, TestClusterMatches and Test_matchZones. Operators and keys that a policy may not have are refused
-// where policies are translated.
+// The rows of pkg/util/selector_test.go, TestClusterMatches and Test_matchZones. Operators and keys that a policy may
+// not have are refused where policies are translated.
 func TestGoldenAffinity(t *testing.T) {
-	full := Cluster{Name: "cluster1", Labels: labels.Set{"foo": "bar"}, Zones: []string{"zone1", "zone2", "zone3"}, Region: "region1", Provider: "provider1"}
+	full := Cluster{
+		Name: "cluster1", Labels: labels.Set{"foo": "bar"}, Zones: []string{"zone1", "zone2", "zone3"},
+		Region: "region1", Provider: "provider1",
+	}
 	bare := Cluster{Name: "cluster1"}
 	own, other := []string{"cluster1"}, []string{"cluster2"}
 	bar, unmatched := labels.Set{"foo": "bar"}.AsSelector(), labels.Set{"foo": "unmatched"}.AsSelector()
@@ -119,7 +139,10 @@ func TestGoldenAffinity(t *testing.T) {
 		{"another region", full, Affinity{Fields: in(FieldRegion, "region2")}, false},
 		{"another provider", full, Affinity{Fields: in(FieldProvider, "provider2")}, false},
 		{"a key that no cluster has", full, Affinity{Fields: in("other", "value")}, false},
-		{"names, labels and another zone", full, Affinity{Names: own, Labels: bar, Fields: in(FieldZone, "zone4")}, false},
+		{
+			"names, labels and another zone", full, Affinity{Names: own, Labels: bar, Fields: in(FieldZone, "zone4")},
+			false,
+		},
 		{"another name, labels and zones", full, Affinity{Names: other, Labels: bar, Fields: both}, false},
 		{"names, other labels and zones", full, Affinity{Names: own, Labels: unmatched, Fields: both}, false},
 		{"names, labels and zones", full, Affinity{Names: own, Labels: bar, Fields: both}, true},
@@ -131,13 +154,15 @@ func TestGoldenAffinity(t *testing.T) {
 	}
 }
 
-// Which affinity term is used: pkg/scheduler/scheduler.go, scheduleResourceBindingWithClusterAffinities. A name that is observed but unknown
-// begins at the first; later terms are never left for earlier ones; the first failure counts.
+// Which affinity term is used: pkg/scheduler/scheduler.go, scheduleResourceBindingWithClusterAffinities. A name that is
+// observed but unknown begins at the first; later terms are never left for earlier ones; the first failure counts.
 func TestGoldenTerms(t *testing.T) {
 	terms := func(members ...string) []Term {
 		var result []Term
 		for i, m := range members {
-			result = append(result, Term{Name: []string{"first", "second", "third"}[i], Affinity: Affinity{Names: []string{m}}})
+			result = append(result, Term{
+				Name: []string{"first", "second", "third"}[i], Affinity: Affinity{Names: []string{m}},
+			})
 		}
 		return result
 	}
@@ -157,8 +182,14 @@ func TestGoldenTerms(t *testing.T) {
 		{"no fit, so on", terms("m9", "m2"), "", "", 1, "m2:1", "second"},
 		{"no room, so on", terms("m1", "m2"), "", "", 4, "m2:4", "second"},
 		{"none fits: withdrawn", terms("m8", "m9"), "", "m2:1", 1, "no fit", "first"},
-		{"the first lacks room, the second doesn't fit: what was stays", terms("m1", "m9"), "", "m1:1", 4, "no room", "first"},
-		{"the first doesn't fit, the second lacks room: withdrawn", terms("m9", "m2"), "", "m2:1", 8, "no fit", "first"},
+		{
+			"the first lacks room, the second doesn't fit: what was stays", terms("m1", "m9"), "", "m1:1", 4, "no room",
+			"first",
+		},
+		{
+			"the first doesn't fit, the second lacks room: withdrawn", terms("m9", "m2"), "", "m2:1", 8, "no fit",
+			"first",
+		},
 	}
 	for _, tc := range tests {
 		b := workload(tc.replicas, Placement{Terms: tc.terms, Strategy: DynamicWeight})

@@ -5,9 +5,10 @@ import (
 	"testing"
 )
 
-// The rows of pkg/scheduler/core/spreadconstraint/group_clusters_test.go, Test_CalcGroupScore, as decisions: a third region is better than both
-// groups, so that the choice of two regions is one between them. A cluster scores 100 if it has the object, with no replica of it. The row on
-// static weights is left out: there, that scheduler ignores spread constraints.
+// The rows of pkg/scheduler/core/spreadconstraint/group_clusters_test.go, Test_CalcGroupScore, as decisions: a third
+// region is better than both groups, so that the choice of two regions is one between them. A cluster scores 100 if it
+// has the object, with no replica of it. The row on static weights is left out: there, that scheduler ignores spread
+// constraints.
 func TestGoldenGroupScores(t *testing.T) {
 	tests := []struct {
 		name         string
@@ -19,14 +20,38 @@ func TestGoldenGroupScores(t *testing.T) {
 		secondScored int
 		firstWins    bool
 	}{
-		{"1: more clusters have room for all", Duplicated, 20, []int64{30, 30, 30, 30, 30}, 2, []int64{30, 30, 30, 10, 10}, 5, true},
-		{"2: as many have room, scores decide", Duplicated, 20, []int64{30, 30, 30, 10, 10}, 2, []int64{30, 30, 30, 10, 10}, 5, false},
-		{"3: only one group has room", Aggregated, 100, []int64{30, 30, 30, 10, 10}, 2, []int64{10, 10, 10, 5, 5}, 5, true},
-		{"4: neither has room, the larger wins", DynamicWeight, 100, []int64{10, 10, 10, 10, 5}, 2, []int64{10, 10, 10, 5, 5}, 5, true},
-		{"6: both have room, scores decide", Aggregated, 100, []int64{100, 100, 100, 100, 100}, 0, []int64{50, 50, 50, 50, 50}, 5, false},
-		{"worked: surplus does not count", DynamicWeight, 100, []int64{40, 40, 40, 40, 40}, 5, []int64{100, 100, 100, 100, 100}, 0, true},
-		{"worked: room before locality", DynamicWeight, 100, []int64{10, 10, 10, 10, 5}, 5, []int64{40, 30, 10, 10}, 0, false},
-		{"worked: four with room before one", Duplicated, 50, []int64{60, 70, 40, 30, 10}, 5, []int64{60, 60, 60, 60}, 0, false},
+		{
+			"1: more clusters have room for all", Duplicated, 20, []int64{30, 30, 30, 30, 30}, 2,
+			[]int64{30, 30, 30, 10, 10}, 5, true,
+		},
+		{
+			"2: as many have room, scores decide", Duplicated, 20, []int64{30, 30, 30, 10, 10}, 2,
+			[]int64{30, 30, 30, 10, 10}, 5, false,
+		},
+		{
+			"3: only one group has room", Aggregated, 100, []int64{30, 30, 30, 10, 10}, 2, []int64{10, 10, 10, 5, 5}, 5,
+			true,
+		},
+		{
+			"4: neither has room, the larger wins", DynamicWeight, 100, []int64{10, 10, 10, 10, 5}, 2,
+			[]int64{10, 10, 10, 5, 5}, 5, true,
+		},
+		{
+			"6: both have room, scores decide", Aggregated, 100, []int64{100, 100, 100, 100, 100}, 0,
+			[]int64{50, 50, 50, 50, 50}, 5, false,
+		},
+		{
+			"worked: surplus does not count", DynamicWeight, 100, []int64{40, 40, 40, 40, 40}, 5,
+			[]int64{100, 100, 100, 100, 100}, 0, true,
+		},
+		{
+			"worked: room before locality", DynamicWeight, 100, []int64{10, 10, 10, 10, 5}, 5, []int64{40, 30, 10, 10},
+			0, false,
+		},
+		{
+			"worked: four with room before one", Duplicated, 50, []int64{60, 70, 40, 30, 10}, 5,
+			[]int64{60, 60, 60, 60}, 0, false,
+		},
 	}
 	for _, tc := range tests {
 		var clusters []Cluster
@@ -56,8 +81,8 @@ func TestGoldenGroupScores(t *testing.T) {
 	}
 }
 
-// Choice by cluster, section 3 of the walk in pkg/scheduler/core/spreadconstraint/select_clusters_by_cluster.go: the first by order, and then from the
-// last of them, those are exchanged that have less room than one that was left out.
+// Choice by cluster, section 3 of the walk in pkg/scheduler/core/spreadconstraint/select_clusters_by_cluster.go: the
+// first by order, and then from the last of them, those are exchanged that have less room than one that was left out.
 func TestGoldenByCluster(t *testing.T) {
 	const order = "m1:40 m2:30 m3:60 m4:80"
 	tests := []struct {
@@ -80,7 +105,9 @@ func TestGoldenByCluster(t *testing.T) {
 		{"none is allowed", Duplicated, "", 0, 0, 1, "no fit"},
 	}
 	for _, tc := range tests {
-		b := workload(tc.replicas, Placement{Strategy: tc.strategy, Spread: []SpreadConstraint{spreadOver(FieldCluster, tc.least, tc.most)}})
+		b := workload(tc.replicas, Placement{
+			Strategy: tc.strategy, Spread: []SpreadConstraint{spreadOver(FieldCluster, tc.least, tc.most)},
+		})
 		b.Previous = numbersOf(t, tc.previous)
 		d := Decide(roomFor(t, order), b)
 		got := outcomeOf(d)

@@ -31,8 +31,9 @@ func TestGoldenStaticWeight(t *testing.T) {
 	}
 }
 
-// The stories of pkg/scheduler/core/generic_scheduler_test.go, Test_DistributionOfReplicas: 13 decisions, the second of each story after the
-// first. v1.12.0 (Test_EvenDistributionOfReplicas) accepts several results, those that keep what was, and gives 4,2,1,1 for 8 over 2:1:1:1.
+// The stories of pkg/scheduler/core/generic_scheduler_test.go, Test_DistributionOfReplicas: 13 decisions, the second of
+// each story after the first. v1.12.0 (Test_EvenDistributionOfReplicas) accepts several results, those that keep what
+// was, and gives 4,2,1,1 for 8 over 2:1:1:1.
 func TestGoldenStaticWeightStories(t *testing.T) {
 	type step struct {
 		replicas int32
@@ -40,13 +41,23 @@ func TestGoldenStaticWeightStories(t *testing.T) {
 		want     string
 	}
 	tests := map[string][]step{
-		"3 over 1:1":               {{3, "m1:1 m2:1", "m1:2 m2:1"}},
-		"from 3 to 5 over 1:1:1":   {{3, "m1:1 m2:1 m3:1", "m1:1 m2:1 m3:1"}, {5, "m1:1 m2:1 m3:1", "m1:2 m2:2 m3:1"}},
-		"from 7 to 8 over 2:1:1:1": {{7, "m1:2 m2:1 m3:1 m4:1", "m1:3 m2:2 m3:1 m4:1"}, {8, "m1:2 m2:1 m3:1 m4:1", "m1:3 m2:2 m3:2 m4:1"}},
-		"from 9 to 8 over 2:1:1:1": {{9, "m1:2 m2:1 m3:1 m4:1", "m1:3 m2:2 m3:2 m4:2"}, {8, "m1:2 m2:1 m3:1 m4:1", "m1:3 m2:2 m3:2 m4:1"}},
-		"from 1:1:1:1 to 2:1:1:1":  {{6, "m1:1 m2:1 m3:1 m4:1", "m1:2 m2:2 m3:1 m4:1"}, {6, "m1:2 m2:1 m3:1 m4:1", "m1:3 m2:1 m3:1 m4:1"}},
-		"a cluster joins":          {{5, "m1:1 m2:1 m3:1", "m1:2 m2:2 m3:1"}, {5, "m1:1 m2:1 m3:1 m4:1", "m1:2 m2:1 m3:1 m4:1"}},
-		"a cluster leaves":         {{6, "m1:1 m2:1 m3:1 m4:1", "m1:2 m2:2 m3:1 m4:1"}, {6, "m1:1 m2:1 m3:1", "m1:2 m2:2 m3:2"}},
+		"3 over 1:1":             {{3, "m1:1 m2:1", "m1:2 m2:1"}},
+		"from 3 to 5 over 1:1:1": {{3, "m1:1 m2:1 m3:1", "m1:1 m2:1 m3:1"}, {5, "m1:1 m2:1 m3:1", "m1:2 m2:2 m3:1"}},
+		"from 7 to 8 over 2:1:1:1": {
+			{7, "m1:2 m2:1 m3:1 m4:1", "m1:3 m2:2 m3:1 m4:1"}, {8, "m1:2 m2:1 m3:1 m4:1", "m1:3 m2:2 m3:2 m4:1"},
+		},
+		"from 9 to 8 over 2:1:1:1": {
+			{9, "m1:2 m2:1 m3:1 m4:1", "m1:3 m2:2 m3:2 m4:2"}, {8, "m1:2 m2:1 m3:1 m4:1", "m1:3 m2:2 m3:2 m4:1"},
+		},
+		"from 1:1:1:1 to 2:1:1:1": {
+			{6, "m1:1 m2:1 m3:1 m4:1", "m1:2 m2:2 m3:1 m4:1"}, {6, "m1:2 m2:1 m3:1 m4:1", "m1:3 m2:1 m3:1 m4:1"},
+		},
+		"a cluster joins": {
+			{5, "m1:1 m2:1 m3:1", "m1:2 m2:2 m3:1"}, {5, "m1:1 m2:1 m3:1 m4:1", "m1:2 m2:1 m3:1 m4:1"},
+		},
+		"a cluster leaves": {
+			{6, "m1:1 m2:1 m3:1 m4:1", "m1:2 m2:2 m3:1 m4:1"}, {6, "m1:1 m2:1 m3:1", "m1:2 m2:2 m3:2"},
+		},
 	}
 	for name, steps := range tests {
 		var previous []Target

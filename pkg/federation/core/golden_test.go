@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// The golden_*_test.go files hold the numbers of the published scheduler's own tests, and of worked examples that were computed with it.
-// The results are those of Karmada's main branch (commit f8fdd02), which Trellis follows; a row names what v1.12.0 gives where that differs.
-// Paths are those of that repository; numbers were taken, code was not.
+// The golden_*_test.go files hold the numbers of the published scheduler's own tests, and of worked examples that were
+// computed with it. The results are those of Karmada's main branch (commit f8fdd02), which Trellis follows; a row names
+// what v1.12.0 gives where that differs. Paths are those of that repository; numbers were taken, code was not.
 
 // numbersOf parses "m1:3 m2:1" in the order in which it is written.
 func numbersOf(t *testing.T, text string) []Target {

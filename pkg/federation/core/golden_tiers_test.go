@@ -4,9 +4,12 @@ import (
 	"testing"
 )
 
-// The rows on overflow tiers of pkg/scheduler/core/common_test.go, TestAssignReplicas and TestSelectClusters; v1.12.0 has no such tiers.
+// The rows on overflow tiers of pkg/scheduler/core/common_test.go, TestAssignReplicas and TestSelectClusters; v1.12.0
+// has no such tiers.
 func TestGoldenOverflowTiers(t *testing.T) {
-	terms := []Term{{Name: "affinity1", Affinity: Affinity{Names: []string{"m1"}}, Overflow: []Affinity{{Names: []string{"m2"}}}}}
+	terms := []Term{
+		{Name: "affinity1", Affinity: Affinity{Names: []string{"m1"}}, Overflow: []Affinity{{Names: []string{"m2"}}}},
+	}
 	one := []SpreadConstraint{spreadOver(FieldCluster, 1, 1)}
 	tests := []struct {
 		name     string

@@ -42,7 +42,8 @@ func TestDecisionsAreAFunctionOfTheirInput(t *testing.T) {
 
 // sameOutcome compares what counts; messages name places in lists.
 func sameOutcome(a, b Decision) bool {
-	if !slices.Equal(sortedTargets(a.Targets), sortedTargets(b.Targets)) || a.Term != b.Term || (a.Failure == nil) != (b.Failure == nil) {
+	if !slices.Equal(sortedTargets(a.Targets), sortedTargets(b.Targets)) || a.Term != b.Term ||
+		(a.Failure == nil) != (b.Failure == nil) {
 		return false
 	}
 	return a.Failure == nil || a.Failure.Kind == b.Failure.Kind
@@ -80,14 +81,15 @@ func TestScalingUpTakesNoReplicaAway(t *testing.T) {
 		}
 		for _, was := range before.Targets {
 			if now := replicasOn(after, was.Cluster); now < was.Replicas {
-				t.Fatalf("case %d: from %d to %d replicas, %s has %d instead of %d\n%s", i, b.Replicas, more.Replicas, was.Cluster, now, was.Replicas, describeCase(clusters, more, after))
+				t.Fatalf("case %d: from %d to %d replicas, %s has %d instead of %d\n%s", i, b.Replicas, more.Replicas,
+					was.Cluster, now, was.Replicas, describeCase(clusters, more, after))
 			}
 		}
 	}
 }
 
-// With spread constraints, clusters may be chosen anew: those that were chosen and got nothing don't count as having the object, so that the order
-// of preference is another one. It is so with the published scheduler.
+// With spread constraints, clusters may be chosen anew: those that were chosen and got nothing don't count as having
+// the object, so that the order of preference is another one. It is so with the published scheduler.
 func TestADecisionThatIsMadeAgainStays(t *testing.T) {
 	r := rand.New(rand.NewSource(14))
 	for i := range cases(t, 50_000) {
@@ -105,16 +107,21 @@ func TestADecisionThatIsMadeAgainStays(t *testing.T) {
 	}
 }
 
-// A WorkloadRebalancer moves nothing that is balanced, also where other clusters would do as well: those that another order of their names
-// would have preferred.
+// A WorkloadRebalancer moves nothing that is balanced, also where other clusters would do as well: those that another
+// order of their names would have preferred.
 func TestADecisionFromScratchKeepsWhatIsBalanced(t *testing.T) {
 	r := rand.New(rand.NewSource(15))
 	for i := range cases(t, 50_000) {
-		b := Binding{Kind: deployment, Workload: true, Replicas: int32(r.Intn(30)), UID: oneOf(r, oddUID, evenUID), Fresh: true}
+		b := Binding{
+			Kind: deployment, Workload: true, Replicas: int32(r.Intn(30)), UID: oneOf(r, oddUID, evenUID), Fresh: true,
+		}
 		b.Placement.Strategy = oneOf(r, DynamicWeight, Aggregated, Even)
 		clusters, renamed := make([]Cluster, 1+r.Intn(12)), map[string]int{}
 		for j, k := range r.Perm(len(clusters)) {
-			clusters[j] = Cluster{Name: clusterName(k), APIs: NewAPIs(deployment), Room: &Room{Free: Resources{Pods: int64(r.Intn(4) * 10)}}}
+			clusters[j] = Cluster{
+				Name: clusterName(k), APIs: NewAPIs(deployment),
+				Room: &Room{Free: Resources{Pods: int64(r.Intn(4) * 10)}},
+			}
 			renamed[clusters[j].Name] = j
 		}
 		first := Decide(NewSnapshot(clusters), b)
@@ -150,7 +157,8 @@ func checkDecision(clusters []Cluster, b Binding, d Decision) error {
 	if d.Failure != nil {
 		return checkFailure(b, d)
 	}
-	return errors.Join(checkTargets(clusters, b, d), checkReplicas(clusters, b, d), checkSpread(clusters, b, d), checkReasons(clusters, d))
+	return errors.Join(checkTargets(clusters, b, d), checkReplicas(clusters, b, d), checkSpread(clusters, b, d),
+		checkReasons(clusters, d))
 }
 
 func checkFailure(b Binding, d Decision) error {
@@ -190,7 +198,8 @@ func reasonAgainst(c *Cluster, b Binding, term string) string {
 	had := slices.ContainsFunc(b.Previous, func(t Target) bool { return t.Cluster == c.Name })
 	serves := c.APIs.serves(b.Kind)
 	tolerated := len(b.Placement.Tolerations) > 0
-	repelled := slices.ContainsFunc(c.Taints, func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
+	repelled := slices.ContainsFunc(c.Taints,
+		func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
 	switch {
 	case c.Deleting:
 		return "it is being deleted"
@@ -250,7 +259,8 @@ func checkLimits(clusters []Cluster, b Binding, d Decision) error {
 		for _, limit := range b.Placement.Limits {
 			had := replicasOn(Decision{Targets: b.Previous}, target.Cluster)
 			if limit.Max != nil && limit.Matches(&clusters[at]) && target.Replicas > max(*limit.Max, had) {
-				return fmt.Errorf("%s gets %d replicas, at most %d are allowed", target.Cluster, target.Replicas, *limit.Max)
+				return fmt.Errorf("%s gets %d replicas, at most %d are allowed", target.Cluster, target.Replicas,
+					*limit.Max)
 			}
 		}
 	}
@@ -272,8 +282,8 @@ func checkRoom(clusters []Cluster, b Binding, d Decision) error {
 	return nil
 }
 
-// checkSpread: bounds of the number of groups. Clusters whose share is nothing count as chosen but aren't targets, so that the lower bound can be
-// checked only where every chosen one gets something.
+// checkSpread: bounds of the number of groups. Clusters whose share is nothing count as chosen but aren't targets, so
+// that the lower bound can be checked only where every chosen one gets something.
 func checkSpread(clusters []Cluster, b Binding, d Decision) error {
 	everyOneGets := !b.Workload || b.Replicas == 0 || b.Placement.Strategy == Duplicated
 	for _, constraint := range b.Placement.Spread {
@@ -301,7 +311,8 @@ func checkSpread(clusters []Cluster, b Binding, d Decision) error {
 
 // groupsOf counts the groups of the targets if there is one constraint beside that of clusters; else it is 0.
 func groupsOf(clusters []Cluster, b Binding, d Decision) int {
-	by := slices.DeleteFunc(slices.Clone(b.Placement.Spread), func(c SpreadConstraint) bool { return c.Field == FieldCluster })
+	by := slices.DeleteFunc(slices.Clone(b.Placement.Spread),
+		func(c SpreadConstraint) bool { return c.Field == FieldCluster })
 	if len(by) != 1 {
 		return 0
 	}
@@ -376,7 +387,8 @@ func TestApportionStarvesNobody(t *testing.T) {
 	}
 }
 
-// Shares add up, grow only, don't depend on their order, and stay below their weight while there are fewer seats than weight.
+// Shares add up, grow only, don't depend on their order, and stay below their weight while there are fewer seats than
+// weight.
 func TestApportionHoldsItsProperties(t *testing.T) {
 	r := rand.New(rand.NewSource(16))
 	for range cases(t, 500_000) {

@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// cases is how many random cases a property is tried with: usual, or as many times more as TRELLIS_PROPERTY_FACTOR says.
+// cases is how many random cases a property is tried with: usual, or as many times more as TRELLIS_PROPERTY_FACTOR
+// says.
 func cases(t *testing.T, usual int) int {
 	t.Helper()
 	if testing.Short() {
@@ -81,7 +82,12 @@ func randomCluster(c chooser, name string) Cluster {
 	slices.Sort(cluster.Zones)
 	cluster.Zones = slices.Compact(cluster.Zones)
 	if oneIn(c, 8) {
-		cluster.Taints = []corev1.Taint{{Key: "down", Effect: oneOf(c, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule)}}
+		cluster.Taints = []corev1.Taint{
+			{
+				Key: "down", Effect: oneOf(c, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute,
+					corev1.TaintEffectPreferNoSchedule),
+			},
+		}
 	}
 	if !oneIn(c, 12) {
 		cluster.Room = (&summary{
@@ -113,17 +119,20 @@ func randomBinding(c chooser, clusters int) Binding {
 	}
 	if oneIn(c, 10) {
 		b.SetOf(randomComponents(c))
-		b.Placement.Spread = append(slices.DeleteFunc(b.Placement.Spread, func(s SpreadConstraint) bool { return s.Field == FieldCluster }), spreadOver(FieldCluster, 1, 1))
+		b.Placement.Spread = append(slices.DeleteFunc(b.Placement.Spread,
+			func(s SpreadConstraint) bool { return s.Field == FieldCluster }), spreadOver(FieldCluster, 1, 1))
 	}
 	if b.Placement.Strategy == StaticWeight {
 		for i := range c.Intn(4) {
-			b.Placement.Weights = append(b.Placement.Weights, Weight{Affinity: randomAffinity(c, clusters, fmt.Sprint("weight", i)), Weight: int64(c.Intn(5) + 1)})
+			b.Placement.Weights = append(b.Placement.Weights,
+				Weight{Affinity: randomAffinity(c, clusters, fmt.Sprint("weight", i)), Weight: int64(c.Intn(5) + 1)})
 		}
 	}
 	for i := range c.Intn(6) - 3 {
 		least := int32(c.Intn(3))
 		most := least + int32(1+c.Intn(8))
-		b.Placement.Limits = append(b.Placement.Limits, Limit{Affinity: randomAffinity(c, clusters, fmt.Sprint("limit", i)), Min: least, Max: &most})
+		b.Placement.Limits = append(b.Placement.Limits,
+			Limit{Affinity: randomAffinity(c, clusters, fmt.Sprint("limit", i)), Min: least, Max: &most})
 	}
 	for i := range clusters + 1 {
 		if oneIn(c, 4) {
@@ -142,7 +151,9 @@ func randomBinding(c chooser, clusters int) Binding {
 func randomComponents(c chooser) []Component {
 	components := make([]Component, 1+c.Intn(3))
 	for i := range components {
-		components[i] = Component{Name: fmt.Sprint("part", i), Replicas: int32(c.Intn(4)), Request: Resources{CPU: int64(c.Intn(4) * 500)}}
+		components[i] = Component{
+			Name: fmt.Sprint("part", i), Replicas: int32(c.Intn(4)), Request: Resources{CPU: int64(c.Intn(4) * 500)},
+		}
 	}
 	return components
 }
@@ -173,7 +184,9 @@ func randomAffinity(c chooser, clusters int, path string) Affinity {
 	case 2:
 		a.Exclude = []string{clusterName(c.Intn(clusters + 1))}
 	case 3:
-		a.Fields = []FieldRequirement{{Field: FieldRegion, Not: oneIn(c, 2), Values: []string{fmt.Sprint("r", c.Intn(5))}}}
+		a.Fields = []FieldRequirement{
+			{Field: FieldRegion, Not: oneIn(c, 2), Values: []string{fmt.Sprint("r", c.Intn(5))}},
+		}
 	}
 	return a
 }
@@ -198,7 +211,8 @@ func randomSpread(c chooser) []SpreadConstraint {
 	return nil
 }
 
-// shuffled puts in another order what has none: the clusters, the previous targets, the evicted ones, and names within affinities.
+// shuffled puts in another order what has none: the clusters, the previous targets, the evicted ones, and names within
+// affinities.
 func shuffled(r *rand.Rand, clusters []Cluster, b Binding) ([]Cluster, Binding) {
 	clusters, b.Previous, b.Evicted = mixed(r, clusters), mixed(r, b.Previous), mixed(r, b.Evicted)
 	b.Placement.Weights = mixed(r, b.Placement.Weights)

@@ -9,12 +9,13 @@ import (
 	"testing"
 )
 
-// choosePlainly is the published scheduler's choice of groups, as simply as it can be written: every subset that its depth-first search records,
-// put in order, and the best taken. False if there are more than limit.
+// choosePlainly is the published scheduler's choice of groups, as simply as it can be written: every subset that its
+// depth-first search records, put in order, and the best taken. False if there are more than limit.
 func choosePlainly(groups []group, least, most, clusters, limit int) ([]string, bool) {
 	sorted := slices.Clone(groups)
 	slices.SortFunc(sorted, func(a, b group) int {
-		return cmp.Or(cmp.Compare(len(a.clusters), len(b.clusters)), cmp.Compare(b.score, a.score), cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(len(a.clusters), len(b.clusters)), cmp.Compare(b.score, a.score),
+			cmp.Compare(a.name, b.name))
 	})
 	var recorded []recordedSubset
 	var search func(from int, chosen []group, value int)
@@ -46,7 +47,9 @@ type recordedSubset struct {
 // record sorts a subset the way it is going to be used.
 func record(chosen []group) recordedSubset {
 	chosen = slices.Clone(chosen)
-	slices.SortFunc(chosen, func(a, b group) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(chosen, func(a, b group) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.name, b.name))
+	})
 	var subset recordedSubset
 	for _, g := range chosen {
 		subset.names = append(subset.names, g.name)
@@ -84,7 +87,8 @@ func TestRegionsAreChosenAsByAPlainSearch(t *testing.T) {
 			got = append(got, g.name)
 		}
 		if !slices.Equal(got, want) {
-			t.Fatalf("%s, %d to %d groups, %d clusters: got %v, want %v", describeGroups(groups), least, most, clusters, got, want)
+			t.Fatalf("%s, %d to %d groups, %d clusters: got %v, want %v", describeGroups(groups), least, most, clusters,
+				got, want)
 		}
 		return true
 	}

@@ -32,7 +32,8 @@ func (r Resources) Minus(taken Resources) Resources {
 // Plus adds.
 func (r Resources) Plus(more Resources) Resources {
 	result := Resources{
-		CPU: r.CPU + more.CPU, Memory: r.Memory + more.Memory, Storage: r.Storage + more.Storage, Pods: r.Pods + more.Pods,
+		CPU: r.CPU + more.CPU, Memory: r.Memory + more.Memory, Storage: r.Storage + more.Storage,
+		Pods: r.Pods + more.Pods,
 	}
 	if len(r.Other)+len(more.Other) == 0 {
 		return result

@@ -50,7 +50,8 @@ func (a *APIs) serves(kind schema.GroupVersionKind) bool {
 type Room struct {
 	// Free adds up over the nodes that pods can be scheduled to, less what pods ask for that have no node yet.
 	Free Resources
-	// Nodes are the same nodes one by one, if that is known: then a replica is only reckoned with where it fits in one piece.
+	// Nodes are the same nodes one by one, if that is known: then a replica is only reckoned with where it fits in one
+	// piece.
 	Nodes []Node
 	// Pending is what pods ask for that have no node yet. It is no part of what Nodes have lost.
 	Pending Resources
@@ -64,7 +65,8 @@ type Node struct {
 	Taints []corev1.Taint
 }
 
-// Promises are resources by cluster that earlier decisions have given away and that the clusters don't show as taken yet.
+// Promises are resources by cluster that earlier decisions have given away and that the clusters don't show as taken
+// yet.
 type Promises map[string]Resources
 
 // Snapshot is a set of clusters in the order of their names.
@@ -93,8 +95,8 @@ func (s Snapshot) WithPromises(promises Promises) Snapshot {
 	return s
 }
 
-// WithIdle tells which part of the promises is for replicas that clusters were sent and that do not start. It changes no decision, but what
-// explanations say. It must not change while the result is in use.
+// WithIdle tells which part of the promises is for replicas that clusters were sent and that do not start. It changes
+// no decision, but what explanations say. It must not change while the result is in use.
 func (s Snapshot) WithIdle(idle Promises) Snapshot {
 	s.idle = idle
 	return s
@@ -112,7 +114,8 @@ func (s Snapshot) Serves(name string) bool {
 	return found && !s.clusters[i].Deleting
 }
 
-// Estimate is how many more replicas of a binding a cluster has room for; none if it isn't there or nothing is known of it.
+// Estimate is how many more replicas of a binding a cluster has room for; none if it isn't there or nothing is known of
+// it.
 func (s Snapshot) Estimate(name string, b Binding) int64 {
 	i, found := s.index[name]
 	if !found {

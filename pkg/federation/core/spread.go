@@ -122,7 +122,8 @@ func (a *attempt) selectByCluster(candidates []candidate, c SpreadConstraint) ([
 		room = exchange(selected, candidates[need:], room, replicas)
 	}
 	if room < replicas && need > 0 {
-		return nil, noRoom("%s: %d clusters have room for %d of %d %s", c.Path, need, room, replicas, a.binding.counted())
+		return nil, noRoom("%s: %d clusters have room for %d of %d %s", c.Path, need, room, replicas,
+			a.binding.counted())
 	}
 	return selected, nil
 }

@@ -9,21 +9,24 @@ import (
 // selectGroups finds the best subset of between least and most groups that together have enough clusters; nil if there
 // is none.
 //
-// The published algorithm is a depth-first search over the groups in the order of fewer clusters, higher score, name. It
-// records a subset as soon as that suffices and doesn't extend it further; of what it recorded, the highest sum of
+// The published algorithm is a depth-first search over the groups in the order of fewer clusters, higher score, name.
+// It records a subset as soon as that suffices and doesn't extend it further; of what it recorded, the highest sum of
 // scores wins, then the most clusters, then what was found first. When there are just as many groups as are wanted at
 // least, it looks at nothing but all of them. The number of subsets grows exponentially.
 //
-// Here the same subset is found without enumeration. Whether a beginning of a subset suffices depends on how many groups
-// and clusters it has, so the best way to go on from a position depends on nothing else: a table over (position, groups,
-// clusters) holds the best end. Going forward through it, and taking a group whenever that still attains the best, gives
-// the subset that the search finds first.
+// Here the same subset is found without enumeration. Whether a beginning of a subset suffices depends on how many
+// groups and clusters it has, so the best way to go on from a position depends on nothing else: a table over (position,
+// groups, clusters) holds the best end. Going forward through it, and taking a group whenever that still attains the
+// best, gives the subset that the search finds first.
 func selectGroups(groups []group, least, most, clusters int) []group {
 	sorted := slices.Clone(groups)
 	slices.SortFunc(sorted, func(a, b group) int {
 		return cmp.Or(cmp.Compare(a.value(), b.value()), cmp.Compare(b.score, a.score), strings.Compare(a.name, b.name))
 	})
-	c := &choice{groups: sorted, least: max(1, least), most: min(most, len(groups)), wanted: max(0, clusters), all: len(groups) == least}
+	c := &choice{
+		groups: sorted, least: max(1, least), most: min(most, len(groups)), wanted: max(0, clusters),
+		all: len(groups) == least,
+	}
 	chosen := c.best()
 	if len(chosen) == 0 {
 		return nil
@@ -60,8 +63,8 @@ var impossible = total{score: -1}
 
 func (c *choice) suffices(count, value int) bool { return count >= c.least && value >= c.wanted }
 
-// mostStates bounds the table to about 16 MB. Dozens of regions with thousands of clusters are far below; thousands of groups
-// of which hundreds must be chosen are not, and then groups are taken one by one.
+// mostStates bounds the table to about 16 MB. Dozens of regions with thousands of clusters are far below; thousands of
+// groups of which hundreds must be chosen are not, and then groups are taken one by one.
 const mostStates = 1 << 24
 
 func (c *choice) best() []group {
@@ -81,7 +84,8 @@ func (c *choice) best() []group {
 	return table.walk()
 }
 
-// greedy takes the groups with the highest scores; if as many as are allowed don't suffice, those with the most clusters.
+// greedy takes the groups with the highest scores; if as many as are allowed don't suffice, those with the most
+// clusters.
 func (c *choice) greedy() []group {
 	byScore := func(a, b group) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.value(), a.value()), strings.Compare(a.name, b.name))
@@ -112,7 +116,8 @@ func (c *choice) whole() []group {
 	return nil
 }
 
-// shortest is the shortest beginning of the chosen groups, by score, that the search records too; most often all of them.
+// shortest is the shortest beginning of the chosen groups, by score, that the search records too; most often all of
+// them.
 func (c *choice) shortest(chosen []group) []group {
 	for n := c.least; n < len(chosen); n++ {
 		if c.records(chosen[:n]) {
@@ -133,8 +138,8 @@ func (c *choice) records(subset []group) bool {
 	return c.suffices(len(subset), sum) && !c.suffices(len(subset)-1, sum-largest)
 }
 
-// choiceTable says for every position, number of groups and number of clusters whether the best way on takes the group at
-// the position. Clusters beyond the wanted number don't matter, nor do groups beyond the least number if there is no
+// choiceTable says for every position, number of groups and number of clusters whether the best way on takes the group
+// at the position. Clusters beyond the wanted number don't matter, nor do groups beyond the least number if there is no
 // bound on them.
 type choiceTable struct {
 	*choice
@@ -168,8 +173,8 @@ func (t *choiceTable) at(count, sum int) int {
 	return min(count, t.counts-1)*t.sums + min(sum, t.sums-1)
 }
 
-// fill goes from the last group to the first and returns the best total of all. Taking a group leads to a larger count or
-// sum, so that what it leads to is still that of the position behind when it is looked at.
+// fill goes from the last group to the first and returns the best total of all. Taking a group leads to a larger count
+// or sum, so that what it leads to is still that of the position behind when it is looked at.
 func (t *choiceTable) fill() total {
 	t.takes = make([]bool, t.states())
 	t.best = make([]total, t.counts*t.sums)
@@ -193,8 +198,8 @@ func (t *choiceTable) fill() total {
 }
 
 // reach bounds the number of clusters of count groups among the first i, which are in the order of their numbers: at
-// least that of the first ones, at most that of the last ones. Where the count stands for larger ones too, at most that of
-// all.
+// least that of the first ones, at most that of the last ones. Where the count stands for larger ones too, at most that
+// of all.
 func (t *choiceTable) reach(i, count int) (low, high int) {
 	if !t.bounded && count == t.least {
 		return t.before[count], t.before[i]

@@ -13,7 +13,10 @@ func BenchmarkSelectGroups(b *testing.B) {
 		rng := rand.New(rand.NewSource(5))
 		var groups []group
 		for i := range tc.regions {
-			groups = append(groups, group{name: fmt.Sprintf("R%02d", i), score: rng.Int63n(100_000), clusters: make([]candidate, 1+rng.Intn(tc.largest))})
+			groups = append(groups, group{
+				name: fmt.Sprintf("R%02d", i), score: rng.Int63n(100_000),
+				clusters: make([]candidate, 1+rng.Intn(tc.largest)),
+			})
 		}
 		b.Run(fmt.Sprintf("%d-of-%d-regions-%d-clusters", tc.least, tc.regions, tc.wanted), func(b *testing.B) {
 			b.ReportAllocs()

@@ -17,7 +17,8 @@ type group struct {
 func (g *group) value() int { return len(g.clusters) }
 
 // selectByGroup chooses groups, then one cluster of each, then the best of what is left in these groups.
-func (a *attempt) selectByGroup(candidates []candidate, by SpreadConstraint, cluster *SpreadConstraint) ([]candidate, *Failure) {
+func (a *attempt) selectByGroup(candidates []candidate, by SpreadConstraint,
+	cluster *SpreadConstraint) ([]candidate, *Failure) {
 	if cluster == nil {
 		cluster = &SpreadConstraint{Path: by.Path, Max: new(int)}
 	}
@@ -32,7 +33,8 @@ func (a *attempt) selectByGroup(candidates []candidate, by SpreadConstraint, clu
 func (a *attempt) selectFromGroups(by SpreadConstraint, cluster *SpreadConstraint) ([]candidate, *Failure) {
 	groups := a.groups
 	if len(groups) < by.Min {
-		return nil, noFit("%s.minGroups: %d %s are wanted and %d have clusters that fit", by.Path, by.Min, by.noun(), len(groups))
+		return nil, noFit("%s.minGroups: %d %s are wanted and %d have clusters that fit", by.Path, by.Min, by.noun(),
+			len(groups))
 	}
 	chosen := selectGroups(groups, by.Min, by.maxOf(len(groups)), cluster.Min)
 	if len(chosen) == 0 {

@@ -16,27 +16,33 @@ func (a *attempt) selectBySeveral(candidates []candidate, c constraints) ([]cand
 		}
 	}
 	for _, by := range c.groups {
-		l := level{by: by, groups: make([]string, len(candidates)), has: map[string]int{}, most: by.maxOf(len(candidates))}
+		l := level{
+			by: by, groups: make([]string, len(candidates)), has: map[string]int{}, most: by.maxOf(len(candidates)),
+		}
 		distinct := map[string]bool{}
 		for i := range candidates {
 			l.groups[i] = by.groupOf(&a.snapshot.clusters[candidates[i].index])
 			distinct[l.groups[i]] = true
 		}
 		if len(distinct) < by.Min {
-			return nil, noFit("%s.minGroups: %d %s are wanted and %d have clusters that fit", by.Path, by.Min, by.noun(), len(distinct))
+			return nil, noFit("%s.minGroups: %d %s are wanted and %d have clusters that fit", by.Path, by.Min,
+				by.noun(), len(distinct))
 		}
 		search.levels = append(search.levels, l)
 	}
 	if !search.reachLowerBounds() {
-		return nil, noFit("%s: no choice of clusters was found that satisfies it and the other spread constraints", c.groups[0].Path)
+		return nil, noFit("%s: no choice of clusters was found that satisfies it and the other spread constraints",
+			c.groups[0].Path)
 	}
 	search.addOthers()
 	if len(search.chosen) < least {
-		return nil, noFit("%s.minGroups: %d clusters are wanted and %d satisfy the other spread constraints", c.cluster.Path, least, len(search.chosen))
+		return nil, noFit("%s.minGroups: %d clusters are wanted and %d satisfy the other spread constraints",
+			c.cluster.Path, least, len(search.chosen))
 	}
 	selected := search.selected()
 	if room, wanted := sumHolds(selected), a.wantedRoom(); room < wanted {
-		return nil, noRoom("%s: the clusters that satisfy it have room for %d of %d %s", c.groups[0].Path, room, wanted, a.binding.counted())
+		return nil, noRoom("%s: the clusters that satisfy it have room for %d of %d %s", c.groups[0].Path, room, wanted,
+			a.binding.counted())
 	}
 	return selected, nil
 }

@@ -55,7 +55,8 @@ func TestSelectByCluster(t *testing.T) {
 	}
 	for _, tc := range tests {
 		f := newFixture(workload(tc.replicas, Placement{Strategy: DynamicWeight}))
-		got, failure := f.selectByCluster(f.candidates(t, tc.candidates), SpreadConstraint{Min: tc.min, Max: atMost(tc.max)})
+		got, failure := f.selectByCluster(f.candidates(t, tc.candidates),
+			SpreadConstraint{Min: tc.min, Max: atMost(tc.max)})
 		if result := f.outcome(got, failure); result != tc.want {
 			t.Errorf("%s, max %d, %d replicas: got %q, want %q", tc.candidates, tc.max, tc.replicas, result, tc.want)
 		}
@@ -119,8 +120,14 @@ func TestSelectFromRegions(t *testing.T) {
 	}{
 		{twoRegions, 1, 1, 2, 2, "m1 m2"},
 		{twoRegions, 1, 1, 3, 3, "m3 m4 m5"},
-		{"R1/90: m1/90/0; R2/70: m2/70/0 m3/60/0 m4/30/0; R3/80: m5/80/0 m6/50/0; R4/50: m7/50/0 m8/40/0 m9/30/0 m91/20/0", 2, 2, 4, 5, "m1 m2 m3 m4"},
-		{"R1/70: m1/70/0; R2/40: m2/40/0 m3/40/0 m4/40/0; R3/60: m5/60/0 m6/50/0; R4/70: m7/70/0; R5/50: m8/50/0", 1, 3, 6, 8, "m1 m5 m2 m6 m3 m4"},
+		{
+			"R1/90: m1/90/0; R2/70: m2/70/0 m3/60/0 m4/30/0; R3/80: m5/80/0 m6/50/0; R4/50: m7/50/0 m8/40/0 m9/30/0 " +
+				"m91/20/0", 2, 2, 4, 5, "m1 m2 m3 m4",
+		},
+		{
+			"R1/70: m1/70/0; R2/40: m2/40/0 m3/40/0 m4/40/0; R3/60: m5/60/0 m6/50/0; R4/70: m7/70/0; R5/50: m8/50/0", 1,
+			3, 6, 8, "m1 m5 m2 m6 m3 m4",
+		},
 		{twoRegions, 3, 3, 3, 3, "no fit"},
 		{twoRegions, 1, 1, 4, 4, "no fit"},
 		{"R1/100: m1/100/0 m2/80/0", 1, 1, 3, 4, "no fit"},
@@ -135,7 +142,8 @@ func TestSelectFromRegions(t *testing.T) {
 			}
 			f.groups = append(f.groups, g)
 		}
-		got, failure := f.selectFromGroups(SpreadConstraint{Min: tc.rMin, Max: atMost(tc.rMax)}, &SpreadConstraint{Min: tc.cMin, Max: atMost(tc.cMax)})
+		got, failure := f.selectFromGroups(SpreadConstraint{Min: tc.rMin, Max: atMost(tc.rMax)},
+			&SpreadConstraint{Min: tc.cMin, Max: atMost(tc.cMax)})
 		if result := f.outcome(got, failure); result != tc.want {
 			t.Errorf("case %d: got %q, want %q", i, result, tc.want)
 		}

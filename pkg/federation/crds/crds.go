@@ -12,6 +12,7 @@ import (
 
 	"github.com/trellis-garden/trellis/charts"
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/apply"
 	"github.com/trellis-garden/trellis/pkg/crd"
 )
 
@@ -32,8 +33,9 @@ func Objects() ([]*unstructured.Unstructured, error) {
 	return definitions, nil
 }
 
-// addOwnVersion has Clusters served in a second version, equal to the one that is stored but for its name: the version of Karmada is
-// served by the federation process while that runs (package memberapi), and nothing in Trellis is to depend on that.
+// addOwnVersion has Clusters served in a second version, equal to the one that is stored but for its name: the version
+// of Karmada is served by the federation process while that runs (package memberapi), and nothing in Trellis is to
+// depend on that.
 func addOwnVersion(object *unstructured.Unstructured) error {
 	if object.GetName() != "clusters."+clusterv1alpha1.GroupVersion.Group {
 		return nil
@@ -59,5 +61,5 @@ func Install(ctx context.Context, c client.Client) error {
 	if err != nil {
 		return err
 	}
-	return crd.Install(ctx, c, "trellis-federation", definitions...)
+	return crd.Install(ctx, c, apply.Federation, definitions...)
 }

@@ -19,29 +19,34 @@ import (
 // DefaultTolerationSeconds is how long a copy may be unhealthy when the policy doesn't say.
 const DefaultTolerationSeconds = 300
 
-// NoteUnhealthy brings the list of unhealthy copies up to date: the clock of a copy starts when it is first seen to be unhealthy, and
-// ends when it is healthy again or the cluster is left.
-func NoteUnhealthy(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus, now time.Time) []workv1alpha2.UnhealthyCopy {
+// NoteUnhealthy brings the list of unhealthy copies up to date: the clock of a copy starts when it is first seen to be
+// unhealthy, and ends when it is healthy again or the cluster is left.
+func NoteUnhealthy(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus,
+	now time.Time) []workv1alpha2.UnhealthyCopy {
 	if spec.Failover == nil || spec.Failover.Application == nil {
 		return nil
 	}
 	var result []workv1alpha2.UnhealthyCopy
 	for _, item := range status.AggregatedStatus {
-		known := slices.IndexFunc(status.UnhealthyCopies, func(c workv1alpha2.UnhealthyCopy) bool { return c.ClusterName == item.ClusterName })
+		known := slices.IndexFunc(status.UnhealthyCopies,
+			func(c workv1alpha2.UnhealthyCopy) bool { return c.ClusterName == item.ClusterName })
 		switch {
 		case item.Health != workv1alpha2.ResourceUnhealthy || !hasTarget(spec.Clusters, item.ClusterName):
 		case known >= 0:
 			result = append(result, status.UnhealthyCopies[known])
 		default:
-			result = append(result, workv1alpha2.UnhealthyCopy{ClusterName: item.ClusterName, Since: metav1.NewTime(now)})
+			result = append(result, workv1alpha2.UnhealthyCopy{
+				ClusterName: item.ClusterName, Since: metav1.NewTime(now),
+			})
 		}
 	}
 	return result
 }
 
-// Unbearable gives the clusters whose copy has been unhealthy for longer than the policy tolerates, and when the next one will be;
-// zero if none.
-func Unbearable(spec *workv1alpha2.ResourceBindingSpec, copies []workv1alpha2.UnhealthyCopy, now time.Time) (clusters []string, next time.Duration) {
+// Unbearable gives the clusters whose copy has been unhealthy for longer than the policy tolerates, and when the next
+// one will be; zero if none.
+func Unbearable(spec *workv1alpha2.ResourceBindingSpec, copies []workv1alpha2.UnhealthyCopy,
+	now time.Time) (clusters []string, next time.Duration) {
 	if spec.Failover == nil || spec.Failover.Application == nil {
 		return nil, 0
 	}
@@ -50,6 +55,9 @@ func Unbearable(spec *workv1alpha2.ResourceBindingSpec, copies []workv1alpha2.Un
 		limit = time.Duration(*seconds) * time.Second
 	}
 	for _, c := range copies {
+		if !hasTarget(spec.Clusters, c.ClusterName) {
+			continue
+		}
 		if left := limit - now.Sub(c.Since.Time); left <= 0 {
 			clusters = append(clusters, c.ClusterName)
 		} else if next == 0 || left < next {
@@ -60,7 +68,8 @@ func Unbearable(spec *workv1alpha2.ResourceBindingSpec, copies []workv1alpha2.Un
 }
 
 // Elsewhere tells whether another cluster takes the object, or has it, when it leaves one.
-func Elsewhere(clusters core.Snapshot, spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus, e Eviction, now time.Time) (bool, error) {
+func Elsewhere(clusters core.Snapshot, spec *workv1alpha2.ResourceBindingSpec,
+	status *workv1alpha2.ResourceBindingStatus, e Eviction, now time.Time) (bool, error) {
 	left := spec.DeepCopy()
 	if !Evict(left, e, now) {
 		return false, nil
@@ -73,13 +82,16 @@ func Elsewhere(clusters core.Snapshot, spec *workv1alpha2.ResourceBindingSpec, s
 	return decision.Failure == nil && len(decision.Targets) > 0, nil
 }
 
-// PreservedLabels evaluates the rules against the status of the copy in a cluster. A rule whose path leads nowhere gives no label; other
-// rules that cannot be applied are reported.
-func PreservedLabels(rules *policyv1alpha1.StatePreservation, items []workv1alpha2.AggregatedStatusItem, cluster string) (map[string]string, error) {
+// PreservedLabels evaluates the rules against the status of the copy in a cluster. A rule whose path leads nowhere
+// gives no label; other rules that cannot be applied are reported.
+func PreservedLabels(rules *policyv1alpha1.StatePreservation, items []workv1alpha2.AggregatedStatusItem,
+	cluster string) (map[string]string, error) {
 	if rules == nil || len(rules.Rules) == 0 {
 		return nil, nil
 	}
-	i := slices.IndexFunc(items, func(item workv1alpha2.AggregatedStatusItem) bool { return item.ClusterName == cluster })
+	i := slices.IndexFunc(items, func(item workv1alpha2.AggregatedStatusItem) bool {
+		return item.ClusterName == cluster
+	})
 	if i < 0 || items[i].Status == nil {
 		return nil, nil
 	}

@@ -11,7 +11,11 @@ import (
 
 // An application leaves a cluster only for another one.
 func TestElsewhere(t *testing.T) {
-	single := &policyv1alpha1.Placement{SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MaxGroups: new(1), MinGroups: new(1)}}}
+	single := &policyv1alpha1.Placement{
+		SpreadConstraints: []policyv1alpha1.SpreadConstraint{
+			{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MaxGroups: new(1), MinGroups: new(1)},
+		},
+	}
 	for _, test := range []struct {
 		name      string
 		clusters  core.Snapshot
@@ -27,12 +31,15 @@ func TestElsewhere(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			spec := &workv1alpha2.ResourceBindingSpec{
-				Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment"}, Replicas: 2, Placement: test.placement, Clusters: targets(test.now...),
+				Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment"}, Replicas: 2,
+				Placement: test.placement, Clusters: targets(test.now...),
 			}
 			for _, name := range test.left {
-				spec.GracefulEvictionTasks = append(spec.GracefulEvictionTasks, workv1alpha2.GracefulEvictionTask{FromCluster: name})
+				spec.GracefulEvictionTasks = append(spec.GracefulEvictionTasks,
+					workv1alpha2.GracefulEvictionTask{FromCluster: name})
 			}
-			got, err := failover.Elsewhere(test.clusters, spec, &workv1alpha2.ResourceBindingStatus{}, failover.Eviction{Cluster: "m1"}, second(0))
+			got, err := failover.Elsewhere(test.clusters, spec, &workv1alpha2.ResourceBindingStatus{},
+				failover.Eviction{Cluster: "m1"}, second(0))
 			if err != nil || got != test.want {
 				t.Errorf("got %v, %v", got, err)
 			}

@@ -40,16 +40,18 @@ func PurgeMode(mode policyv1alpha1.PurgeMode) policyv1alpha1.PurgeMode {
 // maxMessage is the longest message that a task may have.
 const maxMessage = 1024
 
-// Evict takes a cluster out of the decision and notes what is to become of the copy there. It gives false, and changes nothing, if the
-// decision doesn't name the cluster.
+// Evict takes a cluster out of the decision and notes what is to become of the copy there. It gives false, and changes
+// nothing, if the decision doesn't name the cluster.
 func Evict(spec *workv1alpha2.ResourceBindingSpec, e Eviction, now time.Time) bool {
 	i := slices.IndexFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == e.Cluster })
 	if i < 0 {
 		return false
 	}
 	task := workv1alpha2.GracefulEvictionTask{
-		FromCluster: e.Cluster, PurgeMode: PurgeMode(e.PurgeMode), Reason: e.Reason, Producer: e.Producer, Message: e.Message,
-		PreservedLabelState: e.PreservedLabels, CreationTimestamp: &metav1.Time{Time: now}, ClustersBeforeFailover: names(spec.Clusters),
+		FromCluster: e.Cluster, PurgeMode: PurgeMode(e.PurgeMode), Reason: e.Reason, Producer: e.Producer,
+		Message:             e.Message,
+		PreservedLabelState: e.PreservedLabels, CreationTimestamp: &metav1.Time{Time: now},
+		ClustersBeforeFailover: names(spec.Clusters),
 	}
 	if len(task.Message) > maxMessage {
 		task.Message = task.Message[:maxMessage]
@@ -70,7 +72,8 @@ func Evict(spec *workv1alpha2.ResourceBindingSpec, e Eviction, now time.Time) bo
 }
 
 func withoutTask(tasks []workv1alpha2.GracefulEvictionTask, cluster string) []workv1alpha2.GracefulEvictionTask {
-	return slices.DeleteFunc(slices.Clone(tasks), func(t workv1alpha2.GracefulEvictionTask) bool { return t.FromCluster == cluster })
+	return slices.DeleteFunc(slices.Clone(tasks),
+		func(t workv1alpha2.GracefulEvictionTask) bool { return t.FromCluster == cluster })
 }
 
 // remember notes where the object is to return to. Only the first failure after an undisturbed time says where that is.
@@ -80,13 +83,17 @@ func remember(spec *workv1alpha2.ResourceBindingSpec, e Eviction, now time.Time)
 	}
 	hash := karmada.PlacementHash(spec.Placement)
 	if spec.BeforeFailover == nil || spec.BeforeFailover.PlacementHash != hash {
-		spec.BeforeFailover = &workv1alpha2.BeforeFailover{Clusters: slices.Clone(spec.Clusters), AffinityName: e.Affinity, PlacementHash: hash}
+		spec.BeforeFailover = &workv1alpha2.BeforeFailover{
+			Clusters: slices.Clone(spec.Clusters), AffinityName: e.Affinity, PlacementHash: hash,
+		}
 	}
 	if spec.LastFailBack != nil {
 		spec.LastFailBack.AffinityName = ""
 	}
-	failed := slices.DeleteFunc(slices.Clone(spec.BeforeFailover.Failed), func(f workv1alpha2.FailedCluster) bool { return f.Name == e.Cluster })
-	spec.BeforeFailover.Failed = append(failed, workv1alpha2.FailedCluster{Name: e.Cluster, Reason: e.Reason, Time: metav1.NewTime(now)})
+	failed := slices.DeleteFunc(slices.Clone(spec.BeforeFailover.Failed),
+		func(f workv1alpha2.FailedCluster) bool { return f.Name == e.Cluster })
+	spec.BeforeFailover.Failed = append(failed,
+		workv1alpha2.FailedCluster{Name: e.Cluster, Reason: e.Reason, Time: metav1.NewTime(now)})
 }
 
 func names(clusters []workv1alpha2.TargetCluster) []string {

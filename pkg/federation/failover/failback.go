@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -15,22 +16,25 @@ import (
 // repeatedFailure is how long an object that failed by itself stays away after it has returned once already.
 const repeatedFailure = time.Hour
 
-// Returnable gives the failed clusters that may have the object again, since they have been steadily healthy for the window, and when
-// the next one may; zero if only a change can tell. steady holds since when the welcome clusters are as they are.
-func Returnable(spec *workv1alpha2.ResourceBindingSpec, steady map[string]time.Time, window time.Duration, now time.Time) (clusters []string, next time.Duration) {
+// Returnable gives the failed clusters that may have the object again, since they have been steadily healthy for the
+// window, and when the next one may; zero if only a change can tell. steady holds since when the welcome clusters are
+// as they are. A cluster that has a part of its replicas again may have more when nothing waits for these any longer.
+func Returnable(spec *workv1alpha2.ResourceBindingSpec, steady map[string]time.Time, window time.Duration,
+	now time.Time) (clusters []string, next time.Duration) {
 	if spec.BeforeFailover == nil {
 		return nil, 0
 	}
 	for _, failed := range spec.BeforeFailover.Failed {
 		since, welcome := steady[failed.Name]
-		if !welcome {
+		isReturning := hasTarget(spec.Clusters, failed.Name)
+		if !welcome || isReturning && leavesBehind(spec) {
 			continue
 		}
 		if failed.Time.After(since) {
 			since = failed.Time.Time
 		}
 		left := window - now.Sub(since)
-		if failed.Reason == workv1alpha2.EvictionReasonApplicationFailure && spec.LastFailBack != nil {
+		if failed.Reason == workv1alpha2.EvictionReasonApplicationFailure && spec.LastFailBack != nil && !isReturning {
 			left = max(left, repeatedFailure-now.Sub(spec.LastFailBack.Time.Time))
 		}
 		if left <= 0 {
@@ -40,6 +44,13 @@ func Returnable(spec *workv1alpha2.ResourceBindingSpec, steady map[string]time.T
 		}
 	}
 	return clusters, next
+}
+
+// leavesBehind tells whether copies wait for others that have returned.
+func leavesBehind(spec *workv1alpha2.ResourceBindingSpec) bool {
+	return slices.ContainsFunc(spec.GracefulEvictionTasks, func(task workv1alpha2.GracefulEvictionTask) bool {
+		return task.Producer == workv1alpha2.EvictionProducerFailBack
+	})
 }
 
 // Moved tells whether the policy has changed since the object left: then there is nowhere to return to.
@@ -53,11 +64,18 @@ type Plan struct {
 	Spec *workv1alpha2.ResourceBindingSpec
 	// Arrivals are the clusters that get the object, or more of it.
 	Arrivals []string
+	// Surplus is how many replicas more than wanted run until the arrivals are healthy.
+	Surplus int32
+	// Partial: others return when these are healthy.
+	Partial bool
+	// Continues a return of which a part has been carried out.
+	Continues bool
 }
 
-// Return plans how an object comes back to the clusters given. Without an arrival the plan only forgets the failures, because the
-// object has no place in these clusters any more. Nil means to wait: the clusters lack room at the moment.
-func Return(clusters core.Snapshot, spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus, released []string, now time.Time) (*Plan, error) {
+// Return plans how an object comes back to the clusters given. Without an arrival the plan only forgets the failures,
+// because the object has no place in these clusters any more. Nil means to wait: the clusters lack room at the moment.
+func Return(clusters core.Snapshot, spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus,
+	released []string, now time.Time) (*Plan, error) {
 	wanted := spec.DeepCopy()
 	before := spec.BeforeFailover
 	for _, name := range released {
@@ -78,11 +96,87 @@ func Return(clusters core.Snapshot, spec *workv1alpha2.ResourceBindingSpec, stat
 	if decision.Failure != nil {
 		return nil, nil
 	}
-	return move(clusters, binding, spec, wanted, decision, now), nil
+	targets := karmada.Targets(wanted, decision.Targets)
+	next, partial := targets, false
+	if decision.Term == status.SchedulerObservedAffinityName && staysDivided(spec, binding) {
+		next, partial = step(spec.Clusters, targets, mostSurplus(spec.Replicas))
+	}
+	if partial {
+		if !roomFor(clusters, binding, spec, targets) {
+			return nil, nil // What cannot return as a whole does not begin to.
+		}
+		wanted.BeforeFailover = before
+	}
+	plan := move(clusters, binding, spec, wanted, next, decision.Term, now)
+	if plan != nil {
+		plan.Partial = partial
+		plan.Continues = !slices.ContainsFunc(released,
+			func(name string) bool { return !hasTarget(spec.Clusters, name) })
+	}
+	return plan, nil
 }
 
-// ReturnToEarlierTerm plans how an object moves to an affinity term before the one in use. Nil means that none of them can be satisfied.
-func ReturnToEarlierTerm(clusters core.Snapshot, spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus, now time.Time) (*Plan, error) {
+// staysDivided tells whether replicas stay where a step of a return has put them, until the next one. The scheduler
+// divides others anew.
+func staysDivided(spec *workv1alpha2.ResourceBindingSpec, binding core.Binding) bool {
+	var placed int32
+	for _, c := range spec.Clusters {
+		placed += c.Replicas
+	}
+	return binding.Workload && len(binding.Components) == 0 && binding.Placement.Strategy.Dynamic() &&
+		placed == spec.Replicas
+}
+
+// mostSurplus is how many replicas more than wanted a return may run at a time: a quarter, as a Deployment does when it
+// is updated, but ten at least, so that what is small returns at once.
+func mostSurplus(replicas int32) int64 { return max(10, (int64(replicas)+3)/4) }
+
+// step from old towards wanted, so that the clusters that grow get no more than so many replicas together, in
+// proportion to what they lack. It tells whether something is left for later.
+func step(old, wanted []workv1alpha2.TargetCluster, most int64) (next []workv1alpha2.TargetCluster, partial bool) {
+	replicas := map[string]int64{}
+	lacks := map[string]int64{}
+	for _, c := range old {
+		replicas[c.Name] = int64(c.Replicas)
+		lacks[c.Name] -= int64(c.Replicas)
+	}
+	for _, c := range wanted {
+		lacks[c.Name] += int64(c.Replicas)
+	}
+	var grow, shrink []core.Share
+	var growth int64
+	for _, name := range slices.Sorted(maps.Keys(lacks)) {
+		switch lack := lacks[name]; {
+		case lack > 0:
+			grow = append(grow, core.Share{Cluster: name, Weight: lack, Max: lack})
+			growth += lack
+		case lack < 0:
+			shrink = append(shrink, core.Share{Cluster: name, Weight: -lack, Max: -lack})
+		}
+	}
+	if growth <= most {
+		return wanted, false
+	}
+	core.Apportion(most, grow, false)
+	core.Apportion(most, shrink, false)
+	for _, s := range grow {
+		replicas[s.Cluster] += s.Seats
+	}
+	for _, s := range shrink {
+		replicas[s.Cluster] -= s.Seats
+	}
+	for _, name := range slices.Sorted(maps.Keys(replicas)) {
+		if replicas[name] > 0 {
+			next = append(next, workv1alpha2.TargetCluster{Name: name, Replicas: int32(replicas[name])})
+		}
+	}
+	return next, true
+}
+
+// ReturnToEarlierTerm plans how an object moves to an affinity term before the one in use. Nil means that none of them
+// can be satisfied.
+func ReturnToEarlierTerm(clusters core.Snapshot, spec *workv1alpha2.ResourceBindingSpec,
+	status *workv1alpha2.ResourceBindingStatus, now time.Time) (*Plan, error) {
 	current := termIndex(spec.Placement, status.SchedulerObservedAffinityName)
 	if current <= 0 {
 		return nil, nil
@@ -97,7 +191,7 @@ func ReturnToEarlierTerm(clusters core.Snapshot, spec *workv1alpha2.ResourceBind
 	if decision.Failure != nil {
 		return nil, nil
 	}
-	return move(clusters, binding, spec, wanted, decision, now), nil
+	return move(clusters, binding, spec, wanted, karmada.Targets(wanted, decision.Targets), decision.Term, now), nil
 }
 
 // termIndex of the affinity term of that name; -1 if there is none.
@@ -105,12 +199,14 @@ func termIndex(placement *policyv1alpha1.Placement, name string) int {
 	if placement == nil || name == "" {
 		return -1
 	}
-	return slices.IndexFunc(placement.ClusterAffinities, func(t policyv1alpha1.ClusterAffinityTerm) bool { return t.AffinityName == name })
+	return slices.IndexFunc(placement.ClusterAffinities,
+		func(t policyv1alpha1.ClusterAffinityTerm) bool { return t.AffinityName == name })
 }
 
 // move completes a plan: what shrinks or goes stays as it is until what arrives is healthy.
-func move(clusters core.Snapshot, binding core.Binding, old, wanted *workv1alpha2.ResourceBindingSpec, decision core.Decision, now time.Time) *Plan {
-	wanted.Clusters = karmada.Targets(wanted, decision.Targets)
+func move(clusters core.Snapshot, binding core.Binding, old, wanted *workv1alpha2.ResourceBindingSpec,
+	targets []workv1alpha2.TargetCluster, term string, now time.Time) *Plan {
+	wanted.Clusters = targets
 	arrivals := growing(old.Clusters, wanted.Clusters)
 	if len(arrivals) == 0 {
 		wanted.Clusters = old.Clusters
@@ -125,8 +221,29 @@ func move(clusters core.Snapshot, binding core.Binding, old, wanted *workv1alpha
 			wanted.GracefulEvictionTasks = append(withoutTask(wanted.GracefulEvictionTasks, c.Name), leftBehind(c, now))
 		}
 	}
-	wanted.LastFailBack = &workv1alpha2.FailBack{Time: metav1.NewTime(now), Clusters: arrivals, AffinityName: decision.Term}
-	return &Plan{Spec: wanted, Arrivals: arrivals}
+	wanted.LastFailBack = &workv1alpha2.FailBack{Time: metav1.NewTime(now), Clusters: arrivals, AffinityName: term}
+	return &Plan{Spec: wanted, Arrivals: arrivals, Surplus: surplus(binding, old.Clusters, wanted.Clusters)}
+}
+
+// surplus counts what runs in the clusters that grow beside what is left behind. Objects that are not divided have
+// none.
+func surplus(binding core.Binding, old, wanted []workv1alpha2.TargetCluster) int32 {
+	if !binding.Workload || binding.Placement.Strategy == core.Duplicated {
+		return 0
+	}
+	kept, before := map[string]int32{}, int32(0)
+	for _, c := range old {
+		kept[c.Name] = c.Replicas
+		before += c.Replicas
+	}
+	for _, c := range wanted {
+		kept[c.Name] = max(kept[c.Name], c.Replicas)
+	}
+	var runs int32
+	for _, replicas := range kept {
+		runs += replicas
+	}
+	return runs - before
 }
 
 func leftBehind(c workv1alpha2.TargetCluster, now time.Time) workv1alpha2.GracefulEvictionTask {
@@ -153,8 +270,10 @@ func growing(old, wanted []workv1alpha2.TargetCluster) []string {
 	return result
 }
 
-// roomFor checks the clusters that grow, where replicas are divided by room. Copies that were never removed have their room already.
-func roomFor(clusters core.Snapshot, binding core.Binding, old *workv1alpha2.ResourceBindingSpec, wanted []workv1alpha2.TargetCluster) bool {
+// roomFor checks the clusters that grow, where replicas are divided by room. Copies that were never removed have their
+// room already.
+func roomFor(clusters core.Snapshot, binding core.Binding, old *workv1alpha2.ResourceBindingSpec,
+	wanted []workv1alpha2.TargetCluster) bool {
 	if binding.Placement.Strategy != core.DynamicWeight && binding.Placement.Strategy != core.Aggregated {
 		return true
 	}
@@ -180,7 +299,8 @@ func roomFor(clusters core.Snapshot, binding core.Binding, old *workv1alpha2.Res
 }
 
 // unitFits: a copy that is still there, and one that is leaving, has its room.
-func unitFits(clusters core.Snapshot, binding core.Binding, old *workv1alpha2.ResourceBindingSpec, wanted []workv1alpha2.TargetCluster) bool {
+func unitFits(clusters core.Snapshot, binding core.Binding, old *workv1alpha2.ResourceBindingSpec,
+	wanted []workv1alpha2.TargetCluster) bool {
 	return !slices.ContainsFunc(wanted, func(w workv1alpha2.TargetCluster) bool {
 		leaving := slices.ContainsFunc(old.GracefulEvictionTasks, func(task workv1alpha2.GracefulEvictionTask) bool {
 			return task.FromCluster == w.Name && PurgeMode(task.PurgeMode) != policyv1alpha1.PurgeModeDirectly
@@ -189,8 +309,8 @@ func unitFits(clusters core.Snapshot, binding core.Binding, old *workv1alpha2.Re
 	})
 }
 
-// home divides replicas as they were before the failures, as far as the clusters are there again: these, and those that were never left,
-// get what they had; what is left over stays where it is now.
+// home divides replicas as they were before the failures, as far as the clusters are there again: these, and those that
+// were never left, get what they had; what is left over stays where it is now.
 func home(before, now []workv1alpha2.TargetCluster, released []string, replicas int32) []core.Target {
 	var old, new []core.Share
 	var total, placed int64

@@ -40,7 +40,10 @@ func TestReturnable(t *testing.T) {
 		{"the window is over", away("R", 0), map[string]time.Time{"m1": second(700)}, []string{"m1"}, 0},
 		{"the window is not over", away("R", 0), map[string]time.Time{"m1": second(701)}, nil, time.Second},
 		{"left a moment ago", away("R", 990), map[string]time.Time{"m1": second(0)}, nil, 290 * time.Second},
-		{"an application that failed once", away(workv1alpha2.EvictionReasonApplicationFailure, 0), map[string]time.Time{"m1": second(0)}, []string{"m1"}, 0},
+		{
+			"an application that failed once", away(workv1alpha2.EvictionReasonApplicationFailure, 0),
+			map[string]time.Time{"m1": second(0)}, []string{"m1"}, 0,
+		},
 		{"an application that failed again", again, map[string]time.Time{"m1": second(0)}, nil, 3500 * time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -75,7 +78,9 @@ func shares(pairs ...any) []workv1alpha2.TargetCluster {
 func TestReturn(t *testing.T) {
 	dynamic := &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
 		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided,
-		WeightPreference:      &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas},
+		WeightPreference: &policyv1alpha1.ClusterPreferences{
+			DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas,
+		},
 	}}
 	for _, test := range []struct {
 		name             string
@@ -85,21 +90,37 @@ func TestReturn(t *testing.T) {
 		want             []workv1alpha2.TargetCluster
 		left             []string // clusters whose copy waits for the returned one
 	}{
-		{"as it was", shares("m1", 2, "m2", 2), shares("m2", 4), 4, []string{"m1"}, nil, shares("m1", 2, "m2", 2), []string{"m2"}},
-		{"a cluster that filled in is left", shares("m1", 2, "m2", 2), shares("m2", 2, "m3", 2), 4, []string{"m1"}, nil, shares("m1", 2, "m2", 2), []string{"m3"}},
-		{"one of two is still away", shares("m1", 2, "m2", 2), shares("m3", 4), 4, []string{"m1"}, []string{"m2"}, shares("m1", 2, "m3", 2), []string{"m3"}},
-		{"scaled up meanwhile", shares("m1", 2, "m2", 2), shares("m2", 8), 8, []string{"m1"}, nil, shares("m1", 4, "m2", 4), []string{"m2"}},
+		{
+			"as it was", shares("m1", 2, "m2", 2), shares("m2", 4), 4, []string{"m1"}, nil, shares("m1", 2, "m2", 2),
+			[]string{"m2"},
+		},
+		{
+			"a cluster that filled in is left", shares("m1", 2, "m2", 2), shares("m2", 2, "m3", 2), 4, []string{"m1"},
+			nil, shares("m1", 2, "m2", 2), []string{"m3"},
+		},
+		{
+			"one of two is still away", shares("m1", 2, "m2", 2), shares("m3", 4), 4, []string{"m1"}, []string{"m2"},
+			shares("m1", 2, "m3", 2), []string{"m3"},
+		},
+		{
+			"scaled up meanwhile", shares("m1", 2, "m2", 2), shares("m2", 8), 8, []string{"m1"}, nil,
+			shares("m1", 4, "m2", 4), []string{"m2"},
+		},
 		{"no room at the moment", shares("m1", 20), shares("m2", 10, "m3", 10), 20, []string{"m1"}, nil, nil, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			spec := &workv1alpha2.ResourceBindingSpec{
-				Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment"}, Placement: dynamic, Clusters: test.now, Replicas: test.replicas,
-				BeforeFailover: &workv1alpha2.BeforeFailover{Clusters: test.before, PlacementHash: karmada.PlacementHash(dynamic)},
+				Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment"}, Placement: dynamic,
+				Clusters: test.now, Replicas: test.replicas,
+				BeforeFailover: &workv1alpha2.BeforeFailover{
+					Clusters: test.before, PlacementHash: karmada.PlacementHash(dynamic),
+				},
 			}
 			for _, name := range append(test.released, test.failed...) {
 				spec.BeforeFailover.Failed = append(spec.BeforeFailover.Failed, workv1alpha2.FailedCluster{Name: name})
 			}
-			plan, err := failover.Return(snapshot("m1", "m2", "m3"), spec, &workv1alpha2.ResourceBindingStatus{}, test.released, second(0))
+			plan, err := failover.Return(snapshot("m1", "m2", "m3"), spec, &workv1alpha2.ResourceBindingStatus{},
+				test.released, second(0))
 			if err != nil || (plan == nil) != (test.want == nil) {
 				t.Fatalf("plan %+v, %v", plan, err)
 			}
@@ -110,11 +131,78 @@ func TestReturn(t *testing.T) {
 			for _, task := range plan.Spec.GracefulEvictionTasks {
 				left = append(left, task.FromCluster)
 			}
-			if !reflect.DeepEqual(plan.Spec.Clusters, test.want) || !slices.Equal(left, test.left) || !slices.Equal(plan.Arrivals, test.released) {
+			if !reflect.DeepEqual(plan.Spec.Clusters, test.want) || !slices.Equal(left, test.left) ||
+				!slices.Equal(plan.Arrivals, test.released) {
 				t.Errorf("clusters %v, left %v, arrivals %v", plan.Spec.Clusters, left, plan.Arrivals)
 			}
 			if (plan.Spec.BeforeFailover == nil) != (len(test.failed) == 0) {
 				t.Errorf("remembers %+v", plan.Spec.BeforeFailover)
+			}
+		})
+	}
+}
+
+// What comes back in a fleet of 400 replicas, of which 190 were in the member that failed, never makes more than 500 of
+// them.
+func TestReturnsInSteps(t *testing.T) {
+	dynamic := &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+		ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+		ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated,
+	}}
+	apis := core.NewAPIs(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
+	room := &core.Room{Free: core.Resources{Pods: 1000}}
+	clusters := core.NewSnapshot([]core.Cluster{
+		{Name: "m1", APIs: apis, Room: room}, {Name: "m2", APIs: apis, Room: room},
+		{Name: "m3", APIs: apis, Room: room},
+	})
+	for name, test := range map[string]struct {
+		before, now []workv1alpha2.TargetCluster
+		steps       [][]workv1alpha2.TargetCluster
+	}{
+		"one grew": {
+			shares("m1", 190, "m2", 210), shares("m2", 400),
+			[][]workv1alpha2.TargetCluster{shares("m1", 100, "m2", 300), shares("m1", 190, "m2", 210)},
+		},
+		"all of it was elsewhere": {
+			shares("m1", 400), shares("m2", 300, "m3", 100),
+			[][]workv1alpha2.TargetCluster{
+				shares("m1", 100, "m2", 225, "m3", 75), shares("m1", 200, "m2", 150, "m3", 50),
+				shares("m1", 300, "m2", 75, "m3", 25), shares("m1", 400),
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := &workv1alpha2.ResourceBindingSpec{
+				Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment"}, Placement: dynamic,
+				Clusters: test.now, Replicas: 400,
+				BeforeFailover: &workv1alpha2.BeforeFailover{
+					Clusters: test.before, PlacementHash: karmada.PlacementHash(dynamic),
+					Failed: []workv1alpha2.FailedCluster{{Name: "m1", Time: *stamp(0)}},
+				},
+			}
+			steady := map[string]time.Time{"m1": second(0)}
+			for i, want := range test.steps {
+				released, _ := failover.Returnable(spec, steady, time.Second, second(10))
+				if len(released) != 1 {
+					t.Fatalf("step %d: nothing returns", i)
+				}
+				plan, err := failover.Return(clusters, spec, &workv1alpha2.ResourceBindingStatus{}, released,
+					second(10))
+				if err != nil || plan == nil {
+					t.Fatalf("step %d: %+v, %v", i, plan, err)
+				}
+				if !reflect.DeepEqual(plan.Spec.Clusters, want) || plan.Surplus > 100 ||
+					plan.Partial != (i < len(test.steps)-1) || plan.Continues != (i > 0) {
+					t.Errorf("step %d: %+v, clusters %v, want %v", i, plan, plan.Spec.Clusters, want)
+				}
+				if again, _ := failover.Returnable(plan.Spec, steady, time.Second, second(10)); len(again) > 0 {
+					t.Errorf("step %d: the next one doesn't wait", i)
+				}
+				spec = plan.Spec
+				spec.GracefulEvictionTasks = nil // The copies are healthy.
+			}
+			if spec.BeforeFailover != nil {
+				t.Errorf("left: %+v", spec.BeforeFailover)
 			}
 		})
 	}
@@ -147,10 +235,14 @@ func TestReturns(t *testing.T) {
 func TestSteady(t *testing.T) {
 	cluster := &clusterv1alpha1.Cluster{}
 	ready := func(status metav1.ConditionStatus, at int) {
-		cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ConditionReady, Status: status, LastTransitionTime: *stamp(at)}}
+		cluster.Status.Conditions = []metav1.Condition{
+			{Type: clusterv1alpha1.ConditionReady, Status: status, LastTransitionTime: *stamp(at)},
+		}
 	}
 	note := func(at int) {
-		cluster.Annotations = map[string]string{clusterv1alpha1.SteadySinceAnnotation: failover.SteadyNote(cluster, second(at))}
+		cluster.Annotations = map[string]string{
+			clusterv1alpha1.SteadySinceAnnotation: failover.SteadyNote(cluster, second(at)),
+		}
 	}
 	want := func(what string, at int) {
 		t.Helper()
@@ -177,7 +269,9 @@ func TestSteady(t *testing.T) {
 
 func TestAwayTaints(t *testing.T) {
 	other := corev1.Taint{Key: clusterv1alpha1.TaintUnreachable, Effect: corev1.TaintEffectNoSchedule}
-	ours := corev1.Taint{Key: clusterv1alpha1.TaintUnreachable, Effect: corev1.TaintEffectNoExecute, TimeAdded: stamp(100)}
+	ours := corev1.Taint{
+		Key: clusterv1alpha1.TaintUnreachable, Effect: corev1.TaintEffectNoExecute, TimeAdded: stamp(100),
+	}
 	away := &failover.Away{Taint: clusterv1alpha1.TaintUnreachable, Since: second(0)}
 	for _, test := range []struct {
 		name   string
@@ -189,11 +283,18 @@ func TestAwayTaints(t *testing.T) {
 		next   time.Duration
 	}{
 		{"ready", []corev1.Taint{other, ours}, nil, time.Minute, false, []corev1.Taint{other}, 0},
-		{"away for a while", []corev1.Taint{other}, away, 2 * time.Minute, false, []corev1.Taint{other}, 20 * time.Second},
+		{
+			"away for a while", []corev1.Taint{other}, away, 2 * time.Minute, false, []corev1.Taint{other},
+			20 * time.Second,
+		},
 		{"away for long", []corev1.Taint{other}, away, time.Minute, false, []corev1.Taint{other, ours}, 0},
 		{"turned off", []corev1.Taint{other}, away, 0, false, []corev1.Taint{other}, 0},
 		{"most are away", []corev1.Taint{other}, away, time.Minute, true, []corev1.Taint{other}, 0},
-		{"tainted already", []corev1.Taint{ours}, &failover.Away{Taint: clusterv1alpha1.TaintNotReady, Since: second(0)}, time.Minute, false, []corev1.Taint{ours}, 0},
+		{
+			"tainted already", []corev1.Taint{ours},
+			&failover.Away{Taint: clusterv1alpha1.TaintNotReady, Since: second(0)}, time.Minute, false,
+			[]corev1.Taint{ours}, 0,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, next := failover.AwayTaints(test.taints, test.away, test.limit, test.spare, second(100))
@@ -205,10 +306,13 @@ func TestAwayTaints(t *testing.T) {
 }
 
 func TestPolicyTaints(t *testing.T) {
-	is := func(kind string, operator policyv1alpha1.MatchConditionOperator, values ...metav1.ConditionStatus) policyv1alpha1.MatchCondition {
+	is := func(kind string, operator policyv1alpha1.MatchConditionOperator,
+		values ...metav1.ConditionStatus) policyv1alpha1.MatchCondition {
 		return policyv1alpha1.MatchCondition{ConditionType: kind, Operator: operator, StatusValues: values}
 	}
-	conditions := []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse}, {Type: "Net", Status: metav1.ConditionTrue}}
+	conditions := []metav1.Condition{
+		{Type: "Ready", Status: metav1.ConditionFalse}, {Type: "Net", Status: metav1.ConditionTrue},
+	}
 	wanted := policyv1alpha1.Taint{Key: "k", Effect: corev1.TaintEffectNoExecute, Value: "v"}
 	theirs := corev1.Taint{Key: "k", Effect: corev1.TaintEffectNoSchedule}
 	ours := corev1.Taint{Key: "k", Effect: corev1.TaintEffectNoExecute, Value: "v", TimeAdded: stamp(0)}
@@ -217,16 +321,25 @@ func TestPolicyTaints(t *testing.T) {
 		taints, want []corev1.Taint
 	}{
 		{nil, nil, []corev1.Taint{theirs}, []corev1.Taint{theirs}},
-		{[]policyv1alpha1.MatchCondition{is("Ready", "In", "False", "Unknown")}, nil, []corev1.Taint{theirs}, []corev1.Taint{theirs, ours}},
+		{
+			[]policyv1alpha1.MatchCondition{is("Ready", "In", "False", "Unknown")}, nil, []corev1.Taint{theirs},
+			[]corev1.Taint{theirs, ours},
+		},
 		{[]policyv1alpha1.MatchCondition{is("Ready", "In", "False"), is("Net", "In", "False")}, nil, nil, nil},
 		{[]policyv1alpha1.MatchCondition{is("Ready", "NotIn", "True")}, nil, nil, []corev1.Taint{ours}},
 		{[]policyv1alpha1.MatchCondition{is("Other", "NotIn", "True")}, nil, nil, nil},
-		{nil, []policyv1alpha1.MatchCondition{is("Net", "In", "True")}, []corev1.Taint{ours, theirs}, []corev1.Taint{theirs}},
+		{
+			nil, []policyv1alpha1.MatchCondition{is("Net", "In", "True")}, []corev1.Taint{ours, theirs},
+			[]corev1.Taint{theirs},
+		},
 		{nil, []policyv1alpha1.MatchCondition{is("Net", "In", "False")}, []corev1.Taint{ours}, []corev1.Taint{ours}},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			spec := &policyv1alpha1.ClusterTaintPolicySpec{AddOnConditions: test.add, RemoveOnConditions: test.remove, Taints: []policyv1alpha1.Taint{wanted}}
-			if got := failover.PolicyTaints(test.taints, spec, conditions, second(0)); len(got) != len(test.want) || len(got) > 0 && !reflect.DeepEqual(got, test.want) {
+			spec := &policyv1alpha1.ClusterTaintPolicySpec{
+				AddOnConditions: test.add, RemoveOnConditions: test.remove, Taints: []policyv1alpha1.Taint{wanted},
+			}
+			if got := failover.PolicyTaints(test.taints, spec, conditions, second(0)); len(got) != len(test.want) ||
+				len(got) > 0 && !reflect.DeepEqual(got, test.want) {
 				t.Errorf("got %v", got)
 			}
 		})
@@ -234,24 +347,34 @@ func TestPolicyTaints(t *testing.T) {
 }
 
 func TestApplications(t *testing.T) {
-	spec := &workv1alpha2.ResourceBindingSpec{Clusters: targets("m1", "m2"), Failover: &policyv1alpha1.FailoverBehavior{Application: &policyv1alpha1.ApplicationFailoverBehavior{}}}
+	spec := &workv1alpha2.ResourceBindingSpec{
+		Clusters: targets("m1", "m2"),
+		Failover: &policyv1alpha1.FailoverBehavior{Application: &policyv1alpha1.ApplicationFailoverBehavior{}},
+	}
 	status := &workv1alpha2.ResourceBindingStatus{AggregatedStatus: []workv1alpha2.AggregatedStatusItem{
-		{ClusterName: "m1", Health: workv1alpha2.ResourceUnhealthy, Status: &runtime.RawExtension{Raw: []byte(`{"phase":"Failed","list":[{"id":7}]}`)}},
+		{
+			ClusterName: "m1", Health: workv1alpha2.ResourceUnhealthy,
+			Status: &runtime.RawExtension{Raw: []byte(`{"phase":"Failed","list":[{"id":7}]}`)},
+		},
 		{ClusterName: "m2", Health: workv1alpha2.ResourceHealthy},
 		{ClusterName: "m3", Health: workv1alpha2.ResourceUnhealthy},
 	}}
 	status.UnhealthyCopies = failover.NoteUnhealthy(spec, status, second(0))
-	if again := failover.NoteUnhealthy(spec, status, second(100)); len(again) != 1 || again[0].ClusterName != "m1" || !again[0].Since.Equal(stamp(0)) {
+	if again := failover.NoteUnhealthy(spec, status, second(100)); len(again) != 1 || again[0].ClusterName != "m1" ||
+		!again[0].Since.Equal(stamp(0)) {
 		t.Errorf("noted %v", again)
 	}
-	if clusters, next := failover.Unbearable(spec, status.UnhealthyCopies, second(299)); len(clusters) != 0 || next != time.Second {
+	if clusters, next := failover.Unbearable(spec, status.UnhealthyCopies, second(299)); len(clusters) != 0 ||
+		next != time.Second {
 		t.Errorf("at 299: %v %s", clusters, next)
 	}
-	if clusters, _ := failover.Unbearable(spec, status.UnhealthyCopies, second(300)); !slices.Equal(clusters, []string{"m1"}) {
+	if clusters, _ := failover.Unbearable(spec, status.UnhealthyCopies, second(300)); !slices.Equal(clusters,
+		[]string{"m1"}) {
 		t.Errorf("at 300: %v", clusters)
 	}
 	rules := &policyv1alpha1.StatePreservation{Rules: []policyv1alpha1.StatePreservationRule{
-		{AliasLabelName: "phase", JSONPath: "{.phase}"}, {AliasLabelName: "id", JSONPath: "{ .list[0].id }"}, {AliasLabelName: "none", JSONPath: "{.missing}"},
+		{AliasLabelName: "phase", JSONPath: "{.phase}"}, {AliasLabelName: "id", JSONPath: "{ .list[0].id }"},
+		{AliasLabelName: "none", JSONPath: "{.missing}"},
 	}}
 	labels, err := failover.PreservedLabels(rules, status.AggregatedStatus, "m1")
 	if err != nil || !reflect.DeepEqual(labels, map[string]string{"phase": "Failed", "id": "7"}) {

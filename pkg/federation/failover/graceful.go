@@ -42,10 +42,10 @@ type Outcome struct {
 
 // Tend goes through the graceful eviction tasks of a binding and changes its spec.
 //
-// A copy is removed when what replaces it is healthy. Time alone removes it only if somebody said so: with gracePeriodSeconds. A task
-// whose suppressDeletion is true stays until the user decides; false ends it. One that purges directly ends when the old copy is gone, and
-// the new ones have the state that was taken from it. A decision without any cluster replaces nothing: then
-// the object stays where it is once that cluster is welcome again.
+// A copy is removed when what replaces it is healthy. Time alone removes it only if somebody said so: with
+// gracePeriodSeconds. A task whose suppressDeletion is true stays until the user decides; false ends it. One that
+// purges directly ends when the old copy is gone, and the new ones have the state that was taken from it. A decision
+// without any cluster replaces nothing: then the object stays where it is once that cluster is welcome again.
 func Tend(spec *workv1alpha2.ResourceBindingSpec, seen Observation, now time.Time) Outcome {
 	var outcome Outcome
 	replaced := Replaced(spec, seen)
@@ -77,16 +77,18 @@ func superseded(spec *workv1alpha2.ResourceBindingSpec, task workv1alpha2.Gracef
 	if i < 0 {
 		return false
 	}
-	return task.Producer != workv1alpha2.EvictionProducerFailBack || task.Replicas == nil || spec.Clusters[i].Replicas >= *task.Replicas
+	return task.Producer != workv1alpha2.EvictionProducerFailBack || task.Replicas == nil ||
+		spec.Clusters[i].Replicas >= *task.Replicas
 }
 
-// Replaced tells whether the clusters of the decision do the work: there is at least one, the scheduler is content, and all copies
-// are healthy.
+// Replaced tells whether the clusters of the decision do the work: there is at least one, the scheduler is content, and
+// all copies are healthy.
 func Replaced(spec *workv1alpha2.ResourceBindingSpec, seen Observation) bool {
 	if len(spec.Clusters) == 0 || !seen.Decided || !seen.Scheduled || !seen.Current {
 		return false
 	}
-	return !slices.ContainsFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return !healthy(seen.Copies[c.Name]) })
+	return !slices.ContainsFunc(spec.Clusters,
+		func(c workv1alpha2.TargetCluster) bool { return !healthy(seen.Copies[c.Name]) })
 }
 
 // healthy counts a copy whose kind has no notion of health as healthy once the cluster has it.
@@ -96,7 +98,8 @@ func healthy(copied workv1alpha2.AggregatedStatusItem) bool {
 
 // restorable: the copy is still there, and the reason to leave is gone.
 func restorable(task workv1alpha2.GracefulEvictionTask, seen Observation) bool {
-	return task.Producer == workv1alpha2.EvictionProducerTaintManager && PurgeMode(task.PurgeMode) != policyv1alpha1.PurgeModeDirectly &&
+	return task.Producer == workv1alpha2.EvictionProducerTaintManager &&
+		PurgeMode(task.PurgeMode) != policyv1alpha1.PurgeModeDirectly &&
 		seen.Present[task.FromCluster] && seen.Welcome[task.FromCluster]
 }
 
@@ -114,7 +117,8 @@ func forget(spec *workv1alpha2.ResourceBindingSpec, cluster string) {
 	if spec.BeforeFailover == nil {
 		return
 	}
-	failed := slices.DeleteFunc(slices.Clone(spec.BeforeFailover.Failed), func(f workv1alpha2.FailedCluster) bool { return f.Name == cluster })
+	failed := slices.DeleteFunc(slices.Clone(spec.BeforeFailover.Failed),
+		func(f workv1alpha2.FailedCluster) bool { return f.Name == cluster })
 	if len(failed) == 0 {
 		spec.BeforeFailover = nil
 		return
@@ -124,7 +128,8 @@ func forget(spec *workv1alpha2.ResourceBindingSpec, cluster string) {
 	spec.BeforeFailover = &before
 }
 
-func ended(spec *workv1alpha2.ResourceBindingSpec, task workv1alpha2.GracefulEvictionTask, replaced bool, seen Observation, now time.Time) bool {
+func ended(spec *workv1alpha2.ResourceBindingSpec, task workv1alpha2.GracefulEvictionTask, replaced bool,
+	seen Observation, now time.Time) bool {
 	if task.SuppressDeletion != nil {
 		return !*task.SuppressDeletion
 	}
@@ -137,10 +142,11 @@ func ended(spec *workv1alpha2.ResourceBindingSpec, task workv1alpha2.GracefulEvi
 	return replaced || task.GracePeriodSeconds != nil && now.Sub(task.CreationTimestamp.Time) >= gracePeriod(task)
 }
 
-// handedOver tells whether the clusters of the decision have got their copies, and with them the state that was taken from the old one:
-// the task is where that is kept until then.
+// handedOver tells whether the clusters of the decision have got their copies, and with them the state that was taken
+// from the old one: the task is where that is kept until then.
 func handedOver(spec *workv1alpha2.ResourceBindingSpec, seen Observation) bool {
-	return len(spec.Clusters) > 0 && !slices.ContainsFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return !seen.Present[c.Name] })
+	return len(spec.Clusters) > 0 &&
+		!slices.ContainsFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return !seen.Present[c.Name] })
 }
 
 func gracePeriod(task workv1alpha2.GracefulEvictionTask) time.Duration {

@@ -19,8 +19,9 @@ type Verdict struct {
 // Due tells whether the time to leave has come.
 func (v Verdict) Due(now time.Time) bool { return v.Leave && !v.At.After(now) }
 
-// NoExecute judges the NoExecute taints of a cluster. A taint that nothing tolerates means to leave now. One that is tolerated for
-// some seconds means to leave that long after it was added; of several tolerations the shortest counts. Others let the copy stay.
+// NoExecute judges the NoExecute taints of a cluster. A taint that nothing tolerates means to leave now. One that is
+// tolerated for some seconds means to leave that long after it was added; of several tolerations the shortest counts.
+// Others let the copy stay.
 func NoExecute(taints []corev1.Taint, tolerations []corev1.Toleration, now time.Time) Verdict {
 	var verdict Verdict
 	for _, taint := range taints {
@@ -34,7 +35,8 @@ func NoExecute(taints []corev1.Taint, tolerations []corev1.Toleration, now time.
 		if seconds == nil {
 			continue
 		}
-		if at := addedAt(taint, now).Add(time.Duration(max(*seconds, 0)) * time.Second); !verdict.Leave || at.Before(verdict.At) {
+		if at := addedAt(taint, now).Add(time.Duration(max(*seconds, 0)) * time.Second); !verdict.Leave ||
+			at.Before(verdict.At) {
 			verdict = Verdict{Leave: true, At: at, Taint: taint}
 		}
 	}
@@ -69,7 +71,8 @@ func Tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
 		return false
 	}
-	return t.Operator == corev1.TolerationOpExists || (t.Operator == "" || t.Operator == corev1.TolerationOpEqual) && t.Value == taint.Value
+	return t.Operator == corev1.TolerationOpExists ||
+		(t.Operator == "" || t.Operator == corev1.TolerationOpEqual) && t.Value == taint.Value
 }
 
 // Repelled tells whether a cluster's taints keep objects with these tolerations away.

@@ -14,14 +14,16 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 )
 
-// SteadySince tells since when neither readiness nor the taints of a cluster have changed; false if that was not noted yet.
+// SteadySince tells since when neither readiness nor the taints of a cluster have changed; false if that was not noted
+// yet.
 func SteadySince(cluster *clusterv1alpha1.Cluster) (time.Time, bool) {
 	text, digest, _ := strings.Cut(cluster.Annotations[clusterv1alpha1.SteadySinceAnnotation], " ")
 	since, err := time.Parse(time.RFC3339, text)
 	if err != nil || digest != stateDigest(cluster) {
 		return time.Time{}, false
 	}
-	if ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady); ready != nil && ready.LastTransitionTime.After(since) {
+	if ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady); ready != nil &&
+		ready.LastTransitionTime.After(since) {
 		since = ready.LastTransitionTime.Time
 	}
 	return since, true
@@ -61,7 +63,8 @@ type Away struct {
 // AwayOf gives nil for clusters that are ready, asleep, or were never asked.
 func AwayOf(cluster *clusterv1alpha1.Cluster) *Away {
 	ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
-	if ready == nil || ready.Status == metav1.ConditionTrue || ready.Reason == clusterv1alpha1.ReasonHibernated || cluster.Status.KubernetesVersion == "" {
+	if ready == nil || ready.Status == metav1.ConditionTrue || ready.Reason == clusterv1alpha1.ReasonHibernated ||
+		cluster.Status.KubernetesVersion == "" {
 		return nil
 	}
 	key := clusterv1alpha1.TaintNotReady
@@ -71,17 +74,20 @@ func AwayOf(cluster *clusterv1alpha1.Cluster) *Away {
 	return &Away{Taint: key, Since: ready.LastTransitionTime.Time}
 }
 
-// AwayTaints gives the taints of a cluster with the NoExecute taint that it needs because it is away for longer than the limit, and
-// without those that it doesn't need. next is when it will need one; zero if only a change can tell. A limit of 0 adds none, nor does
-// spare, which is for times when so many clusters are away that the fault is more likely here.
-func AwayTaints(taints []corev1.Taint, away *Away, limit time.Duration, spare bool, now time.Time) (result []corev1.Taint, next time.Duration) {
+// AwayTaints gives the taints of a cluster with the NoExecute taint that it needs because it is away for longer than
+// the limit, and without those that it doesn't need. next is when it will need one; zero if only a change can tell. A
+// limit of 0 adds none, nor does spare, which is for times when so many clusters are away that the fault is more likely
+// here.
+func AwayTaints(taints []corev1.Taint, away *Away, limit time.Duration, spare bool,
+	now time.Time) (result []corev1.Taint, next time.Duration) {
 	wanted := ""
 	if away != nil {
 		wanted = away.Taint
 	}
 	present := false
 	for _, t := range taints {
-		ours := t.Effect == corev1.TaintEffectNoExecute && (t.Key == clusterv1alpha1.TaintNotReady || t.Key == clusterv1alpha1.TaintUnreachable)
+		ours := t.Effect == corev1.TaintEffectNoExecute &&
+			(t.Key == clusterv1alpha1.TaintNotReady || t.Key == clusterv1alpha1.TaintUnreachable)
 		if ours && away == nil {
 			continue
 		}
@@ -95,10 +101,13 @@ func AwayTaints(taints []corev1.Taint, away *Away, limit time.Duration, spare bo
 	if left := limit - now.Sub(away.Since); left > 0 {
 		return result, left
 	}
-	return append(result, corev1.Taint{Key: wanted, Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: now}}), 0
+	return append(result, corev1.Taint{
+		Key: wanted, Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: now},
+	}), 0
 }
 
-// MostAway tells whether more than half of the clusters that should be awake are away. Of one or two that proves nothing.
+// MostAway tells whether more than half of the clusters that should be awake are away. Of one or two that proves
+// nothing.
 func MostAway(awake, away int) bool { return awake > 2 && 2*away > awake }
 
 // StampTaints gives NoExecute taints the time they were first seen, if they have none: toleration counts from then.

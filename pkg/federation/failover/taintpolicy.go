@@ -11,9 +11,11 @@ import (
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 )
 
-// PolicyTaints gives the taints of a cluster after a ClusterTaintPolicy that targets it: its taints are added when all conditions for
-// adding hold, and then removed when all for removing do. Other taints stay as they are. A taint is told by key and effect.
-func PolicyTaints(taints []corev1.Taint, policy *policyv1alpha1.ClusterTaintPolicySpec, conditions []metav1.Condition, now time.Time) []corev1.Taint {
+// PolicyTaints gives the taints of a cluster after a ClusterTaintPolicy that targets it: its taints are added when all
+// conditions for adding hold, and then removed when all for removing do. Other taints stay as they are. A taint is told
+// by key and effect.
+func PolicyTaints(taints []corev1.Taint, policy *policyv1alpha1.ClusterTaintPolicySpec, conditions []metav1.Condition,
+	now time.Time) []corev1.Taint {
 	result := slices.Clone(taints)
 	if allHold(policy.AddOnConditions, conditions) {
 		for _, t := range policy.Taints {
@@ -36,12 +38,15 @@ func withTaint(taints []corev1.Taint, wanted policyv1alpha1.Taint, now time.Time
 		taints[i].Value = wanted.Value
 		return taints
 	}
-	return append(taints, corev1.Taint{Key: wanted.Key, Value: wanted.Value, Effect: wanted.Effect, TimeAdded: &metav1.Time{Time: now}})
+	return append(taints, corev1.Taint{
+		Key: wanted.Key, Value: wanted.Value, Effect: wanted.Effect, TimeAdded: &metav1.Time{Time: now},
+	})
 }
 
 // allHold is false without any condition.
 func allHold(wanted []policyv1alpha1.MatchCondition, conditions []metav1.Condition) bool {
-	return len(wanted) > 0 && !slices.ContainsFunc(wanted, func(m policyv1alpha1.MatchCondition) bool { return !holds(m, conditions) })
+	return len(wanted) > 0 && !slices.ContainsFunc(wanted,
+		func(m policyv1alpha1.MatchCondition) bool { return !holds(m, conditions) })
 }
 
 func holds(m policyv1alpha1.MatchCondition, conditions []metav1.Condition) bool {

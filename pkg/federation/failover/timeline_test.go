@@ -37,8 +37,8 @@ func copies(health workv1alpha2.ResourceHealth, names ...string) map[string]work
 	return result
 }
 
-// TestTimeLines are the examples of how Karmada's newest line moves an object from m1 (taint at 30 s, tolerated for 60 s) to m2, with
-// the difference that time alone removes nothing unless the task has a grace period.
+// TestTimeLines are the examples of how Karmada's newest line moves an object from m1 (taint at 30 s, tolerated for 60
+// s) to m2, with the difference that time alone removes nothing unless the task has a grace period.
 func TestTimeLines(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -48,14 +48,22 @@ func TestTimeLines(t *testing.T) {
 	}{
 		{"the replacement becomes healthy", failover.Eviction{}, 110, 110},
 		{"it never does: the old copy stays", failover.Eviction{}, -1, -1},
-		{"it never does, but the policy has a grace period", failover.Eviction{GracePeriodSeconds: new(int32(600))}, -1, 690},
-		{"it becomes healthy before the grace period ends", failover.Eviction{GracePeriodSeconds: new(int32(600))}, 200, 200},
+		{
+			"it never does, but the policy has a grace period", failover.Eviction{GracePeriodSeconds: new(int32(600))},
+			-1, 690,
+		},
+		{
+			"it becomes healthy before the grace period ends", failover.Eviction{GracePeriodSeconds: new(int32(600))},
+			200, 200,
+		},
 		{"never purged", failover.Eviction{PurgeMode: policyv1alpha1.PurgeModeNever}, 110, -1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			spec := &workv1alpha2.ResourceBindingSpec{Clusters: targets("m1")}
 			taints := []corev1.Taint{{Key: "down", Effect: corev1.TaintEffectNoExecute, TimeAdded: stamp(30)}}
-			tolerations := []corev1.Toleration{{Key: "down", Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(60))}}
+			tolerations := []corev1.Toleration{
+				{Key: "down", Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(60))},
+			}
 			left, gone := -1, -1
 			for n := 30; n < 2000; n++ {
 				if left < 0 {
@@ -68,8 +76,9 @@ func TestTimeLines(t *testing.T) {
 					continue
 				}
 				seen := failover.Observation{
-					Decided: true, Scheduled: true, Current: true, Present: map[string]bool{"m1": true}, Timeout: 10 * time.Minute,
-					Copies: copies(workv1alpha2.ResourceUnhealthy, "m2"),
+					Decided: true, Scheduled: true, Current: true, Present: map[string]bool{"m1": true},
+					Timeout: 10 * time.Minute,
+					Copies:  copies(workv1alpha2.ResourceUnhealthy, "m2"),
 				}
 				if test.healthy >= 0 && n >= test.healthy {
 					seen.Copies = copies(workv1alpha2.ResourceHealthy, "m2")
@@ -108,13 +117,31 @@ func TestNoExecute(t *testing.T) {
 		{"not tolerated: now", []corev1.Taint{taint("a", 0)}, nil, true, time.Time{}},
 		{"tolerated for ever", []corev1.Taint{taint("a", 0)}, []corev1.Toleration{tolerate("a")}, false, time.Time{}},
 		{"for some time", []corev1.Taint{taint("a", 10)}, []corev1.Toleration{tolerate("a", 60)}, true, second(70)},
-		{"the shortest of two tolerations", []corev1.Taint{taint("a", 10)}, []corev1.Toleration{tolerate("a", 60), tolerate("a", 20)}, true, second(30)},
-		{"the first of two taints", []corev1.Taint{taint("a", 10), taint("b", 0)}, []corev1.Toleration{tolerate("a", 60), tolerate("b", 60)}, true, second(60)},
-		{"one of two for ever", []corev1.Taint{taint("a", 10), taint("b", 0)}, []corev1.Toleration{tolerate("a", 60), tolerate("b")}, true, second(70)},
-		{"one of two not at all", []corev1.Taint{taint("a", 10), taint("b", 0)}, []corev1.Toleration{tolerate("a", 60)}, true, time.Time{}},
+		{
+			"the shortest of two tolerations", []corev1.Taint{taint("a", 10)},
+			[]corev1.Toleration{tolerate("a", 60), tolerate("a", 20)}, true, second(30),
+		},
+		{
+			"the first of two taints", []corev1.Taint{taint("a", 10), taint("b", 0)},
+			[]corev1.Toleration{tolerate("a", 60), tolerate("b", 60)}, true, second(60),
+		},
+		{
+			"one of two for ever", []corev1.Taint{taint("a", 10), taint("b", 0)},
+			[]corev1.Toleration{tolerate("a", 60), tolerate("b")}, true, second(70),
+		},
+		{
+			"one of two not at all", []corev1.Taint{taint("a", 10), taint("b", 0)},
+			[]corev1.Toleration{tolerate("a", 60)}, true, time.Time{},
+		},
 		{"negative seconds", []corev1.Taint{taint("a", 10)}, []corev1.Toleration{tolerate("a", -5)}, true, second(10)},
-		{"everything tolerated", []corev1.Taint{taint("a", 10)}, []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, false, time.Time{}},
-		{"another value", []corev1.Taint{taint("a", 10)}, []corev1.Toleration{{Key: "a", Value: "x"}}, true, time.Time{}},
+		{
+			"everything tolerated", []corev1.Taint{taint("a", 10)},
+			[]corev1.Toleration{{Operator: corev1.TolerationOpExists}}, false, time.Time{},
+		},
+		{
+			"another value", []corev1.Taint{taint("a", 10)}, []corev1.Toleration{{Key: "a", Value: "x"}}, true,
+			time.Time{},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			verdict := failover.NoExecute(test.taints, test.tolerations, second(20))
@@ -131,15 +158,20 @@ func TestEvict(t *testing.T) {
 		t.Error("a cluster that has nothing was evicted")
 	}
 	failover.Evict(spec, failover.Eviction{
-		Cluster: "m1", Reason: "R", Producer: "P", PurgeMode: policyv1alpha1.PurgeModeImmediately, GracePeriodSeconds: new(int32(5)), Affinity: "first", Remember: true,
+		Cluster: "m1", Reason: "R", Producer: "P", PurgeMode: policyv1alpha1.PurgeModeImmediately,
+		GracePeriodSeconds: new(int32(5)), Affinity: "first", Remember: true,
 	}, second(0))
-	failover.Evict(spec, failover.Eviction{Cluster: "m2", Reason: "R", Producer: "P", Affinity: "second", Remember: true}, second(1))
+	failover.Evict(spec, failover.Eviction{
+		Cluster: "m2", Reason: "R", Producer: "P", Affinity: "second", Remember: true,
+	}, second(1))
 	first := spec.GracefulEvictionTasks[0]
-	if first.PurgeMode != policyv1alpha1.PurgeModeDirectly || *first.Replicas != 2 || first.GracePeriodSeconds != nil || !slices.Equal(first.ClustersBeforeFailover, []string{"m1", "m2"}) {
+	if first.PurgeMode != policyv1alpha1.PurgeModeDirectly || *first.Replicas != 2 || first.GracePeriodSeconds != nil ||
+		!slices.Equal(first.ClustersBeforeFailover, []string{"m1", "m2"}) {
 		t.Errorf("task %+v", first)
 	}
 	before := spec.BeforeFailover
-	if len(spec.Clusters) != 0 || len(before.Clusters) != 2 || before.AffinityName != "first" || len(before.Failed) != 2 {
+	if len(spec.Clusters) != 0 || len(before.Clusters) != 2 || before.AffinityName != "first" ||
+		len(before.Failed) != 2 {
 		t.Errorf("remembered %+v", before)
 	}
 }
@@ -147,7 +179,8 @@ func TestEvict(t *testing.T) {
 func TestTend(t *testing.T) {
 	task := func(change func(*workv1alpha2.GracefulEvictionTask)) workv1alpha2.GracefulEvictionTask {
 		result := workv1alpha2.GracefulEvictionTask{
-			FromCluster: "m1", PurgeMode: policyv1alpha1.PurgeModeGracefully, Reason: "R", Producer: workv1alpha2.EvictionProducerTaintManager,
+			FromCluster: "m1", PurgeMode: policyv1alpha1.PurgeModeGracefully, Reason: "R",
+			Producer: workv1alpha2.EvictionProducerTaintManager,
 			Replicas: new(int32(2)), CreationTimestamp: stamp(0),
 		}
 		if change != nil {
@@ -156,7 +189,8 @@ func TestTend(t *testing.T) {
 		return result
 	}
 	withState := func(t *workv1alpha2.GracefulEvictionTask) {
-		t.PurgeMode, t.PreservedLabelState = policyv1alpha1.PurgeModeDirectly, map[string]string{"resume.example.com/replicas": "2"}
+		t.PurgeMode, t.PreservedLabelState = policyv1alpha1.PurgeModeDirectly,
+			map[string]string{"resume.example.com/replicas": "2"}
 	}
 	good := failover.Observation{
 		Decided: true, Scheduled: true, Current: true, Timeout: time.Minute,
@@ -184,40 +218,108 @@ func TestTend(t *testing.T) {
 			o.Copies["m3"] = copies(workv1alpha2.ResourceUnhealthy, "m3")["m3"]
 		}), want{kept: 1, next: 50 * time.Second}},
 		{"one of two is not reported", targets("m2", "m4"), task(nil), good, want{kept: 1, next: 50 * time.Second}},
-		{"a kind without health", targets("m2"), task(nil), with(func(o *failover.Observation) { o.Copies = copies(workv1alpha2.ResourceUnknown, "m2") }), want{dropped: 1}},
+		{
+			"a kind without health", targets("m2"), task(nil),
+			with(func(o *failover.Observation) { o.Copies = copies(workv1alpha2.ResourceUnknown, "m2") }),
+			want{dropped: 1},
+		},
 		{"an empty decision replaces nothing", nil, task(nil), good, want{kept: 1, next: 50 * time.Second}},
-		{"an old status proves nothing", targets("m2"), task(nil), with(func(o *failover.Observation) { o.Current = false }), want{kept: 1, next: 50 * time.Second}},
-		{"not all replicas have a place", targets("m2"), task(nil), with(func(o *failover.Observation) { o.Scheduled = false }), want{kept: 1, next: 50 * time.Second}},
-		{"the scheduler hasn't looked yet", targets("m2"), task(nil), with(func(o *failover.Observation) { o.Decided = false }), want{kept: 1, next: 50 * time.Second}},
-		{"deletion suppressed", targets("m2"), task(func(t *workv1alpha2.GracefulEvictionTask) { t.SuppressDeletion = new(true) }), good, want{kept: 1}},
-		{"deletion asked for", nil, task(func(t *workv1alpha2.GracefulEvictionTask) { t.SuppressDeletion = new(false) }), good, want{dropped: 1}},
-		{"grace period over", nil, task(func(t *workv1alpha2.GracefulEvictionTask) { t.GracePeriodSeconds = new(int32(10)) }), good, want{dropped: 1}},
-		{"grace period not over", nil, task(func(t *workv1alpha2.GracefulEvictionTask) { t.GracePeriodSeconds = new(int32(15)) }), good, want{kept: 1, next: 5 * time.Second}},
-		{"overdue", nil, task(func(t *workv1alpha2.GracefulEvictionTask) { t.CreationTimestamp = stamp(-60) }), good, want{kept: 1, overdue: 1}},
-		{"no time yet", nil, task(func(t *workv1alpha2.GracefulEvictionTask) { t.CreationTimestamp = nil }), good, want{kept: 1, next: time.Minute}},
-		{"purged directly, still there", targets("m2"), task(func(t *workv1alpha2.GracefulEvictionTask) { t.PurgeMode = policyv1alpha1.PurgeModeImmediately }), good, want{kept: 1}},
-		{"purged directly, gone", targets("m2"), task(func(t *workv1alpha2.GracefulEvictionTask) { t.PurgeMode = policyv1alpha1.PurgeModeDirectly }), with(func(o *failover.Observation) {
-			o.Present = nil
-		}), want{dropped: 1}},
-		{"purged directly, its state has nowhere to go yet", targets("m2"), task(withState), with(func(o *failover.Observation) { o.Present = nil }), want{kept: 1}},
-		{"purged directly, no cluster was chosen for its state", nil, task(withState), with(func(o *failover.Observation) { o.Present = nil }), want{kept: 1}},
-		{"purged directly, its state was handed over", targets("m2"), task(withState), with(func(o *failover.Observation) {
-			o.Present = map[string]bool{"m2": true}
-		}), want{dropped: 1}},
-		{"back before anything replaced it", nil, task(nil), with(func(o *failover.Observation) { o.Welcome = map[string]bool{"m1": true} }), want{restored: 1}},
-		{"back, but something replaces it", targets("m4"), task(nil), with(func(o *failover.Observation) { o.Welcome = map[string]bool{"m1": true} }), want{kept: 1, next: 50 * time.Second}},
+		{
+			"an old status proves nothing", targets("m2"), task(nil),
+			with(func(o *failover.Observation) { o.Current = false }), want{kept: 1, next: 50 * time.Second},
+		},
+		{
+			"not all replicas have a place", targets("m2"), task(nil),
+			with(func(o *failover.Observation) { o.Scheduled = false }), want{kept: 1, next: 50 * time.Second},
+		},
+		{
+			"the scheduler hasn't looked yet", targets("m2"), task(nil),
+			with(func(o *failover.Observation) { o.Decided = false }), want{kept: 1, next: 50 * time.Second},
+		},
+		{
+			"deletion suppressed", targets("m2"),
+			task(func(t *workv1alpha2.GracefulEvictionTask) { t.SuppressDeletion = new(true) }), good, want{kept: 1},
+		},
+		{
+			"deletion asked for", nil, task(func(t *workv1alpha2.GracefulEvictionTask) {
+				t.SuppressDeletion = new(false)
+			}), good, want{
+				dropped: 1,
+			},
+		},
+		{
+			"grace period over", nil, task(func(t *workv1alpha2.GracefulEvictionTask) {
+				t.GracePeriodSeconds = new(int32(10))
+			}), good, want{
+				dropped: 1,
+			},
+		},
+		{
+			"grace period not over", nil, task(func(t *workv1alpha2.GracefulEvictionTask) {
+				t.GracePeriodSeconds = new(int32(15))
+			}), good, want{
+				kept: 1, next: 5 * time.Second,
+			},
+		},
+		{
+			"overdue", nil, task(func(t *workv1alpha2.GracefulEvictionTask) { t.CreationTimestamp = stamp(-60) }), good,
+			want{kept: 1, overdue: 1},
+		},
+		{
+			"no time yet", nil, task(func(t *workv1alpha2.GracefulEvictionTask) { t.CreationTimestamp = nil }), good,
+			want{kept: 1, next: time.Minute},
+		},
+		{
+			"purged directly, still there", targets("m2"),
+			task(func(t *workv1alpha2.GracefulEvictionTask) { t.PurgeMode = policyv1alpha1.PurgeModeImmediately }),
+			good, want{kept: 1},
+		},
+		{"purged directly, gone", targets("m2"),
+			task(func(t *workv1alpha2.GracefulEvictionTask) { t.PurgeMode = policyv1alpha1.PurgeModeDirectly }),
+			with(func(o *failover.Observation) {
+				o.Present = nil
+			}), want{dropped: 1}},
+		{
+			"purged directly, its state has nowhere to go yet", targets("m2"), task(withState),
+			with(func(o *failover.Observation) { o.Present = nil }), want{kept: 1},
+		},
+		{
+			"purged directly, no cluster was chosen for its state", nil, task(withState),
+			with(func(o *failover.Observation) { o.Present = nil }), want{kept: 1},
+		},
+		{"purged directly, its state was handed over", targets("m2"), task(withState),
+			with(func(o *failover.Observation) {
+				o.Present = map[string]bool{"m2": true}
+			}), want{dropped: 1}},
+		{
+			"back before anything replaced it", nil, task(nil),
+			with(func(o *failover.Observation) { o.Welcome = map[string]bool{"m1": true} }), want{restored: 1},
+		},
+		{
+			"back, but something replaces it", targets("m4"), task(nil),
+			with(func(o *failover.Observation) { o.Welcome = map[string]bool{"m1": true} }),
+			want{kept: 1, next: 50 * time.Second},
+		},
 		{"chosen again", targets("m1"), task(nil), good, want{}},
-		{"shrinks after a return", []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 1}, {Name: "m4", Replicas: 1}}, task(func(t *workv1alpha2.GracefulEvictionTask) {
-			t.Producer = workv1alpha2.EvictionProducerFailBack
-		}), good, want{kept: 1, next: 50 * time.Second}},
-		{"grown again after a return", []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}, {Name: "m4", Replicas: 1}}, task(func(t *workv1alpha2.GracefulEvictionTask) {
-			t.Producer = workv1alpha2.EvictionProducerFailBack
-		}), good, want{}},
+		{"shrinks after a return", []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 1}, {Name: "m4", Replicas: 1}},
+			task(func(t *workv1alpha2.GracefulEvictionTask) {
+				t.Producer = workv1alpha2.EvictionProducerFailBack
+			}), good, want{kept: 1, next: 50 * time.Second}},
+		{"grown again after a return",
+			[]workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}, {Name: "m4", Replicas: 1}},
+			task(func(t *workv1alpha2.GracefulEvictionTask) {
+				t.Producer = workv1alpha2.EvictionProducerFailBack
+			}), good, want{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			spec := &workv1alpha2.ResourceBindingSpec{Clusters: test.clusters, GracefulEvictionTasks: []workv1alpha2.GracefulEvictionTask{test.task}}
+			spec := &workv1alpha2.ResourceBindingSpec{
+				Clusters: test.clusters, GracefulEvictionTasks: []workv1alpha2.GracefulEvictionTask{test.task},
+			}
 			outcome := failover.Tend(spec, test.seen, second(10))
-			got := want{len(spec.GracefulEvictionTasks), len(outcome.Dropped), len(outcome.Restored), len(outcome.Overdue), outcome.Next}
+			got := want{
+				len(spec.GracefulEvictionTasks), len(outcome.Dropped), len(outcome.Restored), len(outcome.Overdue),
+				outcome.Next,
+			}
 			if got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}

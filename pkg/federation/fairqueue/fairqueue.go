@@ -1,6 +1,6 @@
-// Package fairqueue is a work queue that shares its workers fairly between lanes: the next item is that of the next lane in
-// turn, no lane has more than its limit of workers, and one that proves slow has a single one until it is quick again. So
-// what one lane waits for doesn't hold up the others.
+// Package fairqueue is a work queue that shares its workers fairly between lanes: the next item is that of the next
+// lane in turn, no lane has more than its limit of workers, and one that proves slow has a single one until it is quick
+// again. So what one lane waits for doesn't hold up the others.
 package fairqueue
 
 import (
@@ -23,9 +23,13 @@ type Options[T comparable] struct {
 }
 
 // New makes a queue for a controller.
-func New[T comparable](name string, limiter workqueue.TypedRateLimiter[T], options Options[T]) workqueue.TypedRateLimitingInterface[T] {
-	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[T]{Name: name, Queue: newQueue(options)})
-	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[T]{Name: name, DelayingQueue: delaying})
+func New[T comparable](name string, limiter workqueue.TypedRateLimiter[T],
+	options Options[T]) workqueue.TypedRateLimitingInterface[T] {
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[T]{
+		Name: name, Queue: newQueue(options),
+	})
+	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+		workqueue.TypedRateLimitingQueueConfig[T]{Name: name, DelayingQueue: delaying})
 }
 
 // queue implements workqueue.TypedInterface: an item is in it once, and is not handed out while it is worked on.
@@ -54,7 +58,9 @@ type lane[T comparable] struct {
 }
 
 func newQueue[T comparable](options Options[T]) *queue[T] {
-	q := &queue[T]{options: options, dirty: map[T]struct{}{}, processing: map[T]time.Time{}, lanes: map[string]*lane[T]{}}
+	q := &queue[T]{
+		options: options, dirty: map[T]struct{}{}, processing: map[T]time.Time{}, lanes: map[string]*lane[T]{},
+	}
 	q.cond = sync.NewCond(&q.mu)
 	return q
 }
@@ -117,8 +123,8 @@ func (q *queue[T]) Get() (item T, shutdown bool) {
 	}
 }
 
-// wakeOne lets another worker look, if there may be something for it. One at a time is enough: who finds something wakes the next, so
-// that hundreds of workers don't wake for a single item.
+// wakeOne lets another worker look, if there may be something for it. One at a time is enough: who finds something
+// wakes the next, so that hundreds of workers don't wake for a single item.
 func (q *queue[T]) wakeOne() {
 	if len(q.turns) > 0 {
 		q.cond.Signal()

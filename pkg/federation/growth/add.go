@@ -17,8 +17,8 @@ type option struct {
 	cost int64
 }
 
-// add has machines added for replicas of an item: of the pools that fit, those on which the rest is cheapest come first; a shoot is
-// created for what no pool can take. It gives the number of replicas that will have a place.
+// add has machines added for replicas of an item: of the pools that fit, those on which the rest is cheapest come
+// first; a shoot is created for what no pool can take. It gives the number of replicas that will have a place.
 func (d *decision) add(item Item, targets []int, left int64) int64 {
 	if d.cool != "" {
 		d.refuse("%s waits: %s", item.Name, d.cool)
@@ -116,7 +116,8 @@ func (d *decision) against(m *Member, p *Pool, at [2]int, per int64) string {
 	case per == 0:
 		return fmt.Sprintf("cannot run it on an empty node of type %s", p.MachineType)
 	case p.Record != nil && p.Minimum > p.Nodes && d.in.Now.Sub(p.Record.Since) > ArrivalTimeout:
-		return fmt.Sprintf("was asked for %d machines more than %s ago that have not come", p.Minimum-p.Nodes, ArrivalTimeout)
+		return fmt.Sprintf("was asked for %d machines more than %s ago that have not come", p.Minimum-p.Nodes,
+			ArrivalTimeout)
 	}
 	return ""
 }
@@ -126,7 +127,8 @@ func (d *decision) allowed(o option, n int64) (int64, string) {
 	p := &d.members[o.member].Pools[o.pool]
 	name := d.members[o.member].Name + "/" + p.Name
 	return d.bound(n, o.cost, map[string]int64{
-		fmt.Sprintf("pool %s may have %d machines", name, p.Ceiling): p.Ceiling - floor(p) - d.added[[2]int{o.member, o.pool}],
+		fmt.Sprintf("pool %s may have %d machines", name,
+			p.Ceiling): p.Ceiling - floor(p) - d.added[[2]int{o.member, o.pool}],
 	})
 }
 
@@ -139,7 +141,8 @@ func (d *decision) bound(n, cost int64, bounds map[string]int64) (int64, string)
 	bounds[fmt.Sprintf("limits.machines is %d", limits.Machines)] = limits.Machines - d.out.Machines
 	bounds[fmt.Sprintf("limits.step is %d: more later", d.in.Limits.Step)] = d.step
 	if limits.Cost != nil && cost > 0 {
-		text := fmt.Sprintf("limits.costPerHour is %s, %s is used, and a machine costs %s", money(*limits.Cost), money(d.out.Cost), money(cost))
+		text := fmt.Sprintf("limits.costPerHour is %s, %s is used, and a machine costs %s", money(*limits.Cost),
+			money(d.out.Cost), money(cost))
 		bounds[text] = max(0, *limits.Cost-d.out.Cost) / cost
 	}
 	why := ""
@@ -201,7 +204,8 @@ func (d *decision) recordWith(p *Pool, n int64) *Record {
 	if p.Record != nil {
 		record = *p.Record
 		if p.Nodes > p.Minimum {
-			// Nodes that came otherwise, as the shoot's autoscaler wanted them, don't count: only those that the minimum held do.
+			// Nodes that came otherwise, as the shoot's autoscaler wanted them, don't count: only those that the
+			// minimum held do.
 			record.Nodes = max(record.Nodes, p.Nodes-max(0, p.Minimum-max(record.Minimum, record.Nodes)))
 		}
 	}
@@ -215,12 +219,15 @@ func (d *decision) enlarge(i, j int, n int64) Action {
 	m, p := &d.members[i], &d.members[i].Pools[j]
 	record := d.recordWith(p, n)
 	return Action{
-		Kind: EnlargePool, Shoot: m.Name, Pool: p.Name, Minimum: record.SetMinimum, Maximum: record.SetMaximum, Record: record, Machines: n,
-		Reason: fmt.Sprintf("machines of type %s: %s", p.MachineType, strings.Join(shortened(d.reason[[2]int{i, j}]), ", ")),
+		Kind: EnlargePool, Shoot: m.Name, Pool: p.Name, Minimum: record.SetMinimum, Maximum: record.SetMaximum,
+		Record: record, Machines: n,
+		Reason: fmt.Sprintf("machines of type %s: %s", p.MachineType,
+			strings.Join(shortened(d.reason[[2]int{i, j}]), ", ")),
 	}
 }
 
-// addShoot creates a shoot for an item, if one may be created, or says what stands against it; nothing does where there is no template.
+// addShoot creates a shoot for an item, if one may be created, or says what stands against it; nothing does where there
+// is no template.
 func (d *decision) addShoot(item Item) string {
 	t := d.in.Template
 	switch {
@@ -241,7 +248,8 @@ func (d *decision) addShoot(item Item) string {
 		p := &t.Pools[j]
 		machine, known := d.machines[p.MachineType]
 		if !known {
-			return fmt.Sprintf("the template's pool %s has machine type %q, which spec.machines does not list", p.Name, p.MachineType)
+			return fmt.Sprintf("the template's pool %s has machine type %q, which spec.machines does not list", p.Name,
+				p.MachineType)
 		}
 		machines, cost = machines+p.Maximum, cost+p.Maximum*machine.Cost
 		helps = helps || p.Minimum > 0 && d.perMachine(p, item) > 0
@@ -258,7 +266,8 @@ func (d *decision) addShoot(item Item) string {
 		return fmt.Sprintf("limits.machines is %d, and a shoot has up to %d", d.in.Limits.Machines, machines)
 	}
 	if limit := d.in.Limits.Cost; limit != nil && d.out.Cost+cost > *limit {
-		return fmt.Sprintf("limits.costPerHour is %s, %s is used, and a shoot costs up to %s", money(*limit), money(d.out.Cost), money(cost))
+		return fmt.Sprintf("limits.costPerHour is %s, %s is used, and a shoot costs up to %s", money(*limit),
+			money(d.out.Cost), money(cost))
 	}
 	d.createShoot(item, machines, cost)
 	return ""
@@ -285,7 +294,8 @@ func (d *decision) createShoot(item Item, machines, cost int64) {
 		}
 	}
 	d.shoots = append(d.shoots, Action{
-		Kind: CreateShoot, Shoot: name, Machines: machines, Reason: "no worker pool can be enlarged enough for " + item.Name,
+		Kind: CreateShoot, Shoot: name, Machines: machines,
+		Reason: "no worker pool can be enlarged enough for " + item.Name,
 	})
 }
 

@@ -15,7 +15,8 @@ const (
 	ArrivalTimeout = 15 * time.Minute
 	// ShootTimeout is the same for those of a new shoot.
 	ShootTimeout = 30 * time.Minute
-	// DrainTime is how long a shoot is closed for new objects before it is deleted: what was decided before shows by then.
+	// DrainTime is how long a shoot is closed for new objects before it is deleted: what was decided before shows by
+	// then.
 	DrainTime = time.Minute
 	// maxCost is the most that a machine can cost, so that sums are right.
 	maxCost = 1_000_000_000_000
@@ -66,8 +67,10 @@ type decision struct {
 
 func newDecision(in Input) *decision {
 	d := &decision{
-		in: in, machines: map[string]Machine{}, members: slices.Clone(in.Members), promised: map[string]core.Resources{},
-		added: map[[2]int]int64{}, reason: map[[2]int][]string{}, needed: map[[2]int]bool{}, wanted: map[int]bool{}, left: map[[2]int]bool{},
+		in: in, machines: map[string]Machine{}, members: slices.Clone(in.Members),
+		promised: map[string]core.Resources{},
+		added:    map[[2]int]int64{}, reason: map[[2]int][]string{}, needed: map[[2]int]bool{}, wanted: map[int]bool{},
+		left: map[[2]int]bool{},
 	}
 	for _, m := range in.Machines {
 		m.Cost = min(max(m.Cost, 0), maxCost)
@@ -92,7 +95,8 @@ func (d *decision) settle() {
 			d.left[[2]int{i, j}] = true
 			d.actions = append(d.actions, Action{
 				Kind: LeavePool, Shoot: d.members[i].Name, Pool: p.Name, Minimum: p.Minimum, Maximum: p.Maximum,
-				Reason: fmt.Sprintf("minimum and maximum are %d and %d, not %d and %d as the fleet left them: somebody else has changed the pool, and it is theirs",
+				Reason: fmt.Sprintf("minimum and maximum are %d and %d, not %d and %d as the fleet left them: "+
+					"somebody else has changed the pool, and it is theirs",
 					p.Minimum, p.Maximum, p.Record.SetMinimum, p.Record.SetMaximum),
 			})
 			p.Record = nil
@@ -166,7 +170,8 @@ func (d *decision) coming(m *Member, p *Pool) int64 {
 	return max(0, p.Minimum-p.Nodes)
 }
 
-// place finds room for all items, the largest request first: in what is free, in what is on its way, and in what may be added.
+// place finds room for all items, the largest request first: in what is free, in what is on its way, and in what may be
+// added.
 func (d *decision) place() {
 	items := slices.Clone(d.in.Items)
 	for i := range items {
@@ -176,7 +181,8 @@ func (d *decision) place() {
 	}
 	slices.SortFunc(items, func(a, b Item) int {
 		return cmp.Or(
-			-cmp.Compare(d.size(a.Request), d.size(b.Request)), -cmp.Compare(a.Replicas, b.Replicas), strings.Compare(a.Name, b.Name),
+			-cmp.Compare(d.size(a.Request), d.size(b.Request)), -cmp.Compare(a.Replicas, b.Replicas),
+			strings.Compare(a.Name, b.Name),
 		)
 	})
 	for _, item := range items {
@@ -219,12 +225,14 @@ func (d *decision) placeItem(item Item) {
 	d.out.Waiting += before - left
 }
 
-// targets are the members that may take an item, in the order of names; of those that are too many, the ones with most room.
+// targets are the members that may take an item, in the order of names; of those that are too many, the ones with most
+// room.
 func (d *decision) targets(item Item) []int {
 	var result []int
 	for i := range d.members {
 		m := &d.members[i]
-		if !m.Deleting && m.LeavingSince.IsZero() && (slices.Contains(item.Clusters, m.Name) || item.NewShoot && d.comes(m)) {
+		if !m.Deleting && m.LeavingSince.IsZero() &&
+			(slices.Contains(item.Clusters, m.Name) || item.NewShoot && d.comes(m)) {
 			result = append(result, i)
 		}
 	}
@@ -241,7 +249,8 @@ func (d *decision) targets(item Item) []int {
 	return result
 }
 
-// comes tells whether a shoot was created a short while ago: it takes what a new one would take, and may not be ready for it yet.
+// comes tells whether a shoot was created a short while ago: it takes what a new one would take, and may not be ready
+// for it yet.
 func (d *decision) comes(m *Member) bool {
 	return m.Grown && d.in.Now.Sub(m.Created) < ShootTimeout
 }

@@ -81,9 +81,10 @@ func newShoot(i *Item) { i.Clusters, i.NewShoot = nil, true }
 
 func grown(change func(*Member)) func(*Input) {
 	return func(in *Input) {
-		m := Member{Name: "extra-1", Grown: true, Joined: true, Created: now.Add(-time.Hour), Room: &core.Room{}, Pools: []Pool{
-			{Name: "w", MachineType: "large", Minimum: 1, Maximum: 1, Nodes: 1, Trusted: true},
-		}}
+		m := Member{Name: "extra-1", Grown: true, Joined: true, Created: now.Add(-time.Hour), Room: &core.Room{},
+			Pools: []Pool{
+				{Name: "w", MachineType: "large", Minimum: 1, Maximum: 1, Nodes: 1, Trusted: true},
+			}}
 		change(&m)
 		in.Members = append(in.Members, m)
 	}
@@ -112,75 +113,175 @@ func TestDecide(t *testing.T) {
 	}{
 		"nothing waits":                   {world(nothing), "", ""},
 		"the cheapest sufficient machine": {world(), "EnlargePool m/small 3-3", ""},
-		"a large one is cheaper for much": {world(nothing, item("b", 8, 2), func(in *Input) { in.Machines[1].Cost = 700 }), "EnlargePool m/large 1-2", ""},
+		"a large one is cheaper for much": {
+			world(nothing, item("b", 8, 2), func(in *Input) { in.Machines[1].Cost = 700 }), "EnlargePool m/large 1-2",
+			"",
+		},
 		"large requests first, the small ones beside them": {
 			world(nothing, item("b", 1, 12), item("c", 2, 2)), "EnlargePool m/large 1-2", "",
 		},
-		"too large for any":          {world(nothing, item("b", 1, 17)), "", "pool m/large cannot run it on an empty node of type large"},
-		"what is free comes first":   {world(func(in *Input) { in.Members[0].Room.Free = cores(2) }), "EnlargePool m/small 2-3", ""},
-		"what is on its way counts":  {world(enlarged(time.Minute, 1)), "", ""},
-		"and more is asked for":      {world(enlarged(time.Minute, 4), item("b", 1, 4)), "EnlargePool m/small 7-7", ""},
-		"not for ever":               {world(enlarged(16*time.Minute, 1)), "LowerMinimum m/small 1-5, EnlargePool m/large 1-2", ""},
-		"cool-down":                  {world(enlarged(10*time.Second, 5)), "", "ns/a waits: pool m/small was enlarged less than 30s ago"},
-		"limit of machines":          {world(func(in *Input) { in.Limits.Machines = 1 }), "EnlargePool m/small 2-3", "limits.machines is 1"},
-		"limit of cost":              {world(func(in *Input) { in.Limits.Cost = &cost }), "EnlargePool m/small 3-3", ""},
-		"limit of cost reached":      {world(nothing, item("b", 5, 2), func(in *Input) { in.Limits.Cost = &cost }), "EnlargePool m/small 3-3", "limits.costPerHour is 0.500, 0.000 is used, and a machine costs 0.200"},
-		"step":                       {world(func(in *Input) { in.Limits.Step = 1 }), "EnlargePool m/small 2-3", "limits.step is 1"},
-		"ceiling":                    {world(pool("small", func(p *Pool) { p.Ceiling = 2 }), pool("large", func(p *Pool) { p.Ceiling = 0 })), "EnlargePool m/small 2-3", "pool m/small may have 2 machines"},
-		"not selected":               {world(pool("small", func(p *Pool) { p.Ceiling = 0 })), "EnlargePool m/large 1-2", ""},
-		"blocked":                    {world(pool("small", func(p *Pool) { p.Blocked = "is asleep" }), pool("large", func(p *Pool) { p.Ceiling = 0 })), "", "pool m/small is asleep"},
-		"of an unknown machine type": {world(pool("small", func(p *Pool) { p.MachineType = "x" }), pool("large", func(p *Pool) { p.Ceiling = 0 })), "", `machine type "x"`},
+		"too large for any": {
+			world(nothing, item("b", 1, 17)), "", "pool m/large cannot run it on an empty node of type large",
+		},
+		"what is free comes first": {
+			world(func(in *Input) { in.Members[0].Room.Free = cores(2) }), "EnlargePool m/small 2-3", "",
+		},
+		"what is on its way counts": {world(enlarged(time.Minute, 1)), "", ""},
+		"and more is asked for":     {world(enlarged(time.Minute, 4), item("b", 1, 4)), "EnlargePool m/small 7-7", ""},
+		"not for ever": {
+			world(enlarged(16*time.Minute, 1)), "LowerMinimum m/small 1-5, EnlargePool m/large 1-2", "",
+		},
+		"cool-down": {
+			world(enlarged(10*time.Second, 5)), "", "ns/a waits: pool m/small was enlarged less than 30s ago",
+		},
+		"limit of machines": {
+			world(func(in *Input) { in.Limits.Machines = 1 }), "EnlargePool m/small 2-3", "limits.machines is 1",
+		},
+		"limit of cost": {
+			world(func(in *Input) { in.Limits.Cost = &cost }), "EnlargePool m/small 3-3", "",
+		},
+		"limit of cost reached": {
+			world(nothing, item("b", 5, 2), func(in *Input) { in.Limits.Cost = &cost }), "EnlargePool m/small 3-3",
+			"limits.costPerHour is 0.500, 0.000 is used, and a machine costs 0.200",
+		},
+		"step": {
+			world(func(in *Input) { in.Limits.Step = 1 }), "EnlargePool m/small 2-3", "limits.step is 1",
+		},
+		"ceiling": {
+			world(pool("small", func(p *Pool) { p.Ceiling = 2 }), pool("large", func(p *Pool) { p.Ceiling = 0 })),
+			"EnlargePool m/small 2-3", "pool m/small may have 2 machines",
+		},
+		"not selected": {
+			world(pool("small", func(p *Pool) { p.Ceiling = 0 })), "EnlargePool m/large 1-2", "",
+		},
+		"blocked": {
+			world(pool("small", func(p *Pool) { p.Blocked = "is asleep" }),
+				pool("large", func(p *Pool) { p.Ceiling = 0 })), "", "pool m/small is asleep",
+		},
+		"of an unknown machine type": {
+			world(pool("small", func(p *Pool) { p.MachineType = "x" }), pool("large", func(p *Pool) { p.Ceiling = 0 })),
+			"", `machine type "x"`,
+		},
 		"nodes that it must not use": {
-			world(nothing, item("b", 1, 2, claim(&core.NodeClaim{Selector: map[string]string{"disk": "fast"}})), pool("large", func(p *Pool) { p.Node.Labels = map[string]string{"disk": "fast"} })),
+			world(nothing, item("b", 1, 2, claim(&core.NodeClaim{Selector: map[string]string{"disk": "fast"}})),
+				pool("large", func(p *Pool) { p.Node.Labels = map[string]string{"disk": "fast"} })),
 			"EnlargePool m/large 1-2", "",
 		},
 		"taints that it does not tolerate": {
-			world(pool("small", func(p *Pool) { p.Node.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule}} })), "EnlargePool m/large 1-2", "",
+			world(pool("small", func(p *Pool) {
+				p.Node.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule}}
+			})), "EnlargePool m/large 1-2", "",
 		},
-		"another member":            {world(nothing, item("b", 1, 2, func(i *Item) { i.Clusters = []string{"other"} })), "", "neither pools nor shoots"},
-		"useless":                   {world(nothing, item("b", 1, 2, func(i *Item) { i.Useless = "limited" })), "", "b: limited"},
-		"a shoot when no pool can":  {world(template, nothing, item("b", 2, 2, newShoot)), "CreateShoot extra-1", ""},
-		"a pool before a shoot":     {world(template, nothing, item("b", 2, 2, func(i *Item) { i.NewShoot = true })), "EnlargePool m/small 2-3", ""},
-		"a shoot would not do":      {world(template, nothing, item("b", 2, 2, func(i *Item) { i.Clusters = nil })), "", "a shoot of the template would not take it"},
-		"a name that is free":       {world(template, func(in *Input) { in.Taken = []string{"extra-1"} }, nothing, item("b", 2, 2, newShoot)), "CreateShoot extra-2", ""},
-		"one shoot after the other": {world(template, nothing, item("b", 20, 2, newShoot), item("c", 20, 2, newShoot)), "CreateShoot extra-1", "another shoot is created first"},
-		"a shoot on its way counts": {world(template, nothing, grown(func(m *Member) { m.Joined, m.Created, m.Pools[0].Nodes = false, now.Add(-time.Minute), 0 }), item("b", 2, 2, func(i *Item) { i.Clusters, i.NewShoot = []string{"extra-1"}, true })), "", ""},
+		"another member": {
+			world(nothing, item("b", 1, 2, func(i *Item) { i.Clusters = []string{"other"} })), "",
+			"neither pools nor shoots",
+		},
+		"useless": {
+			world(nothing, item("b", 1, 2, func(i *Item) { i.Useless = "limited" })), "", "b: limited",
+		},
+		"a shoot when no pool can": {world(template, nothing, item("b", 2, 2, newShoot)), "CreateShoot extra-1", ""},
+		"a pool before a shoot": {
+			world(template, nothing, item("b", 2, 2, func(i *Item) { i.NewShoot = true })), "EnlargePool m/small 2-3",
+			"",
+		},
+		"a shoot would not do": {
+			world(template, nothing, item("b", 2, 2, func(i *Item) { i.Clusters = nil })), "",
+			"a shoot of the template would not take it",
+		},
+		"a name that is free": {
+			world(template, func(in *Input) { in.Taken = []string{"extra-1"} }, nothing, item("b", 2, 2, newShoot)),
+			"CreateShoot extra-2", "",
+		},
+		"one shoot after the other": {
+			world(template, nothing, item("b", 20, 2, newShoot), item("c", 20, 2, newShoot)), "CreateShoot extra-1",
+			"another shoot is created first",
+		},
+		"a shoot on its way counts": {
+			world(template, nothing, grown(func(m *Member) {
+				m.Joined, m.Created, m.Pools[0].Nodes = false, now.Add(-time.Minute), 0
+			}), item("b", 2, 2, func(i *Item) {
+				i.Clusters, i.NewShoot = []string{"extra-1"}, true
+			})), "", "",
+		},
 		"also if it has not joined": {
-			world(template, nothing, grown(func(m *Member) { m.Joined, m.Created, m.Pools[0].Nodes = false, now.Add(-time.Minute), 0 }), item("b", 2, 2, newShoot)), "", "",
+			world(template, nothing, grown(func(m *Member) {
+				m.Joined, m.Created, m.Pools[0].Nodes = false, now.Add(-time.Minute), 0
+			}), item("b", 2, 2, newShoot)), "", "",
 		},
 		"also while it is not ready": {
-			world(template, nothing, grown(func(m *Member) { m.Created, m.Room.Free = now.Add(-time.Minute), cores(16) }), item("b", 2, 2, newShoot)), "", "",
+			world(template, nothing, grown(func(m *Member) {
+				m.Created, m.Room.Free = now.Add(-time.Minute), cores(16)
+			}), item("b", 2, 2, newShoot)), "", "",
 		},
-		"as many shoots as may be":    {world(template, nothing, func(in *Input) { in.Limits.Shoots = 0 }, item("b", 2, 2, newShoot)), "", "shoots.maximum is 0"},
-		"at most one cluster":         {world(func(in *Input) { in.Items[0].MaxClusters = 1 }), "EnlargePool m/small 3-3", ""},
-		"somebody else's change wins": {world(nothing, enlarged(time.Hour, 5), pool("small", func(p *Pool) { p.Maximum = 9 })), "LeavePool m/small 5-9", ""},
-		"kept for a while":            {world(nothing, enlarged(9*time.Minute, 5)), "", ""},
-		"minimum first":               {world(nothing, enlarged(10*time.Minute, 5)), "LowerMinimum m/small 1-5", ""},
-		"not while something waits":   {world(nothing, enlarged(14*time.Minute, 3), item("b", 1, 2)), "", ""},
-		"never":                       {world(nothing, enlarged(time.Hour, 5), func(in *Input) { in.Idle = -1 }), "", ""},
-		"never, but at the end":       {world(nothing, enlarged(time.Second, 5), func(in *Input) { in.Idle, in.Ending = -1, true }), "LowerMinimum m/small 1-5", ""},
+		"as many shoots as may be": {
+			world(template, nothing, func(in *Input) { in.Limits.Shoots = 0 }, item("b", 2, 2, newShoot)), "",
+			"shoots.maximum is 0",
+		},
+		"at most one cluster": {
+			world(func(in *Input) { in.Items[0].MaxClusters = 1 }), "EnlargePool m/small 3-3", "",
+		},
+		"somebody else's change wins": {
+			world(nothing, enlarged(time.Hour, 5), pool("small", func(p *Pool) { p.Maximum = 9 })),
+			"LeavePool m/small 5-9", "",
+		},
+		"kept for a while":          {world(nothing, enlarged(9*time.Minute, 5)), "", ""},
+		"minimum first":             {world(nothing, enlarged(10*time.Minute, 5)), "LowerMinimum m/small 1-5", ""},
+		"not while something waits": {world(nothing, enlarged(14*time.Minute, 3), item("b", 1, 2)), "", ""},
+		"never": {
+			world(nothing, enlarged(time.Hour, 5), func(in *Input) { in.Idle = -1 }), "", "",
+		},
+		"never, but at the end": {
+			world(nothing, enlarged(time.Second, 5), func(in *Input) { in.Idle, in.Ending = -1, true }),
+			"LowerMinimum m/small 1-5", "",
+		},
 		"maximum when nodes are gone": {world(nothing, lowered(3, true)), "RestorePool m/small 1-3", ""},
 		"not while they are used":     {world(nothing, lowered(4, true)), "", ""},
 		"not if nodes may be missing": {world(nothing, lowered(3, false)), "", ""},
-		"enlarged again":              {world(nothing, lowered(3, true), item("b", 1, 2)), "EnlargePool m/small 4-5", ""},
-		"a shoot that is used":        {world(nothing, grown(func(m *Member) { m.Used = true })), "", ""},
-		"unused for a moment":         {world(nothing, grown(func(m *Member) { m.UnusedSince = now.Add(-time.Minute) })), "", ""},
-		"unused":                      {world(nothing, grown(func(m *Member) { m.UnusedSince = now.Add(-time.Hour) })), "DrainShoot extra-1", ""},
-		"unused but of use":           {world(nothing, grown(func(m *Member) { m.UnusedSince, m.Room.Free = now.Add(-time.Hour), cores(16) }), item("b", 1, 2, func(i *Item) { i.Clusters = []string{"extra-1"} })), "", ""},
-		"closed":                      {world(nothing, grown(func(m *Member) { m.UnusedSince, m.LeavingSince = now.Add(-time.Hour), now.Add(-time.Second) })), "", ""},
-		"closed for a while":          {world(nothing, grown(func(m *Member) { m.UnusedSince, m.LeavingSince = now.Add(-time.Hour), now.Add(-time.Minute) })), "DeleteShoot extra-1", ""},
-		"used after all":              {world(nothing, grown(func(m *Member) { m.Used, m.LeavingSince = true, now.Add(-time.Minute) })), "KeepShoot extra-1", ""},
-		"kept instead of a new one":   {world(template, nothing, grown(func(m *Member) { m.LeavingSince = now.Add(-time.Minute) }), item("b", 1, 2, newShoot)), "KeepShoot extra-1", "is kept"},
-		"on its way out":              {world(nothing, grown(func(m *Member) { m.Deleting = true })), "", ""},
-		"the end":                     {world(nothing, grown(func(m *Member) {}), func(in *Input) { in.Ending = true }), "DrainShoot extra-1", ""},
-		"no growth at the end":        {world(func(in *Input) { in.Ending = true }), "", "is being deleted"},
+		"enlarged again": {
+			world(nothing, lowered(3, true), item("b", 1, 2)), "EnlargePool m/small 4-5", "",
+		},
+		"a shoot that is used": {world(nothing, grown(func(m *Member) { m.Used = true })), "", ""},
+		"unused for a moment": {
+			world(nothing, grown(func(m *Member) { m.UnusedSince = now.Add(-time.Minute) })), "", "",
+		},
+		"unused": {
+			world(nothing, grown(func(m *Member) { m.UnusedSince = now.Add(-time.Hour) })), "DrainShoot extra-1", "",
+		},
+		"unused but of use": {
+			world(nothing, grown(func(m *Member) { m.UnusedSince, m.Room.Free = now.Add(-time.Hour), cores(16) }),
+				item("b", 1, 2, func(i *Item) { i.Clusters = []string{"extra-1"} })), "", "",
+		},
+		"closed": {
+			world(nothing, grown(func(m *Member) {
+				m.UnusedSince, m.LeavingSince = now.Add(-time.Hour), now.Add(-time.Second)
+			})), "", "",
+		},
+		"closed for a while": {
+			world(nothing, grown(func(m *Member) {
+				m.UnusedSince, m.LeavingSince = now.Add(-time.Hour), now.Add(-time.Minute)
+			})), "DeleteShoot extra-1", "",
+		},
+		"used after all": {
+			world(nothing, grown(func(m *Member) { m.Used, m.LeavingSince = true, now.Add(-time.Minute) })),
+			"KeepShoot extra-1", "",
+		},
+		"kept instead of a new one": {
+			world(template, nothing, grown(func(m *Member) { m.LeavingSince = now.Add(-time.Minute) }),
+				item("b", 1, 2, newShoot)), "KeepShoot extra-1", "is kept",
+		},
+		"on its way out": {world(nothing, grown(func(m *Member) { m.Deleting = true })), "", ""},
+		"the end": {
+			world(nothing, grown(func(m *Member) {}), func(in *Input) { in.Ending = true }), "DrainShoot extra-1", "",
+		},
+		"no growth at the end": {world(func(in *Input) { in.Ending = true }), "", "is being deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := Decide(tc.in)
 			if got := summary(out); got != tc.want {
 				t.Errorf("got %q, want %q (%v)", got, tc.want, out.Refused)
 			}
-			if refused := strings.Join(out.Refused, "\n"); !strings.Contains(refused, tc.refused) || tc.refused == "" && refused != "" {
+			if refused := strings.Join(out.Refused, "\n"); !strings.Contains(refused, tc.refused) ||
+				tc.refused == "" && refused != "" {
 				t.Errorf("refused %q, want %q", refused, tc.refused)
 			}
 			if !reflect.DeepEqual(out, Decide(tc.in)) {

@@ -20,8 +20,8 @@ func (d *decision) giveBack() {
 	}
 }
 
-// giveBackPool lowers the minimum first: the shoot's autoscaler knows what is used and removes the rest, so nothing that is used is
-// taken. The maximum follows when there are no more nodes than before.
+// giveBackPool lowers the minimum first: the shoot's autoscaler knows what is used and removes the rest, so nothing
+// that is used is taken. The maximum follows when there are no more nodes than before.
 func (d *decision) giveBackPool(i, j int) {
 	m, p := &d.members[i], &d.members[i].Pools[j]
 	r := p.Record
@@ -32,8 +32,10 @@ func (d *decision) giveBackPool(i, j int) {
 		lowered := *r
 		lowered.SetMinimum, lowered.Since = r.Minimum, d.in.Now
 		action := Action{
-			Kind: LowerMinimum, Shoot: m.Name, Pool: p.Name, Minimum: r.Minimum, Maximum: p.Maximum, Record: &lowered, Machines: r.Minimum - p.Minimum,
-			Reason: fmt.Sprintf("nothing waits for its machines; the cluster-autoscaler of the shoot removes those of its %d that are not used", p.Nodes),
+			Kind: LowerMinimum, Shoot: m.Name, Pool: p.Name, Minimum: r.Minimum, Maximum: p.Maximum, Record: &lowered,
+			Machines: r.Minimum - p.Minimum,
+			Reason: fmt.Sprintf("nothing waits for its machines; the cluster-autoscaler of the shoot removes those "+
+				"of its %d that are not used", p.Nodes),
 		}
 		if r.SetMaximum == r.Maximum {
 			action.Record = nil
@@ -65,7 +67,8 @@ func (d *decision) discount(i, j int, now *Record) {
 	d.have(p.MachineType, -less)
 }
 
-// giveBackShoot closes a shoot that nothing uses, and deletes it a while later. It is true when the shoot is on its way.
+// giveBackShoot closes a shoot that nothing uses, and deletes it a while later. It is true when the shoot is on its
+// way.
 func (d *decision) giveBackShoot(i int) bool {
 	m := &d.members[i]
 	if m.Deleting {
@@ -79,7 +82,8 @@ func (d *decision) giveBackShoot(i int) bool {
 	for j := range m.Pools {
 		needed = needed || d.needed[[2]int{i, j}] || d.added[[2]int{i, j}] > 0
 	}
-	idle := d.in.Ending || !m.UnusedSince.IsZero() && d.in.Now.Sub(m.UnusedSince) >= d.in.Idle && d.in.Now.Sub(m.Created) >= d.in.Idle
+	idle := d.in.Ending || !m.UnusedSince.IsZero() && d.in.Now.Sub(m.UnusedSince) >= d.in.Idle &&
+		d.in.Now.Sub(m.Created) >= d.in.Idle
 	switch {
 	case m.Used || needed:
 		if leaving {

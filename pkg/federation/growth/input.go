@@ -34,7 +34,8 @@ type Item struct {
 	Replicas int64
 	Request  core.Resources
 	Nodes    *core.NodeClaim
-	// Components of an object that is placed as a unit, all of them in one cluster. Then Replicas is 1, and Request and Nodes mean nothing.
+	// Components of an object that is placed as a unit, all of them in one cluster. Then Replicas is 1, and Request and
+	// Nodes mean nothing.
 	Components []core.Component
 	// Clusters that would take it if they had room.
 	Clusters []string
@@ -95,7 +96,8 @@ type Record struct {
 	Since                   time.Time
 }
 
-// added is how many machines there may be because of the record: those that are held, and those above the maximum of before.
+// added is how many machines there may be because of the record: those that are held, and those above the maximum of
+// before.
 func (r *Record) added() int64 {
 	return max(0, r.SetMinimum-max(r.Minimum, r.Nodes), r.SetMaximum-r.Maximum)
 }

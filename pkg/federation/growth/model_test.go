@@ -12,8 +12,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 )
 
-// model is a small world in which decisions are carried out: machines come after a while, what waits is placed on them, and the
-// shoots' autoscalers remove what is not used.
+// model is a small world in which decisions are carried out: machines come after a while, what waits is placed on them,
+// and the shoots' autoscalers remove what is not used.
 type model struct {
 	t  *testing.T
 	r  *rand.Rand
@@ -32,15 +32,22 @@ func newModel(t *testing.T, seed uint64) *model {
 	m := &model{t: t, r: r, used: map[string][]int64{}, original: map[string][2]int64{}}
 	cost := r.Int64N(4000)
 	m.in = Input{
-		Now: now, Machines: []Machine{{"small", cores(eachCores), r.Int64N(500)}, {"dear", cores(eachCores), 500 + r.Int64N(500)}},
+		Now: now, Machines: []Machine{
+			{"small", cores(eachCores), r.Int64N(500)}, {"dear", cores(eachCores), 500 + r.Int64N(500)},
+		},
 		Limits:   Limits{Machines: r.Int64N(15), Cost: &cost, Step: 1 + r.Int64N(5), Shoots: r.IntN(3)},
 		CoolDown: time.Duration(r.IntN(60)) * time.Second, Idle: time.Duration(1+r.IntN(10)) * time.Minute,
-		Template: &Template{Prefix: "new", Pools: []Pool{{Name: "w", MachineType: "small", Minimum: 1, Maximum: 1 + r.Int64N(2)}}},
+		Template: &Template{
+			Prefix: "new", Pools: []Pool{{Name: "w", MachineType: "small", Minimum: 1, Maximum: 1 + r.Int64N(2)}},
+		},
 	}
 	for i := range 1 + r.IntN(3) {
 		member := Member{Name: fmt.Sprintf("m%d", i), Joined: true}
 		for j := range 1 + r.IntN(2) {
-			p := Pool{Name: fmt.Sprintf("p%d", j), MachineType: []string{"small", "dear"}[r.IntN(2)], Trusted: true, Minimum: r.Int64N(3), Ceiling: r.Int64N(8)}
+			p := Pool{
+				Name: fmt.Sprintf("p%d", j), MachineType: []string{"small", "dear"}[r.IntN(2)], Trusted: true,
+				Minimum: r.Int64N(3), Ceiling: r.Int64N(8),
+			}
 			p.Maximum, p.Nodes = p.Minimum+r.Int64N(3), p.Minimum
 			member.Pools = append(member.Pools, p)
 			key := member.Name + "/" + p.Name
@@ -93,7 +100,8 @@ func (m *model) live() {
 			member.Joined = true
 		}
 	}
-	m.in.Members = slices.DeleteFunc(m.in.Members, func(member Member) bool { return member.Deleting && m.r.IntN(2) == 0 })
+	m.in.Members = slices.DeleteFunc(m.in.Members,
+		func(member Member) bool { return member.Deleting && m.r.IntN(2) == 0 })
 	m.pools(func(member *Member, p *Pool, key string) {
 		if !member.Joined {
 			return
@@ -141,15 +149,22 @@ func (m *model) ask() {
 		return
 	}
 	m.in.Items = append(m.in.Items, Item{
-		Name: fmt.Sprintf("i%d", m.r.Uint32()), Replicas: 1 + m.r.Int64N(8), Request: request(1 + m.r.Int64N(eachCores+1)), Clusters: m.open(), NewShoot: m.r.IntN(2) == 0,
+		Name: fmt.Sprintf("i%d", m.r.Uint32()), Replicas: 1 + m.r.Int64N(8),
+		Request: request(1 + m.r.Int64N(eachCores+1)), Clusters: m.open(), NewShoot: m.r.IntN(2) == 0,
 	})
 }
 
 // unit is an item of components.
 func (m *model) unit() Item {
-	i := Item{Name: fmt.Sprintf("u%d", m.r.Uint32()), Replicas: 1, Clusters: m.open(), MaxClusters: 1, NewShoot: m.r.IntN(2) == 0}
+	i := Item{
+		Name: fmt.Sprintf("u%d", m.r.Uint32()), Replicas: 1, Clusters: m.open(), MaxClusters: 1,
+		NewShoot: m.r.IntN(2) == 0,
+	}
 	for c := range 1 + m.r.IntN(3) {
-		i.Components = append(i.Components, core.Component{Name: fmt.Sprint(c), Replicas: 1 + m.r.Int32N(3), Request: request(1 + m.r.Int64N(eachCores))})
+		i.Components = append(i.Components,
+			core.Component{
+				Name: fmt.Sprint(c), Replicas: 1 + m.r.Int32N(3), Request: request(1 + m.r.Int64N(eachCores)),
+			})
 	}
 	return i
 }
@@ -160,7 +175,8 @@ func (m *model) start(member *Member) {
 		return
 	}
 	for i := range m.in.Items {
-		if item := &m.in.Items[i]; item.Components != nil && item.Replicas > 0 && m.r.IntN(3) == 0 && m.run(member, item.Components) {
+		if item := &m.in.Items[i]; item.Components != nil && item.Replicas > 0 && m.r.IntN(3) == 0 &&
+			m.run(member, item.Components) {
 			item.Replicas--
 		}
 	}
@@ -205,7 +221,8 @@ func (m *model) occupy(member *Member, used *int64) {
 	}
 	for i := range m.in.Items {
 		item := &m.in.Items[i]
-		if each := item.Request.CPU / 1000; item.Replicas > 0 && item.Components == nil && *used+each <= eachCores && m.r.IntN(3) > 0 {
+		if each := item.Request.CPU / 1000; item.Replicas > 0 && item.Components == nil && *used+each <= eachCores &&
+			m.r.IntN(3) > 0 {
 			*used += each
 			item.Replicas--
 		}
@@ -295,7 +312,8 @@ func (m *model) check() {
 		machines, cost = machines+n, cost+n*m.in.Machines[map[string]int{"small": 0, "dear": 1}[p.MachineType]].Cost
 	})
 	if machines > m.in.Limits.Machines || cost > *m.in.Limits.Cost || shoots > m.in.Limits.Shoots {
-		m.fail("%d machines, %d shoots at a cost of %d: limits are %+v, cost %d", machines, shoots, cost, m.in.Limits, *m.in.Limits.Cost)
+		m.fail("%d machines, %d shoots at a cost of %d: limits are %+v, cost %d", machines, shoots, cost, m.in.Limits,
+			*m.in.Limits.Cost)
 	}
 }
 
@@ -309,7 +327,8 @@ func (m *model) shuffled() Input {
 	return in
 }
 
-// Whatever happens: limits hold, nothing that is used is taken, nothing is given back too early, and in the end all is as it was.
+// Whatever happens: limits hold, nothing that is used is taken, nothing is given back too early, and in the end all is
+// as it was.
 func TestLongRuns(t *testing.T) {
 	runs := uint64(200)
 	if testing.Short() {
@@ -333,7 +352,9 @@ func TestLongRuns(t *testing.T) {
 		}
 		m.end()
 	}
-	for _, kind := range []Kind{EnlargePool, LowerMinimum, RestorePool, CreateShoot, DrainShoot, KeepShoot, DeleteShoot} {
+	for _, kind := range []Kind{
+		EnlargePool, LowerMinimum, RestorePool, CreateShoot, DrainShoot, KeepShoot, DeleteShoot,
+	} {
 		if kinds[kind] == 0 {
 			t.Errorf("no run had %s: %v", kind, kinds)
 		}
@@ -373,27 +394,44 @@ func (m *model) end() {
 
 // FuzzDecide: no numbers lead to a crash, or beyond the limits.
 func FuzzDecide(f *testing.F) {
-	f.Add(int64(3), int64(2000), int64(4000), int64(200), int64(10), int64(5), int64(1), int64(3), int64(2), int64(8), int64(600))
-	f.Add(int64(-1), int64(1<<62), int64(-5), int64(1<<62), int64(1<<62), int64(-1), int64(-3), int64(1<<31), int64(1<<40), int64(1<<31), int64(-1))
-	f.Fuzz(func(t *testing.T, replicas, each, capacity, cost, machines, step, minimum, maximum, nodes, ceiling, since int64) {
+	f.Add(int64(3), int64(2000), int64(4000), int64(200), int64(10), int64(5), int64(1), int64(3), int64(2), int64(8),
+		int64(600))
+	f.Add(int64(-1), int64(1<<62), int64(-5), int64(1<<62), int64(1<<62), int64(-1), int64(-3), int64(1<<31),
+		int64(1<<40), int64(1<<31), int64(-1))
+	f.Fuzz(func(t *testing.T,
+		replicas, each, capacity, cost, machines, step, minimum, maximum, nodes, ceiling, since int64) {
 		limit := cost
 		maximum = max(minimum, maximum)
 		clamp := func(n int64) int64 { return min(max(n, 0), 1<<31) }
 		in := Input{
-			Now: now, Machines: []Machine{{"small", core.Resources{CPU: capacity, Memory: capacity, Pods: 110}, cost}}, Idle: time.Minute,
-			Limits:   Limits{Machines: clamp(machines), Step: min(clamp(step), 1000), Cost: &limit, Shoots: 1},
-			Template: &Template{Prefix: "n", Pools: []Pool{{Name: "w", MachineType: "small", Minimum: min(clamp(minimum), 1000), Maximum: min(clamp(minimum), 1000)}}},
+			Now: now, Machines: []Machine{{"small", core.Resources{CPU: capacity, Memory: capacity, Pods: 110}, cost}},
+			Idle:   time.Minute,
+			Limits: Limits{Machines: clamp(machines), Step: min(clamp(step), 1000), Cost: &limit, Shoots: 1},
+			Template: &Template{
+				Prefix: "n", Pools: []Pool{
+					{
+						Name: "w", MachineType: "small", Minimum: min(clamp(minimum), 1000),
+						Maximum: min(clamp(minimum), 1000),
+					},
+				},
+			},
 			Items: []Item{
-				{Name: "i", Replicas: min(replicas, 1<<31), Request: core.Resources{CPU: each, Memory: each}, Clusters: []string{"m"}, NewShoot: true},
+				{
+					Name: "i", Replicas: min(replicas, 1<<31), Request: core.Resources{CPU: each, Memory: each},
+					Clusters: []string{"m"}, NewShoot: true,
+				},
 				{Name: "u", Replicas: 1, Clusters: []string{"m"}, NewShoot: true, Components: []core.Component{
-					{Name: "a", Replicas: int32(replicas), Request: core.Resources{CPU: each, Memory: each}}, {Name: "b", Replicas: 1, Request: core.Resources{CPU: each / 2}},
+					{Name: "a", Replicas: int32(replicas), Request: core.Resources{CPU: each, Memory: each}},
+					{Name: "b", Replicas: 1, Request: core.Resources{CPU: each / 2}},
 				}},
 			},
 			Members: []Member{{Name: "m", Joined: true, Room: &core.Room{}, Pools: []Pool{{
-				Name: "p", MachineType: "small", Minimum: clamp(minimum), Maximum: clamp(maximum), Nodes: clamp(nodes), Ceiling: clamp(ceiling),
+				Name: "p", MachineType: "small", Minimum: clamp(minimum), Maximum: clamp(maximum), Nodes: clamp(nodes),
+				Ceiling: clamp(ceiling),
 				Record: &Record{
-					Minimum: clamp(minimum) / 2, Maximum: clamp(maximum) / 2, SetMinimum: clamp(minimum), SetMaximum: clamp(maximum),
-					Since: now.Add(-time.Duration(clamp(since)) * time.Second),
+					Minimum: clamp(minimum) / 2, Maximum: clamp(maximum) / 2, SetMinimum: clamp(minimum),
+					SetMaximum: clamp(maximum),
+					Since:      now.Add(-time.Duration(clamp(since)) * time.Second),
 				},
 			}}}},
 		}
@@ -403,7 +441,8 @@ func FuzzDecide(f *testing.F) {
 			if a.Machines > 0 && out.Machines > in.Limits.Machines && out.Machines > before {
 				t.Errorf("%d machines of %d: %+v", out.Machines, in.Limits.Machines, a)
 			}
-			if a.Kind == EnlargePool && (a.Minimum > a.Maximum || a.Maximum > max(in.Members[0].Pools[0].Ceiling, clamp(maximum))) {
+			if a.Kind == EnlargePool && (a.Minimum > a.Maximum ||
+				a.Maximum > max(in.Members[0].Pools[0].Ceiling, clamp(maximum))) {
 				t.Errorf("beyond the ceiling: %+v", a)
 			}
 		}

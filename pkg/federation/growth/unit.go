@@ -12,8 +12,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 )
 
-// placeUnit finds room for an item of components: in one member for all of them, or nowhere. Of the members that need more machines for
-// it, the one where these are cheapest gets them.
+// placeUnit finds room for an item of components: in one member for all of them, or nowhere. Of the members that need
+// more machines for it, the one where these are cheapest gets them.
 func (d *decision) placeUnit(item Item) {
 	item.MaxClusters = 0 // Any of them may be the one.
 	item.Components = d.largestFirst(item.Components)
@@ -107,7 +107,8 @@ func (d *decision) expected(i int, more ...core.Node) *core.Room {
 }
 
 func equal(a, b core.Resources) bool {
-	return a.CPU == b.CPU && a.Memory == b.Memory && a.Storage == b.Storage && a.Pods == b.Pods && maps.Equal(a.Other, b.Other)
+	return a.CPU == b.CPU && a.Memory == b.Memory && a.Storage == b.Storage && a.Pods == b.Pods &&
+		maps.Equal(a.Other, b.Other)
 }
 
 // empty machines of a pool.
@@ -117,7 +118,8 @@ func (d *decision) empty(p *Pool, count int64) core.Node {
 	return like
 }
 
-// occupy takes the room of all components in a member, or as much of it as there is: in what is free, then in what is on its way.
+// occupy takes the room of all components in a member, or as much of it as there is: in what is free, then in what is
+// on its way.
 func (d *decision) occupy(i int, item Item) {
 	for _, c := range item.Components {
 		part := partOf(item, c)
@@ -138,7 +140,10 @@ func (d *decision) occupy(i int, item Item) {
 // partOf is a component as if it were an item.
 func partOf(item Item, c core.Component) Item {
 	c.Request.Pods = max(1, c.Request.Pods)
-	return Item{Name: item.Name, Replicas: max(0, int64(c.Replicas)), Request: c.Request, Nodes: c.Nodes, NewShoot: item.NewShoot}
+	return Item{
+		Name: item.Name, Replicas: max(0, int64(c.Replicas)), Request: c.Request, Nodes: c.Nodes,
+		NewShoot: item.NewShoot,
+	}
 }
 
 // keep the machines of a member that were added before: a unit waits until the last of those that it needs are there.
@@ -171,15 +176,16 @@ func (d *decision) cheapest(item Item, targets []int) (best *unitPlan, reasons [
 	for _, i := range targets {
 		plan, why := d.planUnit(i, item)
 		reasons = append(reasons, why...)
-		if plan != nil && (best == nil || cmp.Or(cmp.Compare(plan.cost, best.cost), cmp.Compare(plan.machines, best.machines)) < 0) {
+		if plan != nil && (best == nil ||
+			cmp.Or(cmp.Compare(plan.cost, best.cost), cmp.Compare(plan.machines, best.machines)) < 0) {
 			best = plan
 		}
 	}
 	return best, reasons
 }
 
-// planUnit finds the machines with which a member would have room for all components, going through them one after the other. It is nil
-// if there are none within the limits; the step is none: it only says how many come at once.
+// planUnit finds the machines with which a member would have room for all components, going through them one after the
+// other. It is nil if there are none within the limits; the step is none: it only says how many come at once.
 func (d *decision) planUnit(i int, item Item) (*unitPlan, []string) {
 	trial := d.copied()
 	trial.step = math.MaxInt64
@@ -211,8 +217,8 @@ func (d *decision) copied() *decision {
 	return &c
 }
 
-// addFor adds machines until a set fits whose last component is part: of the one pool that is cheapest for it, or of all one after the
-// other if none has enough.
+// addFor adds machines until a set fits whose last component is part: of the one pool that is cheapest for it, or of
+// all one after the other if none has enough.
 func (d *decision) addFor(i int, part Item, set []core.Component) ([]addition, []string) {
 	options, reasons := d.options(part, []int{i})
 	byCost(options, part.Replicas)
@@ -268,7 +274,8 @@ func (d *decision) carryOut(plan *unitPlan, item Item) {
 	case d.cool != "":
 		d.refuse("%s waits: %s", item.Name, d.cool)
 	case now < plan.machines:
-		d.refuse("%s: %d of the %d machines that its components need: limits.step is %d: more later", item.Name, now, plan.machines, d.in.Limits.Step)
+		d.refuse("%s: %d of the %d machines that its components need: limits.step is %d: more later", item.Name, now,
+			plan.machines, d.in.Limits.Step)
 	}
 	if now > 0 {
 		d.out.Waiting += item.Replicas

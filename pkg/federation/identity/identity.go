@@ -1,4 +1,5 @@
-// Package identity tells what an object is, apart from what it holds. Overrides, interpreters and Works may change the latter only.
+// Package identity tells what an object is, apart from what it holds. Overrides, interpreters and Works may change the
+// latter only.
 package identity
 
 import (
@@ -8,16 +9,17 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // ErrChanged is wrapped by errors about objects that became others.
-var ErrChanged = errors.New("what an object is must stay: apiVersion, kind, metadata but for labels and annotations, and labels and annotations of karmada.io and trellis.garden")
+var ErrChanged = errors.New("what an object is must stay: apiVersion, kind, metadata but for labels and " +
+	"annotations, and labels and annotations of karmada.io and trellis.garden")
 
-// Identity of an object: the values of the fields that make it what it is, by JSON pointer. These are apiVersion, kind, all of
-// metadata but labels and annotations, and those labels and annotations that are the fleet's own.
+// Identity of an object: the values of the fields that make it what it is, by JSON pointer. These are apiVersion, kind,
+// all of metadata but labels and annotations, and those labels and annotations that are the fleet's own.
 type Identity map[string]any
 
 // Of an object. It shares nothing with it.
@@ -41,7 +43,8 @@ func Of(object *unstructured.Unstructured) Identity {
 				if mark == nil {
 					mark = ""
 				}
-				result.Add("/metadata/"+field+"/"+strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1"), mark)
+				result.Add("/metadata/"+field+"/"+strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1"),
+					mark)
 			}
 		}
 	}
@@ -61,7 +64,7 @@ func (i Identity) Check(after Identity, tolerated ...Identity) error {
 	maps.Copy(fields, after)
 	for _, path := range slices.Sorted(maps.Keys(fields)) {
 		value := after[path]
-		isSame := func(other Identity) bool { return equality.Semantic.DeepEqual(other[path], value) }
+		isSame := func(other Identity) bool { return apiequality.Semantic.DeepEqual(other[path], value) }
 		if !isSame(i) && !slices.ContainsFunc(tolerated, isSame) {
 			return fmt.Errorf("%q would change: %w", path, ErrChanged)
 		}
@@ -75,5 +78,6 @@ var ownDomains = []string{"karmada.io", "trellis.garden"}
 // IsOwn tells whether a label or annotation of that key is the fleet's own.
 func IsOwn(key string) bool {
 	domain, _, prefixed := strings.Cut(key, "/")
-	return prefixed && slices.ContainsFunc(ownDomains, func(own string) bool { return domain == own || strings.HasSuffix(domain, "."+own) })
+	return prefixed && slices.ContainsFunc(ownDomains,
+		func(own string) bool { return domain == own || strings.HasSuffix(domain, "."+own) })
 }

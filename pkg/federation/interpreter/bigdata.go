@@ -60,8 +60,8 @@ func whole(value any) (int64, bool) {
 	return 0, false
 }
 
-// flinkComponents are the job manager and the task managers. Without a number of those there are as many as the parallelism
-// of the job takes.
+// flinkComponents are the job manager and the task managers. Without a number of those there are as many as the
+// parallelism of the job takes.
 func flinkComponents(object *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
 	spec := section(object, "spec")
 	var result []workv1alpha2.Component
@@ -74,7 +74,10 @@ func flinkComponents(object *unstructured.Unstructured) ([]workv1alpha2.Componen
 	} {
 		part := spec.part(role.field)
 		request := corev1.ResourceList{}
-		for resourceName, value := range map[corev1.ResourceName]any{corev1.ResourceCPU: part.part("resource")["cpu"], corev1.ResourceMemory: flinkMemory(part.part("resource")["memory"])} {
+		for resourceName, value := range map[corev1.ResourceName]any{
+			corev1.ResourceCPU:    part.part("resource")["cpu"],
+			corev1.ResourceMemory: flinkMemory(part.part("resource")["memory"]),
+		} {
 			if q, ok := amount(value); ok {
 				request[resourceName] = q
 			}
@@ -119,7 +122,10 @@ func flinkTaskManagers(spec fields) int64 {
 func flinkDependencies(object *unstructured.Unstructured, d *dependencies) error {
 	spec := section(object, "spec")
 	d.addAccount(spec.text("serviceAccount"))
-	for _, pod := range []fields{spec.part("podTemplate", "spec"), spec.part("jobManager", "podTemplate", "spec"), spec.part("taskManager", "podTemplate", "spec")} {
+	for _, pod := range []fields{
+		spec.part("podTemplate", "spec"), spec.part("jobManager", "podTemplate", "spec"),
+		spec.part("taskManager", "podTemplate", "spec"),
+	} {
 		if err := d.addDecoded(pod); err != nil {
 			return err
 		}
@@ -151,8 +157,8 @@ func sparkComponents(object *unstructured.Unstructured) ([]workv1alpha2.Componen
 	return result, nil
 }
 
-// sparkRequest is what Spark asks for: memory has an overhead of a tenth, or two fifths if the program does not run in the
-// JVM, and of 384 MiB at least.
+// sparkRequest is what Spark asks for: memory has an overhead of a tenth, or two fifths if the program does not run in
+// the JVM, and of 384 MiB at least.
 func sparkRequest(spec, part fields) corev1.ResourceList {
 	request := corev1.ResourceList{}
 	cpu, ok := amount(part["coreRequest"])
@@ -175,7 +181,8 @@ func sparkRequest(spec, part fields) corev1.ResourceList {
 }
 
 func sparkOverhead(spec fields) float64 {
-	if factor, err := strconv.ParseFloat(spec.text("memoryOverheadFactor"), 64); err == nil && factor >= 0 && factor < 100 {
+	if factor, err := strconv.ParseFloat(spec.text("memoryOverheadFactor"), 64); err == nil && factor >= 0 &&
+		factor < 100 {
 		return factor
 	}
 	if language := spec.text("type"); language == "Python" || language == "R" {
@@ -192,7 +199,10 @@ func javaMemory(text string) (int64, bool) {
 	if err != nil || n < 0 || n > 1<<40 {
 		return 0, false
 	}
-	shift, known := map[string]int{"": 20, "b": 0, "k": 10, "kb": 10, "ki": 10, "m": 20, "mb": 20, "mi": 20, "g": 30, "gb": 30, "gi": 30, "t": 40, "tb": 40, "ti": 40}[strings.TrimSpace(text[len(digits):])]
+	shift, known := map[string]int{
+		"": 20, "b": 0, "k": 10, "kb": 10, "ki": 10, "m": 20, "mb": 20, "mi": 20, "g": 30, "gb": 30, "gi": 30, "t": 40,
+		"tb": 40, "ti": 40,
+	}[strings.TrimSpace(text[len(digits):])]
 	size := n * float64(int64(1)<<shift)
 	return int64(size), known && size < 1<<62
 }

@@ -22,7 +22,9 @@ type dependencies struct {
 func (d *dependencies) add(kind string, names ...string) {
 	for _, name := range names {
 		if name != "" {
-			d.list = append(d.list, configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: kind, Namespace: d.namespace, Name: name})
+			d.list = append(d.list, configv1alpha1.DependentObjectReference{
+				APIVersion: "v1", Kind: kind, Namespace: d.namespace, Name: name,
+			})
 		}
 	}
 }
@@ -30,10 +32,12 @@ func (d *dependencies) add(kind string, names ...string) {
 // sorted gives the references without doubles.
 func (d *dependencies) sorted() []configv1alpha1.DependentObjectReference {
 	slices.SortFunc(d.list, func(a, b configv1alpha1.DependentObjectReference) int {
-		return cmp.Or(strings.Compare(a.APIVersion, b.APIVersion), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+		return cmp.Or(strings.Compare(a.APIVersion, b.APIVersion), strings.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 	return slices.CompactFunc(d.list, func(a, b configv1alpha1.DependentObjectReference) bool {
-		return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Namespace == b.Namespace && a.Name == b.Name && a.LabelSelector == nil && b.LabelSelector == nil
+		return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Namespace == b.Namespace && a.Name == b.Name &&
+			a.LabelSelector == nil && b.LabelSelector == nil
 	})
 }
 
@@ -85,7 +89,8 @@ func (d *dependencies) addAccount(name string) {
 
 // remove takes out what the object makes itself.
 func (d *dependencies) remove(kind, name string) {
-	d.list = slices.DeleteFunc(d.list, func(r configv1alpha1.DependentObjectReference) bool { return r.Kind == kind && r.Name == name })
+	d.list = slices.DeleteFunc(d.list,
+		func(r configv1alpha1.DependentObjectReference) bool { return r.Kind == kind && r.Name == name })
 }
 
 func (d *dependencies) addEnvironment(from []corev1.EnvFromSource, variables []corev1.EnvVar) {

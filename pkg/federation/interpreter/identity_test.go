@@ -30,7 +30,8 @@ func (h hostile) Prune(context.Context, *unstructured.Unstructured) (*unstructur
 	return h.answer, nil
 }
 
-func (h hostile) Retain(context.Context, *unstructured.Unstructured, *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (h hostile) Retain(context.Context, *unstructured.Unstructured,
+	*unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return h.answer, nil
 }
 
@@ -41,12 +42,26 @@ func TestAttackInterpreterAnswersWithAnotherObject(t *testing.T) {
 		answer         string
 		good, retained bool
 	}{
-		"content":             {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b, labels: {e: f}}, data: {c: g}}`, true, true},
-		"what the member has": {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b, finalizers: [x]}}`, false, true},
-		"kind":                {`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: a}}`, false, false},
-		"namespace":           {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}`, false, false},
-		"owners":              {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b, ownerReferences: [{name: x}]}}`, false, false},
-		"fleet's annotation":  {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b, annotations: {work.karmada.io/name: x}}}`, false, false},
+		"content": {
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b, labels: {e: f}}, data: {c: g}}`, true,
+			true,
+		},
+		"what the member has": {
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b, finalizers: [x]}}`, false, true,
+		},
+		"kind": {
+			`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: a}}`, false, false,
+		},
+		"namespace": {
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}`, false, false,
+		},
+		"owners": {
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b, ownerReferences: [{name: x}]}}`, false,
+			false,
+		},
+		"fleet's annotation": {
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b, annotations: {work.karmada.io/name: x}}}`, false, false,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -24,8 +24,8 @@ const (
 	Unknown   Health = "Unknown"
 )
 
-// ErrTemporary is wrapped by errors that may pass without a change of the object or of the rules: a webhook that does not
-// answer, for example.
+// ErrTemporary is wrapped by errors that may pass without a change of the object or of the rules: a webhook that does
+// not answer, for example.
 var ErrTemporary = errors.New("trying again may help")
 
 // Workload is what the scheduler wants to know of an object with replicas.
@@ -48,13 +48,15 @@ type Rules interface {
 	// Retain gives the wanted object with what the member decides about.
 	Retain(ctx context.Context, wanted, observed *unstructured.Unstructured) (*unstructured.Unstructured, error)
 	// Aggregate gives the object with a status that tells of all members.
-	Aggregate(ctx context.Context, object *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error)
+	Aggregate(ctx context.Context, object *unstructured.Unstructured,
+		items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error)
 	// Reflect gives what is worth knowing of the status of an object in a member.
 	Reflect(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error)
 	// Healthy judges an object in a member.
 	Healthy(ctx context.Context, observed *unstructured.Unstructured) (bool, error)
 	// Dependencies gives what an object refers to.
-	Dependencies(ctx context.Context, object *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error)
+	Dependencies(ctx context.Context,
+		object *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error)
 }
 
 // Source has rules for some operations on some kinds. It is not changed once it is in use.
@@ -98,15 +100,18 @@ func (i *Interpreter) Workload(ctx context.Context, object *unstructured.Unstruc
 }
 
 // Components gives nil for objects that don't have several parts with replicas.
-func (i *Interpreter) Components(ctx context.Context, object *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
+func (i *Interpreter) Components(ctx context.Context,
+	object *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
 	if rules := i.rulesFor(object, configv1alpha1.InterpreterOperationInterpretComponent); rules != nil {
 		return rules.Components(ctx, object)
 	}
 	return componentsOf(object)
 }
 
-// Revise gives a copy of the object with a cluster's share of the replicas. Objects without such a number stay as they are.
-func (i *Interpreter) Revise(ctx context.Context, object *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
+// Revise gives a copy of the object with a cluster's share of the replicas. Objects without such a number stay as they
+// are.
+func (i *Interpreter) Revise(ctx context.Context, object *unstructured.Unstructured,
+	replicas int32) (*unstructured.Unstructured, error) {
 	if rules := i.rulesFor(object, configv1alpha1.InterpreterOperationReviseReplica); rules != nil {
 		revised, err := rules.Revise(ctx, object, replicas)
 		return stays(configv1alpha1.InterpreterOperationReviseReplica, object, revised, err)
@@ -114,9 +119,10 @@ func (i *Interpreter) Revise(ctx context.Context, object *unstructured.Unstructu
 	return revise(object, replicas)
 }
 
-// Prune gives a copy of a template without what belongs to the API server that it comes from: identity, ownership, status
-// and values that the server filled in for itself.
-func (i *Interpreter) Prune(ctx context.Context, template *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// Prune gives a copy of a template without what belongs to the API server that it comes from: identity, ownership,
+// status and values that the server filled in for itself.
+func (i *Interpreter) Prune(ctx context.Context,
+	template *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	pruned := prune(template)
 	if rules := i.rulesFor(template, configv1alpha1.InterpreterOperationPrune); rules != nil {
 		result, err := rules.Prune(ctx, pruned)
@@ -125,9 +131,10 @@ func (i *Interpreter) Prune(ctx context.Context, template *unstructured.Unstruct
 	return pruned, nil
 }
 
-// Retain gives the wanted object with what the member decides about once the object exists there: fields that are absent
-// from the result stay as they are in the member.
-func (i *Interpreter) Retain(ctx context.Context, wanted, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// Retain gives the wanted object with what the member decides about once the object exists there: fields that are
+// absent from the result stay as they are in the member.
+func (i *Interpreter) Retain(ctx context.Context,
+	wanted, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if rules := i.rulesFor(wanted, configv1alpha1.InterpreterOperationRetain); rules != nil {
 		retained, err := rules.Retain(ctx, wanted, observed)
 		// What is as the member has it is the member's.
@@ -137,7 +144,8 @@ func (i *Interpreter) Retain(ctx context.Context, wanted, observed *unstructured
 }
 
 // stays gives an answer about an object only if the object stays what it is.
-func stays(operation configv1alpha1.InterpreterOperation, before, after *unstructured.Unstructured, err error, tolerated ...identity.Identity) (*unstructured.Unstructured, error) {
+func stays(operation configv1alpha1.InterpreterOperation, before, after *unstructured.Unstructured, err error,
+	tolerated ...identity.Identity) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -147,9 +155,10 @@ func stays(operation configv1alpha1.InterpreterOperation, before, after *unstruc
 	return after, nil
 }
 
-// Aggregate adds up the statuses of all members into that of the template. wanted is the number of members that have the
-// object. It gives false if nothing is known about the kind's status.
-func (i *Interpreter) Aggregate(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem, wanted int) (map[string]any, bool, error) {
+// Aggregate adds up the statuses of all members into that of the template. wanted is the number of members that have
+// the object. It gives false if nothing is known about the kind's status.
+func (i *Interpreter) Aggregate(ctx context.Context, template *unstructured.Unstructured,
+	items []workv1alpha2.AggregatedStatusItem, wanted int) (map[string]any, bool, error) {
 	if rules := i.rulesFor(template, configv1alpha1.InterpreterOperationAggregateStatus); rules != nil {
 		object, err := rules.Aggregate(ctx, template, items)
 		if err != nil {
@@ -168,15 +177,16 @@ func (i *Interpreter) Aggregate(ctx context.Context, template *unstructured.Unst
 
 // Reflect collects what is worth knowing of an object's status in a member. templateGeneration is the generation of the
 // template that the member has. Nil if the object has no status.
-func (i *Interpreter) Reflect(ctx context.Context, observed *unstructured.Unstructured, templateGeneration int64) (map[string]any, error) {
+func (i *Interpreter) Reflect(ctx context.Context, observed *unstructured.Unstructured,
+	templateGeneration int64) (map[string]any, error) {
 	if rules := i.rulesFor(observed, configv1alpha1.InterpreterOperationInterpretStatus); rules != nil {
 		return rules.Reflect(ctx, observed)
 	}
 	return reflectStatus(observed, templateGeneration), nil
 }
 
-// Health tells the health of an object in a member. Kinds of which nothing is known are Unknown, and so are objects that
-// cannot be judged.
+// Health tells the health of an object in a member. Kinds of which nothing is known are Unknown, and so are objects
+// that cannot be judged.
 func (i *Interpreter) Health(ctx context.Context, observed *unstructured.Unstructured) (Health, error) {
 	if rules := i.rulesFor(observed, configv1alpha1.InterpreterOperationInterpretHealth); rules != nil {
 		healthy, err := rules.Healthy(ctx, observed)
@@ -192,7 +202,8 @@ func (i *Interpreter) Health(ctx context.Context, observed *unstructured.Unstruc
 }
 
 // Dependencies gives what an object refers to and needs beside it, in the order of kind, namespace and name.
-func (i *Interpreter) Dependencies(ctx context.Context, object *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+func (i *Interpreter) Dependencies(ctx context.Context,
+	object *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	if rules := i.rulesFor(object, configv1alpha1.InterpreterOperationInterpretDependency); rules != nil {
 		return rules.Dependencies(ctx, object)
 	}

@@ -31,12 +31,23 @@ func TestWorkloadOf(t *testing.T) {
 		replicas int32
 		cpu      string
 	}{
-		"Deployment":               {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}, spec: {replicas: 3, template: {spec: " + pod + "}}}", 3, "1"},
-		"default of one":           {"{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: x}, spec: {template: {spec: {containers: []}}}}", 1, "0"},
-		"Job":                      {"{apiVersion: batch/v1, kind: Job, metadata: {name: x}, spec: {parallelism: 4, template: {spec: {containers: []}}}}", 4, "0"},
-		"Pod":                      {"{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: " + pod + "}", 1, "1"},
-		"a Job of somebody else's": {"{apiVersion: batch.volcano.sh/v1alpha1, kind: Job, metadata: {name: x}, spec: {parallelism: 4}}", -1, ""},
-		"ConfigMap":                {"{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}", -1, ""},
+		"Deployment": {
+			"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}, spec: {replicas: 3, template: {spec: " + pod +
+				"}}}", 3, "1",
+		},
+		"default of one": {
+			"{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: x}, spec: {template: {spec: {containers: []}}}}",
+			1, "0",
+		},
+		"Job": {
+			"{apiVersion: batch/v1, kind: Job, metadata: {name: x}, spec: {parallelism: 4, template: {spec: " +
+				"{containers: []}}}}", 4, "0",
+		},
+		"Pod": {"{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: " + pod + "}", 1, "1"},
+		"a Job of somebody else's": {
+			"{apiVersion: batch.volcano.sh/v1alpha1, kind: Job, metadata: {name: x}, spec: {parallelism: 4}}", -1, "",
+		},
+		"ConfigMap": {"{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}", -1, ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +105,9 @@ func TestPrune(t *testing.T) {
 }
 
 func TestReviseAndRetain(t *testing.T) {
-	object := parse(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, labels: {resourcetemplate.karmada.io/retain-replicas: \"true\"}}, spec: {replicas: 3}}")
+	object :=
+		parse(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, labels: "+
+			"{resourcetemplate.karmada.io/retain-replicas: \"true\"}}, spec: {replicas: 3}}")
 	revised, err := revise(object, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +141,9 @@ func TestSplitCompletions(t *testing.T) {
 }
 
 func TestAggregateDeployment(t *testing.T) {
-	template := parse(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 3}, spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 9}}")
+	template :=
+		parse(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 3}, spec: {replicas: 2}, "+
+			"status: {observedGeneration: 2, replicas: 9}}")
 	of := func(cluster string, templateGeneration, observed int64) Item {
 		return Item{Cluster: cluster, Status: map[string]any{
 			"generation": int64(5), "observedGeneration": observed, "resourceTemplateGeneration": templateGeneration,
@@ -147,7 +162,8 @@ func TestAggregateDeployment(t *testing.T) {
 	}
 	for name, tc := range tests {
 		status, ok := aggregate(template, tc.items, 2)
-		if !ok || status["observedGeneration"] != tc.observed || status["replicas"] != tc.replicas || status["readyReplicas"] != tc.replicas {
+		if !ok || status["observedGeneration"] != tc.observed || status["replicas"] != tc.replicas ||
+			status["readyReplicas"] != tc.replicas {
 			t.Errorf("%s: got %v", name, status)
 		}
 	}
@@ -158,10 +174,14 @@ func TestAggregateDeployment(t *testing.T) {
 
 func TestAggregateJob(t *testing.T) {
 	template := parse(t, "{apiVersion: batch/v1, kind: Job, metadata: {name: x}}")
-	done := map[string]any{"succeeded": int64(2), "startTime": "2024-01-01T00:00:00Z", "completionTime": "2024-01-01T00:01:00Z", "conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+	done := map[string]any{
+		"succeeded": int64(2), "startTime": "2024-01-01T00:00:00Z", "completionTime": "2024-01-01T00:01:00Z",
+		"conditions": []any{map[string]any{"type": "Complete", "status": "True"}},
+	}
 	running := map[string]any{"active": int64(1), "startTime": "2024-01-01T00:00:02Z"}
 	status, _ := aggregate(template, []Item{{"a", done}, {"b", running}}, 2)
-	if status["completionTime"] != nil || status["startTime"] != "2024-01-01T00:00:00Z" || status["active"] != int64(1) {
+	if status["completionTime"] != nil || status["startTime"] != "2024-01-01T00:00:00Z" ||
+		status["active"] != int64(1) {
 		t.Errorf("one is running: %v", status)
 	}
 	status, _ = aggregate(template, []Item{{"a", done}, {"b", done}}, 2)
@@ -176,7 +196,9 @@ func TestAggregateService(t *testing.T) {
 		{"m1", map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": "1.2.3.4"}}}}},
 		{"m2", map[string]any{"loadBalancer": map[string]any{}}},
 	}, 2)
-	want := map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": "1.2.3.4", "hostname": "m1"}}}}
+	want := map[string]any{
+		"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": "1.2.3.4", "hostname": "m1"}}},
+	}
 	if diff := cmp.Diff(want, status); diff != "" {
 		t.Error(diff)
 	}
@@ -187,17 +209,49 @@ func TestHealth(t *testing.T) {
 		object string
 		want   Health
 	}{
-		"Deployment ready":                                      {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 1}, spec: {replicas: 2}, status: {observedGeneration: 1, updatedReplicas: 2, availableReplicas: 2}}", Healthy},
-		"Deployment not observed":                               {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 1, updatedReplicas: 2, availableReplicas: 2}}", Unhealthy},
-		"Deployment unavailable":                                {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 1}, spec: {replicas: 2}, status: {observedGeneration: 1, updatedReplicas: 2, availableReplicas: 1}}", Unhealthy},
-		"Deployment of one, whose old pod is what is available": {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 2, replicas: 2, updatedReplicas: 1, availableReplicas: 1, unavailableReplicas: 1}}", Unhealthy},
-		"Deployment of one, updated":                            {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 2, replicas: 1, updatedReplicas: 1, availableReplicas: 1}}", Healthy},
-		"Deployment of none":                                    {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 1}, spec: {replicas: 0}, status: {observedGeneration: 1}}", Healthy},
-		"Pod running":                                           {"{apiVersion: v1, kind: Pod, metadata: {name: x}, status: {phase: Running, conditions: [{type: Ready, status: \"True\"}]}}", Healthy},
-		"Pod pending":                                           {"{apiVersion: v1, kind: Pod, metadata: {name: x}, status: {phase: Pending}}", Unhealthy},
-		"Service":                                               {"{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {type: ClusterIP}, status: {loadBalancer: {}}}", Healthy},
-		"Service that waits":                                    {"{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {type: LoadBalancer}, status: {loadBalancer: {}}}", Unhealthy},
-		"ConfigMap":                                             {"{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}", Unknown},
+		"Deployment ready": {
+			"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 1}, spec: {replicas: 2}, " +
+				"status: {observedGeneration: 1, updatedReplicas: 2, availableReplicas: 2}}", Healthy,
+		},
+		"Deployment not observed": {
+			"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 2}, spec: {replicas: 2}, " +
+				"status: {observedGeneration: 1, updatedReplicas: 2, availableReplicas: 2}}", Unhealthy,
+		},
+		"Deployment unavailable": {
+			"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 1}, spec: {replicas: 2}, " +
+				"status: {observedGeneration: 1, updatedReplicas: 2, availableReplicas: 1}}", Unhealthy,
+		},
+		"Deployment of one, whose old pod is what is available": {
+			"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 2}, spec: {replicas: 1}, " +
+				"status: {observedGeneration: 2, replicas: 2, updatedReplicas: 1, availableReplicas: 1, " +
+				"unavailableReplicas: 1}}", Unhealthy,
+		},
+		"Deployment of one, updated": {
+			"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 2}, spec: {replicas: 1}, " +
+				"status: {observedGeneration: 2, replicas: 1, updatedReplicas: 1, availableReplicas: 1}}", Healthy,
+		},
+		"Deployment of none": {
+			"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 1}, spec: {replicas: 0}, " +
+				"status: {observedGeneration: 1}}", Healthy,
+		},
+		"Pod running": {
+			"{apiVersion: v1, kind: Pod, metadata: {name: x}, status: {phase: Running, conditions: [{type: Ready, " +
+				"status: \"True\"}]}}", Healthy,
+		},
+		"Pod pending": {
+			"{apiVersion: v1, kind: Pod, metadata: {name: x}, status: {phase: Pending}}", Unhealthy,
+		},
+		"Service": {
+			"{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {type: ClusterIP}, status: {loadBalancer: {}}}",
+			Healthy,
+		},
+		"Service that waits": {
+			"{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {type: LoadBalancer}, status: " +
+				"{loadBalancer: {}}}", Unhealthy,
+		},
+		"ConfigMap": {
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}", Unknown,
+		},
 	}
 	for name, tc := range tests {
 		if got := healthOf(parse(t, tc.object)); got != tc.want {

@@ -123,7 +123,8 @@ var kinds = map[schema.GroupKind]kind{
 	{Kind: "PersistentVolumeClaim"}: {
 		healthy: func(_, status fields) bool { return status["phase"] == "Bound" },
 		status: summary{
-			worst: map[string][]string{"phase": {"Lost", "Pending", "Bound"}}, last: []string{"accessModes", "capacity"}, conditions: true,
+			worst: map[string][]string{"phase": {"Lost", "Pending", "Bound"}},
+			last:  []string{"accessModes", "capacity"}, conditions: true,
 		},
 		prune: func(object *unstructured.Unstructured) {
 			dropAnnotations(object, "pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller")
@@ -131,7 +132,8 @@ var kinds = map[schema.GroupKind]kind{
 	},
 	{Kind: "PersistentVolume"}: {
 		status: summary{
-			worst: map[string][]string{"phase": {"Failed", "Pending", "Available", "Bound", "Released"}}, texts: []string{"reason", "message"},
+			worst: map[string][]string{"phase": {"Failed", "Pending", "Available", "Bound", "Released"}},
+			texts: []string{"reason", "message"},
 		},
 	},
 	{Group: "multicluster.x-k8s.io", Kind: "ServiceImport"}: {
@@ -140,7 +142,9 @@ var kinds = map[schema.GroupKind]kind{
 			d.add("Service", derived)
 			d.list = append(d.list, configv1alpha1.DependentObjectReference{
 				APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice", Namespace: object.GetNamespace(),
-				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/service-name": derived}},
+				LabelSelector: &metav1.LabelSelector{
+					MatchLabels: map[string]string{"kubernetes.io/service-name": derived},
+				},
 			})
 			return nil
 		},
@@ -225,7 +229,8 @@ func healthOf(object *unstructured.Unstructured) Health {
 		return Unknown
 	}
 	status := section(object, "status")
-	if _, reported := status["observedGeneration"]; reported && status.number("observedGeneration") != object.GetGeneration() {
+	if _, reported := status["observedGeneration"]; reported &&
+		status.number("observedGeneration") != object.GetGeneration() {
 		return Unhealthy
 	}
 	if !k.healthy(section(object, "spec"), status) {

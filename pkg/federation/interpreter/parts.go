@@ -44,7 +44,9 @@ func decodePod(raw fields) (*corev1.PodSpec, error) {
 // componentRequirements are those of a pod, in the form of a component.
 func componentRequirements(pod *corev1.PodSpec) *workv1alpha2.ComponentReplicaRequirements {
 	r := Requirements(pod, "")
-	return &workv1alpha2.ComponentReplicaRequirements{NodeClaim: r.NodeClaim, ResourceRequest: r.ResourceRequest, PriorityClassName: r.PriorityClassName}
+	return &workv1alpha2.ComponentReplicaRequirements{
+		NodeClaim: r.NodeClaim, ResourceRequest: r.ResourceRequest, PriorityClassName: r.PriorityClassName,
+	}
 }
 
 func componentsOf(object *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
@@ -65,7 +67,9 @@ func componentsOf(object *unstructured.Unstructured) ([]workv1alpha2.Component, 
 		if err != nil {
 			return nil, fmt.Errorf("%s of %s %s: %w", p.name, object.GetKind(), object.GetName(), err)
 		}
-		result = append(result, workv1alpha2.Component{Name: shortName(p.name), Replicas: replicas, ReplicaRequirements: componentRequirements(pod)})
+		result = append(result, workv1alpha2.Component{
+			Name: shortName(p.name), Replicas: replicas, ReplicaRequirements: componentRequirements(pod),
+		})
 	}
 	return result, nil
 }
@@ -93,7 +97,8 @@ func rayParts(path ...string) func(object *unstructured.Unstructured) []part {
 		}
 		for i, group := range cluster.list("workerGroupSpecs") {
 			result = append(result, part{
-				name: orNumbered(group.text("groupName"), "worker", i+1), replicas: group.number("replicas"), template: group.part("template"),
+				name: orNumbered(group.text("groupName"), "worker", i+1), replicas: group.number("replicas"),
+				template: group.part("template"),
 			})
 		}
 		return result

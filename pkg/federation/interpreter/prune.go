@@ -88,7 +88,9 @@ func pruneJob(object *unstructured.Unstructured) {
 		return
 	}
 	unstructured.RemoveNestedField(object.Object, "spec", "selector")
-	for _, label := range []string{"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"} {
+	for _, label := range []string{
+		"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name",
+	} {
 		unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "labels", label)
 		unstructured.RemoveNestedField(object.Object, "metadata", "labels", label)
 	}

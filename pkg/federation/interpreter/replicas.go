@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
@@ -53,7 +53,7 @@ func Requirements(pod *corev1.PodSpec, namespace string) *workv1alpha2.ReplicaRe
 	if pod.Affinity != nil && pod.Affinity.NodeAffinity != nil {
 		claim.HardNodeAffinity = pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	}
-	if !equality.Semantic.DeepEqual(claim, workv1alpha2.NodeClaim{}) {
+	if !apiequality.Semantic.DeepEqual(claim, workv1alpha2.NodeClaim{}) {
 		result.NodeClaim = &claim
 	}
 	return result

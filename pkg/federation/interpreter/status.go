@@ -40,8 +40,8 @@ func decodeItems(items []workv1alpha2.AggregatedStatusItem) ([]Item, error) {
 	return result, nil
 }
 
-// reflectStatus collects what is worth knowing of an object's status in a member. templateGeneration is the generation of
-// the template that the member has. Nil if the object has no status.
+// reflectStatus collects what is worth knowing of an object's status in a member. templateGeneration is the generation
+// of the template that the member has. Nil if the object has no status.
 func reflectStatus(object *unstructured.Unstructured, templateGeneration int64) map[string]any {
 	status := section(object, "status")
 	if len(status) == 0 {
@@ -115,7 +115,9 @@ func wholeStatus(status map[string]any) map[string]any {
 }
 
 // requiredSums must be present in a DaemonSet's status even when they are 0.
-var requiredSums = []string{"currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady", "replicas"}
+var requiredSums = []string{
+	"currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady", "replicas",
+}
 
 // setSum adds up what members count. Nothing is counted below zero: a member that says so takes away what others have.
 func setSum(status map[string]any, name string, items []Item) {
@@ -137,7 +139,8 @@ func allObserved(generation int64, items []Item) bool {
 		if _, reported := status[fieldObservedGeneration]; !reported {
 			return true
 		}
-		return status.number(fieldTemplateGeneration) != generation || status.number(fieldGeneration) != status.number(fieldObservedGeneration)
+		return status.number(fieldTemplateGeneration) != generation ||
+			status.number(fieldGeneration) != status.number(fieldObservedGeneration)
 	})
 }
 

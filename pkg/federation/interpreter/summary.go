@@ -42,7 +42,8 @@ func (s *summary) isZero() bool { return reflect.ValueOf(*s).IsZero() }
 
 // names are the fields that are collected from the members.
 func (s *summary) names() []string {
-	names := slices.Concat(s.last, s.earliest, s.latest, s.lists, s.merged, s.counts, s.quantities, s.texts, s.all, s.reflected, slices.Sorted(maps.Keys(s.worst)))
+	names := slices.Concat(s.last, s.earliest, s.latest, s.lists, s.merged, s.counts, s.quantities, s.texts, s.all,
+		s.reflected, slices.Sorted(maps.Keys(s.worst)))
 	if s.conditions {
 		names = append(names, "conditions")
 	}
@@ -205,7 +206,8 @@ func mergeConditions(items []Item) []any {
 	byKey := map[string]map[string]any{}
 	for _, item := range items {
 		for _, condition := range fields(item.Status).list("conditions") {
-			key := strings.Join([]string{condition.text("type"), condition.text("status"), condition.text("reason")}, "\x00")
+			key := strings.Join([]string{condition.text("type"), condition.text("status"), condition.text("reason")},
+				"\x00")
 			message := item.Cluster + "=" + condition.text("message")
 			same, found := byKey[key]
 			if !found {
@@ -247,7 +249,8 @@ func aggregateTrainingJob(template *unstructured.Unstructured, items []Item, sta
 	var conditions []any
 	add := func(conditionType, at, message string) {
 		conditions = append(conditions, map[string]any{
-			"type": conditionType, "status": "True", "reason": kindName + conditionType, "message": message, "lastUpdateTime": at, "lastTransitionTime": at,
+			"type": conditionType, "status": "True", "reason": kindName + conditionType, "message": message,
+			"lastUpdateTime": at, "lastTransitionTime": at,
 		})
 	}
 	if created > 0 {

@@ -10,11 +10,12 @@ import (
 
 func init() { maps.Copy(kinds, thirdParty) }
 
-// rolledOut judges kinds with the fields of a Deployment. As long as there are pods of the revision before, it may be these that are
-// available, and not one of those that are updated.
+// rolledOut judges kinds with the fields of a Deployment. As long as there are pods of the revision before, it may be
+// these that are available, and not one of those that are updated.
 func rolledOut(spec, status fields) bool {
 	updated := status.number("updatedReplicas")
-	return updated >= spec.numberOr("replicas", 1) && status.number("replicas") <= updated && status.number("availableReplicas") >= updated
+	return updated >= spec.numberOr("replicas", 1) && status.number("replicas") <= updated &&
+		status.number("availableReplicas") >= updated
 }
 
 // ready judges kinds that say it by the condition Ready.
@@ -35,12 +36,18 @@ var (
 var thirdParty = map[schema.GroupKind]kind{
 	{Group: "apps.kruise.io", Kind: "CloneSet"}: {
 		replicas: specReplicas, pods: specTemplate, healthy: rolledOut,
-		sums:   []string{"replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "updatedReadyReplicas", "expectedUpdatedReplicas"},
+		sums: []string{
+			"replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "updatedReadyReplicas",
+			"expectedUpdatedReplicas",
+		},
 		status: summary{last: []string{"updateRevision", "currentRevision", "labelSelector"}},
 	},
 	{Group: "apps.kruise.io", Kind: "StatefulSet"}: {
 		replicas: specReplicas, pods: specTemplate, healthy: rolledOut, dependencies: ownClaims,
-		sums:   []string{"replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "updatedReadyReplicas", "currentReplicas"},
+		sums: []string{
+			"replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "updatedReadyReplicas",
+			"currentReplicas",
+		},
 		status: summary{last: []string{"updateRevision", "currentRevision"}},
 	},
 	{Group: "apps.kruise.io", Kind: "DaemonSet"}: {
@@ -68,7 +75,8 @@ var thirdParty = map[schema.GroupKind]kind{
 			worst: map[string][]string{"phase": {"failed", "paused", "running", "completed"}},
 		},
 		healthy: func(_, status fields) bool {
-			return status.number("desired") > 0 && status.number("failed") == 0 && status.number("succeeded")+status.number("active") > 0
+			return status.number("desired") > 0 && status.number("failed") == 0 &&
+				status.number("succeeded")+status.number("active") > 0
 		},
 	},
 	{Group: "apps.kruise.io", Kind: "AdvancedCronJob"}: {
@@ -76,7 +84,8 @@ var thirdParty = map[schema.GroupKind]kind{
 		status: summary{lists: []string{"active"}, last: []string{"type"}, latest: []string{"lastScheduleTime"}},
 	},
 	{Group: "argoproj.io", Kind: "Workflow"}: {
-		replicas: []string{"spec", "parallelism"}, podsOf: workflowPods, retained: specSuspend, dependencies: workflowDependencies,
+		replicas: []string{"spec", "parallelism"}, podsOf: workflowPods, retained: specSuspend,
+		dependencies: workflowDependencies,
 		healthy: func(_, status fields) bool {
 			phase := status.text("phase")
 			return phase != "" && phase != "Error" && phase != "Failed"
@@ -97,18 +106,21 @@ var thirdParty = map[schema.GroupKind]kind{
 	{Group: "flink.apache.org", Kind: "FlinkDeployment"}: {
 		components: flinkComponents, dependencies: flinkDependencies, healthy: flinkHealthy,
 		status: summary{whole: true, last: []string{
-			"clusterInfo", "error", "jobManagerDeploymentStatus", "jobStatus", "lifecycleState", "observedGeneration", "reconciliationStatus", "taskManager",
+			"clusterInfo", "error", "jobManagerDeploymentStatus", "jobStatus", "lifecycleState", "observedGeneration",
+			"reconciliationStatus", "taskManager",
 		}},
 	},
 	{Group: "helm.toolkit.fluxcd.io", Kind: "HelmRelease"}: {
 		healthy: ready, retained: specSuspend, dependencies: helmReleaseDependencies,
 		sums: []string{"failures", "upgradeFailures", "installFailures"},
 		status: summary{conditions: true, last: []string{
-			"lastAttemptedRevision", "lastAppliedRevision", "lastAttemptedValuesChecksum", "helmChart", "lastReleaseRevision",
+			"lastAttemptedRevision", "lastAppliedRevision", "lastAttemptedValuesChecksum", "helmChart",
+			"lastReleaseRevision",
 		}},
 	},
 	{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"}: {
-		healthy: ready, retained: specSuspend, status: summary{conditions: true, last: []string{"lastAttemptedRevision", "lastAppliedRevision"}},
+		healthy: ready, retained: specSuspend,
+		status:   summary{conditions: true, last: []string{"lastAttemptedRevision", "lastAppliedRevision"}},
 		secrets:  [][]string{{"decryption", "secretRef", "name"}, {"kubeConfig", "secretRef", "name"}},
 		accounts: [][]string{{"serviceAccountName"}},
 	},
@@ -121,14 +133,19 @@ var thirdParty = map[schema.GroupKind]kind{
 		secrets: [][]string{{"secretRef", "name"}, {"certSecretRef", "name"}, {"proxySecretRef", "name"}},
 	},
 	{Group: "source.toolkit.fluxcd.io", Kind: "HelmChart"}: {
-		healthy: ready, retained: specSuspend, status: sourceStatus, secrets: [][]string{{"verify", "secretRef", "name"}},
+		healthy: ready, retained: specSuspend, status: sourceStatus,
+		secrets: [][]string{{"verify", "secretRef", "name"}},
 	},
 	{Group: "source.toolkit.fluxcd.io", Kind: "HelmRepository"}: {
-		healthy: ready, retained: specSuspend, status: sourceStatus, secrets: [][]string{{"secretRef", "name"}, {"certSecretRef", "name"}},
+		healthy: ready, retained: specSuspend, status: sourceStatus,
+		secrets: [][]string{{"secretRef", "name"}, {"certSecretRef", "name"}},
 	},
 	{Group: "source.toolkit.fluxcd.io", Kind: "OCIRepository"}: {
 		healthy: ready, retained: specSuspend, status: sourceStatus,
-		secrets:  [][]string{{"secretRef", "name"}, {"verify", "secretRef", "name"}, {"certSecretRef", "name"}, {"proxySecretRef", "name"}},
+		secrets: [][]string{
+			{"secretRef", "name"}, {"verify", "secretRef", "name"}, {"certSecretRef", "name"},
+			{"proxySecretRef", "name"},
+		},
 		accounts: [][]string{{"serviceAccountName"}},
 	},
 	{Group: "kubeflow.org", Kind: "Notebook"}: {
@@ -145,13 +162,18 @@ var thirdParty = map[schema.GroupKind]kind{
 	{Group: "kyverno.io", Kind: "Policy"}:        kyvernoPolicy,
 	{Group: "ray.io", Kind: "RayCluster"}: {
 		parts: rayParts("spec"),
-		sums:  []string{"readyWorkerReplicas", "availableWorkerReplicas", "desiredWorkerReplicas", "minWorkerReplicas", "maxWorkerReplicas"},
+		sums: []string{
+			"readyWorkerReplicas", "availableWorkerReplicas", "desiredWorkerReplicas", "minWorkerReplicas",
+			"maxWorkerReplicas",
+		},
 		status: summary{
-			whole: true, conditions: true, last: []string{"endpoints", "head", "state", "stateTransitionTimes"}, latest: []string{"lastUpdateTime"},
+			whole: true, conditions: true, last: []string{"endpoints", "head", "state", "stateTransitionTimes"},
+			latest:     []string{"lastUpdateTime"},
 			quantities: []string{"desiredCPU", "desiredMemory", "desiredGPU", "desiredTPU"},
 		},
 		healthy: func(_, status fields) bool {
-			return status.condition("HeadPodReady") && status.condition("RayClusterProvisioned") && !status.condition("RayClusterReplicaFailure")
+			return status.condition("HeadPodReady") && status.condition("RayClusterProvisioned") &&
+				!status.condition("RayClusterReplicaFailure")
 		},
 	},
 	{Group: "ray.io", Kind: "RayJob"}: {
@@ -159,8 +181,11 @@ var thirdParty = map[schema.GroupKind]kind{
 		status: summary{
 			whole: true, texts: []string{"reason", "message"},
 			worst: map[string][]string{
-				"jobDeploymentStatus": {"ValidationFailed", "Failed", "Retrying", "Suspending", "Suspended", "Waiting", "Initializing", "Running", "Complete"},
-				"jobStatus":           {"FAILED", "STOPPED", "PENDING", "RUNNING", "SUCCEEDED"},
+				"jobDeploymentStatus": {
+					"ValidationFailed", "Failed", "Retrying", "Suspending", "Suspended", "Waiting", "Initializing",
+					"Running", "Complete",
+				},
+				"jobStatus": {"FAILED", "STOPPED", "PENDING", "RUNNING", "SUCCEEDED"},
 			},
 		},
 		healthy: func(_, status fields) bool {
@@ -174,16 +199,22 @@ var thirdParty = map[schema.GroupKind]kind{
 		},
 	},
 	{Group: "ray.io", Kind: "RayService"}: {
-		workload: rayServiceWorkload, revise: rayServiceRevise, parts: rayParts("spec", "rayClusterConfig"), partsAreOne: true, healthy: ready,
-		sums:   []string{"numServeEndpoints"},
-		status: summary{whole: true, conditions: true, last: []string{"serviceStatus", "activeServiceStatus", "pendingServiceStatus"}, latest: []string{"lastUpdateTime"}},
+		workload: rayServiceWorkload, revise: rayServiceRevise, parts: rayParts("spec", "rayClusterConfig"),
+		partsAreOne: true, healthy: ready,
+		sums: []string{"numServeEndpoints"},
+		status: summary{
+			whole: true, conditions: true,
+			last:   []string{"serviceStatus", "activeServiceStatus", "pendingServiceStatus"},
+			latest: []string{"lastUpdateTime"},
+		},
 	},
 	{Group: "sparkoperator.k8s.io", Kind: "SparkApplication"}: {
 		components: sparkComponents, dependencies: sparkDependencies,
 		sums: []string{"executionAttempts", "submissionAttempts"},
 		status: summary{
-			whole: true, merged: []string{"executorState"}, latest: []string{"lastSubmissionAttemptTime", "terminationTime"},
-			last: []string{"applicationState", "driverInfo", "sparkApplicationId", "submissionID"},
+			whole: true, merged: []string{"executorState"},
+			latest: []string{"lastSubmissionAttemptTime", "terminationTime"},
+			last:   []string{"applicationState", "driverInfo", "sparkApplicationId", "submissionID"},
 		},
 		healthy: func(_, status fields) bool {
 			state := status.part("applicationState").text("state")
@@ -193,7 +224,8 @@ var thirdParty = map[schema.GroupKind]kind{
 }
 
 var sourceStatus = summary{conditions: true, last: []string{
-	"artifact", "url", "observedIgnore", "observedChartName", "observedSourceArtifactRevision", "observedLayerSelector", "observedRecurseSubmodules",
+	"artifact", "url", "observedIgnore", "observedChartName", "observedSourceArtifactRevision", "observedLayerSelector",
+	"observedRecurseSubmodules",
 }}
 
 var kyvernoPolicy = kind{
@@ -214,12 +246,18 @@ func trainingJob(roles string) kind {
 			all := section(object, "spec").part(roles)
 			for _, role := range sortedKeys(all) {
 				spec := all.part(role)
-				result = append(result, part{name: strings.ToLower(role), replicas: spec.numberOr("replicas", 1), template: spec.part("template")})
+				result = append(result, part{
+					name: strings.ToLower(role), replicas: spec.numberOr("replicas", 1),
+					template: spec.part("template"),
+				})
 			}
 			return result
 		},
 		healthy: notFailed, aggregate: aggregateTrainingJob,
-		status: summary{counts: []string{"replicaStatuses"}, earliest: []string{"startTime"}, latest: []string{"lastReconcileTime"}, reflected: []string{"completionTime", "conditions"}},
+		status: summary{
+			counts: []string{"replicaStatuses"}, earliest: []string{"startTime"}, latest: []string{"lastReconcileTime"},
+			reflected: []string{"completionTime", "conditions"},
+		},
 	}
 }
 
@@ -239,7 +277,9 @@ func ownClaims(object *unstructured.Unstructured, d *dependencies) error {
 // unitedDeploymentPods finds the template under the kind of workload that it makes.
 func unitedDeploymentPods(object *unstructured.Unstructured) fields {
 	template := section(object, "spec").part("template")
-	for _, form := range []string{"statefulSetTemplate", "advancedStatefulSetTemplate", "cloneSetTemplate", "deploymentTemplate"} {
+	for _, form := range []string{
+		"statefulSetTemplate", "advancedStatefulSetTemplate", "cloneSetTemplate", "deploymentTemplate",
+	} {
 		if workload := template.part(form); workload != nil {
 			return workload.part("spec", "template", "spec")
 		}
@@ -258,7 +298,8 @@ func advancedCronJobPods(object *unstructured.Unstructured) fields {
 // workflowPods is what all pods of a Workflow share. Their containers differ too much to say what one needs.
 func workflowPods(object *unstructured.Unstructured) fields {
 	spec, pod := section(object, "spec"), fields{}
-	copyFields(pod, spec, "affinity", "nodeSelector", "tolerations", "serviceAccountName", "imagePullSecrets", "volumes")
+	copyFields(pod, spec, "affinity", "nodeSelector", "tolerations", "serviceAccountName", "imagePullSecrets",
+		"volumes")
 	return pod
 }
 
@@ -301,7 +342,8 @@ func volcanoTasks(object *unstructured.Unstructured) []part {
 	var result []part
 	for i, task := range section(object, "spec").list("tasks") {
 		result = append(result, part{
-			name: orNumbered(task.text("name"), "task", i), replicas: task.numberOr("minAvailable", task.numberOr("replicas", 1)), template: task.part("template"),
+			name:     orNumbered(task.text("name"), "task", i),
+			replicas: task.numberOr("minAvailable", task.numberOr("replicas", 1)), template: task.part("template"),
 		})
 	}
 	return result
@@ -314,7 +356,8 @@ func helmReleaseDependencies(object *unstructured.Unstructured, d *dependencies)
 			d.add(kind, values.text("name"))
 		}
 	}
-	d.add("Secret", spec.part("chart", "spec", "verify", "secretRef").text("name"), spec.part("kubeConfig", "secretRef").text("name"))
+	d.add("Secret", spec.part("chart", "spec", "verify", "secretRef").text("name"),
+		spec.part("kubeConfig", "secretRef").text("name"))
 	d.add("ServiceAccount", spec.text("serviceAccountName"))
 	return nil
 }
@@ -333,8 +376,8 @@ func notebookHealthy(_, status fields) bool {
 	return false
 }
 
-// flinkHealthy: a job that is only about to run is healthy if it is the user's image or program that keeps it from running:
-// another cluster would not help.
+// flinkHealthy: a job that is only about to run is healthy if it is the user's image or program that keeps it from
+// running: another cluster would not help.
 func flinkHealthy(_, status fields) bool {
 	switch status.part("jobStatus").text("state") {
 	case "":

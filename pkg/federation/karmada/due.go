@@ -3,8 +3,7 @@ package karmada
 import (
 	"encoding/json"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
@@ -18,41 +17,36 @@ func Suspended(b bindings.Binding) bool {
 	return suspension != nil && suspension.Scheduling != nil && *suspension.Scheduling
 }
 
-// NeedsDecision tells whether a binding is to be decided anew: always for what is not divided by room, since there the decision
-// follows from policy and clusters alone. Replicas that were divided by room stay where they are until the policy or their number
-// changes, somebody asks for it, or a cluster goes away.
+// NeedsDecision tells whether a binding is to be decided anew: always for what is not divided by room, since there the
+// decision follows from policy and clusters alone. Replicas that were divided by room stay where they are until the
+// policy or their number changes, somebody asks for it, or a cluster goes away.
 func NeedsDecision(b bindings.Binding, clusters core.Snapshot) bool {
 	translated, err := Translate(b)
 	return err != nil || !Settled(b, translated) || losesCluster(b.BindingSpec(), clusters)
 }
 
-// Translate a binding for a decision. The affinity term in use is the one that was written with the clusters: the status may be
-// older.
+// Translate a binding for a decision that follows the last one, whether or not the status tells that already.
 func Translate(b bindings.Binding) (core.Binding, error) {
-	translated, err := Binding(b.BindingSpec(), b.BindingStatus())
-	term, found := b.GetAnnotations()[workv1alpha2.AppliedAffinityAnnotation]
-	if back := b.BindingSpec().LastFailBack; found && !translated.Fresh && (back == nil || back.AffinityName == "") {
-		translated.PreviousTerm = term
-	}
-	return translated, err
+	return Binding(b.BindingSpec(), Explained(b))
 }
 
 // Settled bindings have their replicas divided by room, all of them, and for the placement that they have.
 func Settled(b bindings.Binding, translated core.Binding) bool {
-	if !translated.Workload || translated.Fresh || b.BindingStatus().LastScheduledTime == nil {
+	decided, found := DecidedOf(b)
+	if !found || !translated.Workload || translated.Fresh {
 		return false
 	}
 	switch translated.Placement.Strategy {
 	case core.Duplicated, core.StaticWeight:
 		return false
 	}
-	return !PlacementChanged(b) && allPlaced(b.BindingSpec(), len(translated.Components) > 0) && !saysNoPlace(b)
+	return !PlacementChanged(b) && allPlaced(b.BindingSpec(), len(translated.Components) > 0) && !decided.saysNoPlace()
 }
 
-// saysNoPlace: the status tells of replicas without a place. When there are none any more, as fewer are wanted, a decision has to say so.
-func saysNoPlace(b bindings.Binding) bool {
-	scheduled := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.ConditionScheduled)
-	return scheduled != nil && (scheduled.Reason == workv1alpha2.ReasonUnschedulable || scheduled.Reason == workv1alpha2.ReasonNoClusterFit)
+// saysNoPlace tells of replicas without a place. When there are none any more, as fewer are wanted, a decision has to
+// say so.
+func (d Decided) saysNoPlace() bool {
+	return d.Reason == workv1alpha2.ReasonUnschedulable || d.Reason == workv1alpha2.ReasonNoClusterFit
 }
 
 // PlacementChanged tells whether the clusters of a binding were chosen for another placement.
@@ -63,7 +57,7 @@ func PlacementChanged(b bindings.Binding) bool {
 		return true
 	}
 	placement := b.BindingSpec().Placement
-	return placement == nil || !equality.Semantic.DeepEqual(*placement, applied)
+	return placement == nil || !apiequality.Semantic.DeepEqual(*placement, applied)
 }
 
 func sumOf(clusters []workv1alpha2.TargetCluster) int32 {

@@ -4,13 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"slices"
 
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 )
 
-// evicted clusters are being left, or were left because of a failure and have not been healthy for long enough since. What a return
-// leaves behind may be chosen again at any time.
+// evicted clusters are being left, or were left because of a failure and have not been healthy for long enough since.
+// What a return leaves behind may be chosen again at any time, and so may what has a part of its replicas again.
 func evicted(spec *workv1alpha2.ResourceBindingSpec) []string {
 	var clusters []string
 	for _, task := range spec.GracefulEvictionTasks {
@@ -20,7 +21,10 @@ func evicted(spec *workv1alpha2.ResourceBindingSpec) []string {
 	}
 	if before := spec.BeforeFailover; before != nil && before.PlacementHash == PlacementHash(spec.Placement) {
 		for _, failed := range before.Failed {
-			clusters = append(clusters, failed.Name)
+			if !slices.ContainsFunc(spec.Clusters,
+				func(c workv1alpha2.TargetCluster) bool { return c.Name == failed.Name }) {
+				clusters = append(clusters, failed.Name)
+			}
 		}
 	}
 	return clusters

@@ -59,7 +59,9 @@ func (t *Translator) sharedAPIs(enablements []clusterv1alpha1.APIEnablement) *co
 
 // Identity gives the part that affinities match.
 func Identity(c *clusterv1alpha1.Cluster) core.Cluster {
-	return core.Cluster{Name: c.Name, Labels: c.Labels, Provider: c.Spec.Provider, Region: c.Spec.Region, Zones: zones(c.Spec)}
+	return core.Cluster{
+		Name: c.Name, Labels: c.Labels, Provider: c.Spec.Provider, Region: c.Spec.Region, Zones: zones(c.Spec),
+	}
 }
 
 // zones adds the older single zone to the list.
@@ -90,13 +92,18 @@ func Room(summary *clusterv1alpha1.ResourceSummary) *core.Room {
 		return nil
 	}
 	taken := Resources(summary.Allocated).Plus(Resources(summary.Allocating))
-	return &core.Room{Free: Resources(summary.Allocatable).Minus(taken), Pending: Resources(summary.Allocating), Nodes: nodes(summary.NodeClasses)}
+	return &core.Room{
+		Free: Resources(summary.Allocatable).Minus(taken), Pending: Resources(summary.Allocating),
+		Nodes: nodes(summary.NodeClasses),
+	}
 }
 
 func nodes(classes []clusterv1alpha1.NodeClass) []core.Node {
 	var result []core.Node
 	for _, class := range classes {
-		result = append(result, core.Node{Count: int64(class.Count), Free: Resources(class.Free), Labels: class.Labels, Taints: class.Taints})
+		result = append(result, core.Node{
+			Count: int64(class.Count), Free: Resources(class.Free), Labels: class.Labels, Taints: class.Taints,
+		})
 	}
 	return result
 }
@@ -165,11 +172,13 @@ func NodeClaim(claim *workv1alpha2.NodeClaim) *core.NodeClaim {
 	if claim == nil {
 		return nil
 	}
-	return &core.NodeClaim{Selector: claim.NodeSelector, Affinity: claim.HardNodeAffinity, Tolerations: claim.Tolerations}
+	return &core.NodeClaim{
+		Selector: claim.NodeSelector, Affinity: claim.HardNodeAffinity, Tolerations: claim.Tolerations,
+	}
 }
 
-// IsWorkload tells whether the object has replicas, or components that have some. Components are never divided: such an object goes to
-// the chosen clusters as it is, and if it may have only one, as a unit (see Unit).
+// IsWorkload tells whether the object has replicas, or components that have some. Components are never divided: such an
+// object goes to the chosen clusters as it is, and if it may have only one, as a unit (see Unit).
 func IsWorkload(spec *workv1alpha2.ResourceBindingSpec) bool {
 	return spec.Replicas > 0 || spec.ReplicaRequirements != nil || len(spec.Components) > 0
 }
@@ -202,7 +211,8 @@ func Placement(p *policyv1alpha1.Placement) (core.Placement, error) {
 		return core.Placement{}, err
 	}
 	return core.Placement{
-		Terms: terms, Tolerations: p.ClusterTolerations, Spread: spreadConstraints(p.SpreadConstraints), Strategy: strategy, Weights: weights, Limits: limits,
+		Terms: terms, Tolerations: p.ClusterTolerations, Spread: spreadConstraints(p.SpreadConstraints),
+		Strategy: strategy, Weights: weights, Limits: limits,
 	}, nil
 }
 
@@ -259,7 +269,8 @@ func Affinity(path string, a *policyv1alpha1.ClusterAffinity) (core.Affinity, er
 	}
 	for i, e := range a.FieldSelector.MatchExpressions {
 		if e.Operator != corev1.NodeSelectorOpIn && e.Operator != corev1.NodeSelectorOpNotIn {
-			return result, fmt.Errorf("%s.fieldSelector.matchExpressions[%d].operator: must be In or NotIn, not %q", path, i, e.Operator)
+			return result, fmt.Errorf("%s.fieldSelector.matchExpressions[%d].operator: must be In or NotIn, not %q",
+				path, i, e.Operator)
 		}
 		result.Fields = append(result.Fields, core.FieldRequirement{
 			Field: core.Field(e.Key), Not: e.Operator == corev1.NodeSelectorOpNotIn, Values: e.Values,
@@ -282,7 +293,8 @@ func strategyOf(s *policyv1alpha1.ReplicaSchedulingStrategy) (core.Strategy, err
 	case s.WeightPreference.DynamicWeight == policyv1alpha1.DynamicWeightByAvailableReplicas:
 		return core.DynamicWeight, nil
 	}
-	return 0, fmt.Errorf("%s.replicaScheduling.weightPreference.dynamicWeight: must be AvailableReplicas, not %q", placementPath, s.WeightPreference.DynamicWeight)
+	return 0, fmt.Errorf("%s.replicaScheduling.weightPreference.dynamicWeight: must be AvailableReplicas, not %q",
+		placementPath, s.WeightPreference.DynamicWeight)
 }
 
 func weights(s *policyv1alpha1.ReplicaSchedulingStrategy) ([]core.Weight, error) {
@@ -292,7 +304,8 @@ func weights(s *policyv1alpha1.ReplicaSchedulingStrategy) ([]core.Weight, error)
 	var result []core.Weight
 	for i := range s.WeightPreference.StaticWeightList {
 		entry := &s.WeightPreference.StaticWeightList[i]
-		path := fmt.Sprintf("%s.replicaScheduling.weightPreference.staticWeightList[%d].targetCluster", placementPath, i)
+		path := fmt.Sprintf("%s.replicaScheduling.weightPreference.staticWeightList[%d].targetCluster", placementPath,
+			i)
 		affinity, err := Affinity(path, &entry.TargetCluster)
 		if err != nil {
 			return nil, err

@@ -33,9 +33,17 @@ func TestStrategy(t *testing.T) {
 		"absent means duplicated":      {`{}`, core.Duplicated},
 		"an absent type means divided": {`{replicaScheduling: {}}`, core.StaticWeight},
 		"duplicated":                   {`{replicaScheduling: {replicaSchedulingType: Duplicated}}`, core.Duplicated},
-		"aggregated":                   {`{replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}`, core.Aggregated},
-		"weighted, no weights":         {`{replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}}`, core.StaticWeight},
-		"dynamic wins over static":     {`{replicaScheduling: {weightPreference: {dynamicWeight: AvailableReplicas, staticWeightList: [{targetCluster: {}, weight: 1}]}}}`, core.DynamicWeight},
+		"aggregated": {
+			`{replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}`,
+			core.Aggregated,
+		},
+		"weighted, no weights": {
+			`{replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}}`,
+			core.StaticWeight,
+		},
+		"dynamic wins over static": {
+			`{replicaScheduling: {weightPreference: {dynamicWeight: AvailableReplicas, staticWeightList: [{targetCluster: {}, weight: 1}]}}}`, core.DynamicWeight,
+		},
 	}
 	for name, tc := range tests {
 		got, err := Placement(placement(t, tc.placement))
@@ -55,11 +63,13 @@ spreadConstraints: [{maxGroups: 1}, {spreadByField: region, minGroups: 2}]
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Terms[1].Path != "spec.placement.clusterAffinities[1]" || got.Terms[1].Name != "second" || !got.Terms[1].Fields[0].Not {
+	if got.Terms[1].Path != "spec.placement.clusterAffinities[1]" || got.Terms[1].Name != "second" ||
+		!got.Terms[1].Fields[0].Not {
 		t.Errorf("got %+v", got.Terms[1])
 	}
 	first, second := got.Spread[0], got.Spread[1]
-	if first.Field != core.FieldCluster || first.Min != 1 || *first.Max != 1 || second.Min != 2 || second.Max != nil || second.Path != "spec.placement.spreadConstraints[1]" {
+	if first.Field != core.FieldCluster || first.Min != 1 || *first.Max != 1 || second.Min != 2 || second.Max != nil ||
+		second.Path != "spec.placement.spreadConstraints[1]" {
 		t.Errorf("got %+v", got.Spread)
 	}
 }
@@ -84,7 +94,8 @@ func TestPlacementExtensions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Spread[0].Field != core.FieldLabel || got.Spread[0].Label != "team" || got.Strategy != core.Even || len(got.Terms[0].Overflow) != 1 {
+	if got.Spread[0].Field != core.FieldLabel || got.Spread[0].Label != "team" || got.Strategy != core.Even ||
+		len(got.Terms[0].Overflow) != 1 {
 		t.Errorf("got %+v", got)
 	}
 	if got.Limits[0].Min != 2 || got.Limits[0].Max != nil || *got.Limits[1].Max != 5 || got.Limits[1].Names[0] != "m1" {
@@ -104,7 +115,8 @@ func TestFresh(t *testing.T) {
 		"asked before the first one": {at(2), nil, false},
 	}
 	for name, tc := range tests {
-		got := Fresh(&workv1alpha2.ResourceBindingSpec{RescheduleTriggeredAt: tc.triggered}, &workv1alpha2.ResourceBindingStatus{LastScheduledTime: tc.scheduled})
+		got := Fresh(&workv1alpha2.ResourceBindingSpec{RescheduleTriggeredAt: tc.triggered},
+			&workv1alpha2.ResourceBindingStatus{LastScheduledTime: tc.scheduled})
 		if got != tc.want {
 			t.Errorf("%s: got %v", name, got)
 		}
@@ -114,8 +126,12 @@ func TestFresh(t *testing.T) {
 func TestCluster(t *testing.T) {
 	c := &clusterv1alpha1.Cluster{}
 	c.Spec.Zone = "a"
-	c.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "apps/v1", Resources: []clusterv1alpha1.APIResource{{Name: "deployments", Kind: "Deployment"}}}}
-	c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: corev1.ResourceList{"cpu": resource.MustParse("1500m"), "memory": resource.MustParse("1Ki")}}
+	c.Status.APIEnablements = []clusterv1alpha1.APIEnablement{
+		{GroupVersion: "apps/v1", Resources: []clusterv1alpha1.APIResource{{Name: "deployments", Kind: "Deployment"}}},
+	}
+	c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{
+		Allocatable: corev1.ResourceList{"cpu": resource.MustParse("1500m"), "memory": resource.MustParse("1Ki")},
+	}
 	var translator Translator
 	got := translator.Cluster(c)
 	if len(got.Zones) != 1 || len(*got.APIs) != 1 || got.Room.Free.CPU != 1500 || got.Room.Free.Memory != 1024 {
@@ -152,7 +168,8 @@ func TestClusterHasRoomByNode(t *testing.T) {
 	})
 	for cpu, want := range map[string]int64{"1": 9, "2": 3, "4": 0} {
 		request := Resources(corev1.ResourceList{"cpu": resource.MustParse(cpu)})
-		if got := core.NewSnapshot([]core.Cluster{c}).Estimate("m", core.Binding{Workload: true, Request: request}); got != want {
+		if got := core.NewSnapshot([]core.Cluster{c}).Estimate("m",
+			core.Binding{Workload: true, Request: request}); got != want {
 			t.Errorf("replicas of %s CPU: got %d, want %d", cpu, got, want)
 		}
 	}

@@ -7,10 +7,12 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 )
 
-// Unit gives the components of an object that is placed as a unit: it has components, and a spread constraint wants exactly one cluster.
-// It is nil for all others. A decision reckons with one replica then, which is a set of all components.
+// Unit gives the components of an object that is placed as a unit: it has components, and a spread constraint wants
+// exactly one cluster. It is nil for all others. A decision reckons with one replica then, which is a set of all
+// components.
 func Unit(spec *workv1alpha2.ResourceBindingSpec) []core.Component {
-	if len(spec.Components) == 0 || spec.Placement == nil || !core.OneCluster(spreadConstraints(spec.Placement.SpreadConstraints)) {
+	if len(spec.Components) == 0 || spec.Placement == nil ||
+		!core.OneCluster(spreadConstraints(spec.Placement.SpreadConstraints)) {
 		return nil
 	}
 	var result []core.Component

@@ -21,7 +21,9 @@ type recorder struct{ header http.Header }
 
 func (m *recorder) start(t *testing.T) *httptest.Server {
 	t.Helper()
-	member := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { m.header = r.Header.Clone() }))
+	member := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		m.header = r.Header.Clone()
+	}))
 	t.Cleanup(member.Close)
 	return member
 }
@@ -29,7 +31,8 @@ func (m *recorder) start(t *testing.T) *httptest.Server {
 // ask sends a request with headers to member m1.
 func ask(t *testing.T, served *httptest.Server, header http.Header) (status int, body string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, served.URL+prefix+"/clusters/m1/proxy/api", nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, served.URL+prefix+"/clusters/m1/proxy/api",
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,16 +49,23 @@ func ask(t *testing.T, served *httptest.Server, header http.Header) (status int,
 	return response.StatusCode, string(text)
 }
 
-// An application team that may use clusters/proxy sends all that could make it somebody else, or open a metadata service.
+// An application team that may use clusters/proxy sends all that could make it somebody else, or open a metadata
+// service.
 func TestAttackHeadersToMembers(t *testing.T) {
 	member := &recorder{}
 	served := through(t, fleetWith(t, member.start(t), ""))
-	attack := http.Header{"Accept": {"application/json"}, "Connection": {"Impersonate-User, Authorization, Impersonate-Group"}}
+	attack := http.Header{
+		"Accept": {"application/json"}, "Connection": {"Impersonate-User, Authorization, Impersonate-Group"},
+	}
 	for _, name := range []string{
-		"Authorization", "Proxy-Authorization", "Cookie", "Impersonate-User", "Impersonate-Uid", "Impersonate-Group", "Impersonate-Extra-Scopes", "impersonate_group",
-		"X-Remote-User", "X-Remote-Group", "X-Remote-Extra-A", "X-Forwarded-For", "X-Forwarded-User", "X-Forwarded-Access-Token", "Forwarded", "X-Real-Ip",
-		"X-Auth-Request-User", "X-Webauth-User", "X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override", "X-Client-Cert", "Ssl-Client-Cert",
-		"Metadata-Flavor", "Metadata", "X-Aws-Ec2-Metadata-Token", "X-Aws-Ec2-Metadata-Token-Ttl-Seconds", "X-Google-Metadata-Request", "Metadata-Token",
+		"Authorization", "Proxy-Authorization", "Cookie", "Impersonate-User", "Impersonate-Uid", "Impersonate-Group",
+		"Impersonate-Extra-Scopes", "impersonate_group",
+		"X-Remote-User", "X-Remote-Group", "X-Remote-Extra-A", "X-Forwarded-For", "X-Forwarded-User",
+		"X-Forwarded-Access-Token", "Forwarded", "X-Real-Ip",
+		"X-Auth-Request-User", "X-Webauth-User", "X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override",
+		"X-Client-Cert", "Ssl-Client-Cert",
+		"Metadata-Flavor", "Metadata", "X-Aws-Ec2-Metadata-Token", "X-Aws-Ec2-Metadata-Token-Ttl-Seconds",
+		"X-Google-Metadata-Request", "Metadata-Token",
 	} {
 		attack[name] = []string{"system:masters"}
 	}
@@ -64,8 +74,10 @@ func TestAttackHeadersToMembers(t *testing.T) {
 		t.Fatalf("got %d, %s", status, body)
 	}
 	want := http.Header{
-		"Accept": {"application/json"}, "Authorization": {"Bearer impersonator's"}, "Impersonate-User": {"trellis-fleet-1a2b3c4d:alice"},
-		"Impersonate-Group": {"trellis-fleet-1a2b3c4d:developers"}, "X-Trellis-Fleet-Hops": {"1"}, "Sec-Websocket-Protocol": {"v4.channel.k8s.io"},
+		"Accept": {"application/json"}, "Authorization": {"Bearer impersonator's"},
+		"Impersonate-User":  {"trellis-fleet-1a2b3c4d:alice"},
+		"Impersonate-Group": {"trellis-fleet-1a2b3c4d:developers"}, "X-Trellis-Fleet-Hops": {"1"},
+		"Sec-Websocket-Protocol": {"v4.channel.k8s.io"},
 	}
 	for key, values := range member.header {
 		if key != "User-Agent" && key != "Accept-Encoding" && !slices.Equal(trimmed(values), want[key]) {
@@ -85,7 +97,8 @@ func trimmed(values []string) []string {
 	return result
 }
 
-// A user of the fleet has a name that means something in the member: with the owner's word for the same names, and without.
+// A user of the fleet has a name that means something in the member: with the owner's word for the same names, and
+// without.
 func TestAttackNamesInMembers(t *testing.T) {
 	mine := registration.NamePrefix("1a2b3c4d-0000")
 	for name, tc := range map[string]struct {
@@ -133,13 +146,17 @@ func TestAttackRedirectsOfMembers(t *testing.T) {
 	asked := false
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 	t.Cleanup(elsewhere.Close)
-	for _, code := range []int{http.StatusMultipleChoices, http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+	for _, code := range []int{
+		http.StatusMultipleChoices, http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect,
+		http.StatusPermanentRedirect,
+	} {
 		member := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Location", elsewhere.URL)
 			w.WriteHeader(code)
 		}))
 		t.Cleanup(member.Close)
-		if status, body := ask(t, through(t, fleetWith(t, member, "")), http.Header{}); status != http.StatusServiceUnavailable || !strings.Contains(body, "elsewhere") {
+		if status, body := ask(t, through(t, fleetWith(t, member, "")),
+			http.Header{}); status != http.StatusServiceUnavailable || !strings.Contains(body, "elsewhere") {
 			t.Errorf("%d: got %d, %s", code, status, body)
 		}
 	}
@@ -148,7 +165,8 @@ func TestAttackRedirectsOfMembers(t *testing.T) {
 	}
 }
 
-// Who may write Clusters makes one that leads to what speaks HTTP in the seed's network, or to the metadata of its cloud.
+// Who may write Clusters makes one that leads to what speaks HTTP in the seed's network, or to the metadata of its
+// cloud.
 func TestAttackAddressesOfMembers(t *testing.T) {
 	asked := false
 	plain := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
@@ -157,12 +175,20 @@ func TestAttackAddressesOfMembers(t *testing.T) {
 	t.Cleanup(member.Close)
 	fleet := fleetWith(t, member, "").(client.Client)
 	for name, change := range map[string]func(*clusterv1alpha1.ClusterSpec){
-		"http":                        func(s *clusterv1alpha1.ClusterSpec) { s.APIEndpoint = plain.URL },
-		"metadata":                    func(s *clusterv1alpha1.ClusterSpec) { s.APIEndpoint = "https://169.254.169.254" },
-		"metadata, as IPv6":           func(s *clusterv1alpha1.ClusterSpec) { s.APIEndpoint = "https://[::ffff:169.254.169.254]" },
-		"metadata, translated":        func(s *clusterv1alpha1.ClusterSpec) { s.APIEndpoint = "https://[64:ff9b::a9fe:a9fe]" },
-		"metadata, as a proxy":        func(s *clusterv1alpha1.ClusterSpec) { s.ProxyURL = "http://169.254.169.254" },
-		"metadata, as a SOCKS5 proxy": func(s *clusterv1alpha1.ClusterSpec) { s.ProxyURL = "socks5://169.254.169.254:80" },
+		"http": func(s *clusterv1alpha1.ClusterSpec) { s.APIEndpoint = plain.URL },
+		"metadata": func(s *clusterv1alpha1.ClusterSpec) {
+			s.APIEndpoint = "https://169.254.169.254"
+		},
+		"metadata, as IPv6": func(s *clusterv1alpha1.ClusterSpec) {
+			s.APIEndpoint = "https://[::ffff:169.254.169.254]"
+		},
+		"metadata, translated": func(s *clusterv1alpha1.ClusterSpec) {
+			s.APIEndpoint = "https://[64:ff9b::a9fe:a9fe]"
+		},
+		"metadata, as a proxy": func(s *clusterv1alpha1.ClusterSpec) { s.ProxyURL = "http://169.254.169.254" },
+		"metadata, as a SOCKS5 proxy": func(s *clusterv1alpha1.ClusterSpec) {
+			s.ProxyURL = "socks5://169.254.169.254:80"
+		},
 	} {
 		cluster := &clusterv1alpha1.Cluster{}
 		if err := fleet.Get(t.Context(), client.ObjectKey{Name: "m1"}, cluster); err != nil {
@@ -172,7 +198,8 @@ func TestAttackAddressesOfMembers(t *testing.T) {
 		change(&cluster.Spec)
 		update(t, fleet, cluster)
 		status, body := ask(t, through(t, fleet), http.Header{})
-		if status == http.StatusOK || !strings.Contains(body, "none of a cluster") && !strings.Contains(body, "must begin with https") {
+		if status == http.StatusOK || !strings.Contains(body, "none of a cluster") &&
+			!strings.Contains(body, "must begin with https") {
 			t.Errorf("%s: got %d, %s", name, status, body)
 		}
 		cluster.Spec = kept
@@ -194,7 +221,8 @@ func update(t *testing.T, c client.Client, object client.Object) {
 func TestAttackEndlessHops(t *testing.T) {
 	member := &recorder{}
 	served := through(t, fleetWith(t, member.start(t), ""))
-	if status, body := ask(t, served, http.Header{"X-Trellis-Fleet-Hops": {"-1000000"}}); status != http.StatusForbidden {
+	if status, body := ask(t, served,
+		http.Header{"X-Trellis-Fleet-Hops": {"-1000000"}}); status != http.StatusForbidden {
 		t.Errorf("got %d, %s", status, body)
 	}
 }

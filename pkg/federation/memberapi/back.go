@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/kubernetes/scheme"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
@@ -36,7 +36,9 @@ func (s *Server) handBack(w http.ResponseWriter, r *http.Request, who caller) {
 	}
 	kind := r.Header.Get("Content-Type")
 	if strings.Contains(kind, "cbor") || strings.Contains(kind, "protobuf") {
-		refuse(w, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, r.Method, clusterv1alpha1.GroupVersion.WithResource("clusters").GroupResource(), "", "the body must be JSON or YAML", 0, true))
+		refuse(w, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, r.Method,
+			clusterv1alpha1.GroupVersion.WithResource("clusters").GroupResource(), "", "the body must be JSON or YAML",
+			0, true))
 		return
 	}
 	if body, err = toStored(body, kind); err != nil {
@@ -50,12 +52,15 @@ func (s *Server) handBack(w http.ResponseWriter, r *http.Request, who caller) {
 
 type callerKey struct{}
 
-// mayHandBack tells whether a fleet lets the user of config impersonate for requests on Clusters, which Kubernetes does from 1.36 on.
+// mayHandBack tells whether a fleet lets the user of config impersonate for requests on Clusters, which Kubernetes does
+// from 1.36 on.
 func mayHandBack(config *rest.Config) (func(context.Context) error, error) {
 	config = rest.CopyConfig(config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: registration.MastersGroup, Groups: []string{registration.MastersGroup}}
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: registration.MastersGroup, Groups: []string{registration.MastersGroup},
+	}
 	config.GroupVersion, config.APIPath = &clusterv1alpha1.GroupVersion, "/apis"
-	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
 	asked, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, err
@@ -73,7 +78,8 @@ func mayHandBack(config *rest.Config) (func(context.Context) error, error) {
 type noWayBackError struct{ refusal error }
 
 func (e *noWayBackError) Error() string {
-	return "the fleet serves Clusters by itself, without clusters/proxy: that needs Kubernetes 1.36, or 1.35 with the feature gate ConstrainedImpersonation: " + e.refusal.Error()
+	return "the fleet serves Clusters by itself, without clusters/proxy: that needs Kubernetes 1.36, or 1.35 with " +
+		"the feature gate ConstrainedImpersonation: " + e.refusal.Error()
 }
 
 func (e *noWayBackError) Unwrap() error { return e.refusal }

@@ -49,11 +49,13 @@ type frontProxy struct {
 func parseFrontProxy(published *corev1.ConfigMap) (*frontProxy, error) {
 	p := &frontProxy{roots: x509.NewCertPool()}
 	if !p.roots.AppendCertsFromPEM([]byte(published.Data["requestheader-client-ca-file"])) {
-		return nil, fmt.Errorf("ConfigMap %s/%s: requestheader-client-ca-file holds no certificate; does kube-apiserver run with --requestheader-client-ca-file?",
+		return nil, fmt.Errorf("ConfigMap %s/%s: requestheader-client-ca-file holds no certificate; does "+
+			"kube-apiserver run with --requestheader-client-ca-file?",
 			published.Namespace, published.Name)
 	}
 	for key, list := range map[string]*[]string{
-		"requestheader-allowed-names": &p.names, "requestheader-username-headers": &p.users, "requestheader-uid-headers": &p.uids,
+		"requestheader-allowed-names": &p.names, "requestheader-username-headers": &p.users,
+		"requestheader-uid-headers":   &p.uids,
 		"requestheader-group-headers": &p.groups, "requestheader-extra-headers-prefix": &p.extraStart,
 	} {
 		if text := published.Data[key]; text != "" {
@@ -71,7 +73,9 @@ func (p *frontProxy) callerOf(r *http.Request) (caller, error) {
 		return caller{}, errors.New("only the fleet's kube-apiserver is answered, by its client certificate")
 	}
 	chain := r.TLS.PeerCertificates
-	options := x509.VerifyOptions{Roots: p.roots, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	options := x509.VerifyOptions{
+		Roots: p.roots, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
 	for _, certificate := range chain[1:] {
 		options.Intermediates.AddCert(certificate)
 	}
@@ -79,7 +83,8 @@ func (p *frontProxy) callerOf(r *http.Request) (caller, error) {
 		return caller{}, fmt.Errorf("the client certificate is not that of the fleet's kube-apiserver: %w", err)
 	}
 	if name := chain[0].Subject.CommonName; len(p.names) > 0 && !slices.Contains(p.names, name) {
-		return caller{}, fmt.Errorf("the client certificate is for %q, not for one of %s", name, strings.Join(p.names, ", "))
+		return caller{}, fmt.Errorf("the client certificate is for %q, not for one of %s", name,
+			strings.Join(p.names, ", "))
 	}
 	return p.read(r.Header)
 }
@@ -112,8 +117,8 @@ func first(header http.Header, names []string) string {
 	return ""
 }
 
-// handedBack is the caller in the words that Kubernetes takes where impersonation is for some requests only: a service account is known by
-// its name, and nobody becomes a node or one of system:masters.
+// handedBack is the caller in the words that Kubernetes takes where impersonation is for some requests only: a service
+// account is known by its name, and nobody becomes a node or one of system:masters.
 func (c caller) handedBack() (caller, error) {
 	if strings.HasPrefix(c.user, nodePrefix) || slices.Contains(c.groups, user.NodesGroup) {
 		return caller{}, errors.New("requests of nodes are not handed back to the fleet")
@@ -123,7 +128,8 @@ func (c caller) handedBack() (caller, error) {
 		given := append(serviceaccount.MakeGroupNames(namespace), authenticated)
 		for _, group := range c.groups {
 			if !slices.Contains(given, group) {
-				return caller{}, fmt.Errorf("requests of service accounts in other groups than their own, such as %s, are not handed back to the fleet", group)
+				return caller{}, fmt.Errorf("requests of service accounts in other groups than their own, such as "+
+					"%s, are not handed back to the fleet", group)
 			}
 		}
 		return caller{user: c.user}, nil
@@ -162,8 +168,8 @@ func (c caller) mayActInMembers() error {
 	return nil
 }
 
-// actInMember has a request be one of the caller in a member, by the token of who may impersonate there. The member itself adds that the
-// caller is authenticated.
+// actInMember has a request be one of the caller in a member, by the token of who may impersonate there. The member
+// itself adds that the caller is authenticated.
 func (c caller) actInMember(header http.Header, token string, called names) {
 	clean(header)
 	header.Set("Authorization", "Bearer "+token)

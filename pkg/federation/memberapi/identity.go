@@ -11,14 +11,16 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
-// passed are the headers of a request that go on to where it is answered. All others stay behind: they could say who asks, in the way
-// of one authenticating proxy or another, or be those that a metadata service of a cloud asks for.
+// passed are the headers of a request that go on to where it is answered. All others stay behind: they could say who
+// asks, in the way of one authenticating proxy or another, or be those that a metadata service of a cloud asks for.
 var passed = []string{
-	"Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "Cache-Control", "Content-Encoding", "Content-Type",
+	"Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "Cache-Control", "Content-Encoding",
+	"Content-Type",
 	"If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Range",
 	"Kubectl-Command", "Kubectl-Session", "Traceparent", "Tracestate", "User-Agent",
 	// What follows is for exec, port-forward and the like. Connection tells by now of the upgrade only.
-	"Connection", "Upgrade", "Sec-Websocket-Extensions", "Sec-Websocket-Key", "Sec-Websocket-Protocol", "Sec-Websocket-Version", "X-Stream-Protocol-Version",
+	"Connection", "Upgrade", "Sec-Websocket-Extensions", "Sec-Websocket-Key", "Sec-Websocket-Protocol",
+	"Sec-Websocket-Version", "X-Stream-Protocol-Version",
 }
 
 // tokenProtocol begins a protocol of a WebSocket by which Kubernetes' API servers take a token.
@@ -53,7 +55,8 @@ type names struct {
 var reserved = []string{"system:", "gardener.cloud:", "federation.trellis.garden:", registration.AccessPrefix}
 
 func (n names) of(name string) string {
-	isReserved := slices.ContainsFunc(reserved, func(start string) bool { return strings.HasPrefix(strings.ToLower(name), start) })
+	isReserved := slices.ContainsFunc(reserved,
+		func(start string) bool { return strings.HasPrefix(strings.ToLower(name), start) })
 	if n.same && !isReserved {
 		return name
 	}
@@ -71,5 +74,7 @@ func (s *Server) namesIn(ctx context.Context, impersonator *corev1.Secret) (name
 		}
 		s.prefix = registration.NamePrefix(id)
 	}
-	return names{prefix: s.prefix, same: impersonator.Annotations[registration.NamesAnnotation] == registration.NamesSame}, nil
+	return names{
+		prefix: s.prefix, same: impersonator.Annotations[registration.NamesAnnotation] == registration.NamesSame,
+	}, nil
 }

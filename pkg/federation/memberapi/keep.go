@@ -16,23 +16,25 @@ import (
 const (
 	// publishRetry is after the registration could not be written, which keeps nobody from anything.
 	publishRetry = 5 * time.Second
-	// firstPause is after the kube-apiserver did not reach the server, or takes nothing back; it doubles up to longestPause. During each try, which takes up
-	// to reachTimeout, the fleet's APIs are not all known: the deletion of namespaces waits. (The subresource services/proxy, which would harm
-	// nobody, leads to pods of the fleet only.)
+	// firstPause is after the kube-apiserver did not reach the server, or takes nothing back; it doubles up to
+	// longestPause. During each try, which takes up to reachTimeout, the fleet's APIs are not all known: the deletion
+	// of namespaces waits. (The subresource services/proxy, which would harm nobody, leads to pods of the fleet only.)
 	firstPause   = 15 * time.Second
 	longestPause = 16 * time.Minute
-	// lookAfter is how often it is looked whether the kube-apiserver still reaches the server, which is longer than it takes to find out.
+	// lookAfter is how often it is looked whether the kube-apiserver still reaches the server, which is longer than it
+	// takes to find out.
 	lookAfter = 10 * time.Second
-	// lostAfter is how many looks in a row find that it does not, each but the first after it has been asked to try. It is no time: a process
-	// or machine that stood still for long, and runs again, has lost nothing.
+	// lostAfter is how many looks in a row find that it does not, each but the first after it has been asked to try. It
+	// is no time: a process or machine that stood still for long, and runs again, has lost nothing.
 	lostAfter = 4
 )
 
 // errWithdrawn tells that somebody has removed the registration.
 var errWithdrawn = errors.New("somebody has removed its registration")
 
-// keepPublished has the kube-apiserver ask the server for as long as it reaches it, until ctx ends. When it does not, Clusters are given
-// back to it for a while. Whoever removes the registration wants it gone: a cluster that is cleaned up, for example.
+// keepPublished has the kube-apiserver ask the server for as long as it reaches it, until ctx ends. When it does not,
+// Clusters are given back to it for a while. Whoever removes the registration wants it gone: a cluster that is cleaned
+// up, for example.
 func (s *Server) keepPublished(ctx context.Context, p *publisher) {
 	pause := firstPause
 	for ctx.Err() == nil {
@@ -70,8 +72,8 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// watch returns when the kube-apiserver has not reached the server for a while, with everything as it was before the registration, or
-// when that was removed.
+// watch returns when the kube-apiserver has not reached the server for a while, with everything as it was before the
+// registration, or when that was removed.
 func (p *publisher) watch(ctx context.Context) error {
 	for failed := 0; ; {
 		sleep(ctx, lookAfter)
@@ -103,7 +105,8 @@ type unreachedError struct {
 }
 
 func (e *unreachedError) Error() string {
-	return fmt.Sprintf("the fleet's kube-apiserver does not reach %s, so it serves Clusters by itself, without clusters/proxy: %s", e.address, e.last)
+	return fmt.Sprintf("the fleet's kube-apiserver does not reach %s, so it serves Clusters by itself, without "+
+		"clusters/proxy: %s", e.address, e.last)
 }
 
 // look tells whether the kube-apiserver reaches the server where it asks it for a version, or what it says instead.
@@ -115,7 +118,8 @@ func (p *publisher) look(ctx context.Context, gv schema.GroupVersion) (reached b
 	}
 	for _, condition := range registration.Status.Conditions {
 		if condition.Type == apiregistrationv1.Available {
-			return condition.Status == apiregistrationv1.ConditionTrue && condition.Reason == reasonReached, condition.Message, err
+			return condition.Status == apiregistrationv1.ConditionTrue && condition.Reason == reasonReached,
+				condition.Message, err
 		}
 	}
 	return false, "kube-apiserver has not looked at it", err

@@ -26,8 +26,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
-// aggregator is a kube-apiserver that says of an APIService whether it reaches the server. It finds out at once when it is lost, and only by
-// being asked that it is back: the worst that a real one does.
+// aggregator is a kube-apiserver that says of an APIService whether it reaches the server. It finds out at once when it
+// is lost, and only by being asked that it is back: the worst that a real one does.
 type aggregator struct {
 	client.Client
 	reaches atomic.Bool
@@ -46,18 +46,21 @@ func newAggregator(t *testing.T) *aggregator {
 	}
 	a := &aggregator{}
 	a.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
+			options ...client.GetOption) error {
 			err := c.Get(ctx, key, object, options...)
 			if registration, ok := object.(*apiregistrationv1.APIService); ok && err == nil {
 				registration.Status.Conditions = []apiregistrationv1.APIServiceCondition{a.condition()}
 			}
 			return err
 		},
-		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object,
+			options ...client.CreateOption) error {
 			a.find(object)
 			return c.Create(ctx, object, options...)
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch,
+			options ...client.PatchOption) error {
 			a.find(object)
 			return c.Patch(ctx, object, patch, options...)
 		},
@@ -79,9 +82,14 @@ func (a *aggregator) find(object client.Object) {
 
 func (a *aggregator) condition() apiregistrationv1.APIServiceCondition {
 	if a.found.Load() {
-		return apiregistrationv1.APIServiceCondition{Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionTrue, Reason: reasonReached}
+		return apiregistrationv1.APIServiceCondition{
+			Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionTrue, Reason: reasonReached,
+		}
 	}
-	return apiregistrationv1.APIServiceCondition{Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionFalse, Reason: "FailedDiscoveryCheck", Message: "no route"}
+	return apiregistrationv1.APIServiceCondition{
+		Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionFalse, Reason: "FailedDiscoveryCheck",
+		Message: "no route",
+	}
 }
 
 func (a *aggregator) get(t *testing.T, name string) (*apiregistrationv1.APIService, bool) {
@@ -118,7 +126,10 @@ func keeping(t *testing.T, reaches bool, check func(t *testing.T, a *aggregator)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			p := &publisher{client: a.Client, address: netip.MustParseAddrPort("10.0.0.1:8443"), mayHandBack: func(context.Context) error { return a.refuses }}
+			p := &publisher{
+				client: a.Client, address: netip.MustParseAddrPort("10.0.0.1:8443"),
+				mayHandBack: func(context.Context) error { return a.refuses },
+			}
 			(&Server{log: logr.Discard()}).keepPublished(ctx, p)
 		}()
 		// Checks are never made in the very moment in which the server looks.
@@ -175,7 +186,10 @@ func TestNothingIsTakenThatCannotBeHandedBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAggregator(t)
 		a.reaches.Store(true)
-		p := &publisher{client: a.Client, address: netip.MustParseAddrPort("10.0.0.1:8443"), mayHandBack: func(context.Context) error { return a.refuses }}
+		p := &publisher{
+			client: a.Client, address: netip.MustParseAddrPort("10.0.0.1:8443"),
+			mayHandBack: func(context.Context) error { return a.refuses },
+		}
 		if err := p.publish(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +207,8 @@ func TestNothingIsTakenThatCannotBeHandedBack(t *testing.T) {
 func TestWhoMayHandBack(t *testing.T) {
 	status := 0
 	fleet := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/apis/cluster.karmada.io/v1/clusters" || r.Header.Get("Impersonate-Group") != registration.MastersGroup {
+		if r.URL.Path != "/apis/cluster.karmada.io/v1/clusters" ||
+			r.Header.Get("Impersonate-Group") != registration.MastersGroup {
 			t.Errorf("asked for %s as %v", r.URL, r.Header)
 		}
 		w.WriteHeader(status)
@@ -205,7 +220,8 @@ func TestWhoMayHandBack(t *testing.T) {
 	}
 	var noWayBack *noWayBackError
 	for _, status = range []int{http.StatusOK, http.StatusForbidden, http.StatusInternalServerError} {
-		if err := may(t.Context()); (err == nil) != (status == http.StatusOK) || errors.As(err, &noWayBack) != (status == http.StatusForbidden) {
+		if err := may(t.Context()); (err == nil) != (status == http.StatusOK) ||
+			errors.As(err, &noWayBack) != (status == http.StatusForbidden) {
 			t.Errorf("%d: got %v", status, err)
 		}
 	}
@@ -227,9 +243,14 @@ func TestWhoRemovesTheRegistrationWantsItGone(t *testing.T) {
 func TestWhatAKilledServerLeftIsMendedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAggregator(t)
-		p := &publisher{client: a.Client, address: netip.MustParseAddrPort("10.0.0.1:8443"), authority: []byte("new"), mayHandBack: func(context.Context) error { return nil }}
+		p := &publisher{
+			client: a.Client, address: netip.MustParseAddrPort("10.0.0.1:8443"), authority: []byte("new"),
+			mayHandBack: func(context.Context) error { return nil },
+		}
 		for _, gv := range []schema.GroupVersion{clusters, trial} {
-			left := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: nameOf(gv), Labels: map[string]string{managedByLabel: managedBy}}}
+			left := &apiregistrationv1.APIService{
+				ObjectMeta: metav1.ObjectMeta{Name: nameOf(gv), Labels: map[string]string{managedByLabel: managedBy}},
+			}
 			fillRegistration(left, gv, []byte("old"))
 			if err := a.Create(t.Context(), left); err != nil {
 				t.Fatal(err)

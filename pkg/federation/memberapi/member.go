@@ -43,7 +43,9 @@ func (s *Server) toMember(w http.ResponseWriter, r *http.Request, who caller, na
 	}
 	hops, _ := strconv.Atoi(r.Header.Get(hopsHeader))
 	if hops < 0 || hops >= maxHops {
-		refuse(w, apierrors.NewForbidden(clustersResource, name, fmt.Errorf("the request has gone through %d fleets; does spec.apiEndpoint lead back to its own fleet?", hops)))
+		refuse(w, apierrors.NewForbidden(clustersResource, name,
+			fmt.Errorf("the request has gone through %d fleets; does spec.apiEndpoint lead back to its own fleet?",
+				hops)))
 		return
 	}
 	line, access, err := s.lineTo(r.Context(), name)
@@ -51,7 +53,8 @@ func (s *Server) toMember(w http.ResponseWriter, r *http.Request, who caller, na
 		refuse(w, err)
 		return
 	}
-	s.log.V(1).Info("Passing a request on to a member", "member", name, "user", who.user, "method", r.Method, "path", below.Path)
+	s.log.V(1).Info("Passing a request on to a member", "member", name, "user", who.user, "method", r.Method, "path",
+		below.Path)
 	proxy := &httputil.ReverseProxy{
 		Transport:     line.transport,
 		FlushInterval: -1,
@@ -68,8 +71,8 @@ func (s *Server) toMember(w http.ResponseWriter, r *http.Request, who caller, na
 	proxy.ServeHTTP(w, r)
 }
 
-// accepted refuses redirections: who asks would follow with the credentials for the fleet. And it tells a token that the member does not know
-// from one of the user's.
+// accepted refuses redirections: who asks would follow with the credentials for the fleet. And it tells a token that
+// the member does not know from one of the user's.
 func accepted(name string, response *http.Response) error {
 	switch code := response.StatusCode; {
 	case code >= 300 && code < 400 && code != http.StatusNotModified:
@@ -84,8 +87,10 @@ func accepted(name string, response *http.Response) error {
 }
 
 func howTo(name string) string {
-	return fmt.Sprintf("`trellisctl join %s` makes another one, or store in Secret %s/<name>, key %s, the token of an account that may impersonate "+
-		"users and groups there, and name the Secret in spec.impersonatorSecretRef", name, clusterv1alpha1.CredentialsNamespace, clusterv1alpha1.SecretToken)
+	return fmt.Sprintf("`trellisctl join %s` makes another one, or store in Secret %s/<name>, key %s, the token of "+
+		"an account that may impersonate "+
+		"users and groups there, and name the Secret in spec.impersonatorSecretRef", name,
+		clusterv1alpha1.CredentialsNamespace, clusterv1alpha1.SecretToken)
 }
 
 // access is by which token users act in a member, and what they are called there.
@@ -101,20 +106,24 @@ func (s *Server) lineTo(ctx context.Context, name string) (*line, access, error)
 		return nil, access{}, err
 	}
 	if cluster.Spec.SyncMode == clusterv1alpha1.Pull {
-		return nil, access{}, apierrors.NewBadRequest(fmt.Sprintf("member %s talks to the fleet by an agent, and the fleet has no way to it: use the cluster's own kubeconfig", name))
+		return nil, access{}, apierrors.NewBadRequest(fmt.Sprintf("member %s talks to the fleet by an agent, and "+
+			"the fleet has no way to it: use the cluster's own kubeconfig", name))
 	}
 	if cluster.Spec.ImpersonatorSecretRef == nil {
-		return nil, access{}, apierrors.NewForbidden(clustersResource, name, fmt.Errorf("spec.impersonatorSecretRef is empty; %s", howTo(name)))
+		return nil, access{}, apierrors.NewForbidden(clustersResource, name,
+			fmt.Errorf("spec.impersonatorSecretRef is empty; %s", howTo(name)))
 	}
 	impersonator, err := s.secret(ctx, name, "spec.impersonatorSecretRef", cluster.Spec.ImpersonatorSecretRef)
 	if err != nil {
 		return nil, access{}, err
 	}
 	if len(impersonator.Data[clusterv1alpha1.SecretToken]) == 0 {
-		return nil, access{}, apierrors.NewForbidden(clustersResource, name, fmt.Errorf("the Secret of spec.impersonatorSecretRef has no token; %s", howTo(name)))
+		return nil, access{}, apierrors.NewForbidden(clustersResource, name,
+			fmt.Errorf("the Secret of spec.impersonatorSecretRef has no token; %s", howTo(name)))
 	}
 	if cluster.Spec.SecretRef == nil {
-		return nil, access{}, apierrors.NewForbidden(clustersResource, name, fmt.Errorf("spec.secretRef is empty: it tells whose certificate the member's API has"))
+		return nil, access{}, apierrors.NewForbidden(clustersResource, name,
+			fmt.Errorf("spec.secretRef is empty: it tells whose certificate the member's API has"))
 	}
 	credentials, err := s.secret(ctx, name, "spec.secretRef", cluster.Spec.SecretRef)
 	if err != nil {
@@ -128,11 +137,13 @@ func (s *Server) lineTo(ctx context.Context, name string) (*line, access, error)
 	return line, access{token: string(impersonator.Data[clusterv1alpha1.SecretToken]), names: called}, err
 }
 
-func (s *Server) secret(ctx context.Context, name, field string, ref *clusterv1alpha1.LocalSecretReference) (*corev1.Secret, error) {
+func (s *Server) secret(ctx context.Context, name, field string,
+	ref *clusterv1alpha1.LocalSecretReference) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := s.live.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, secret)
 	if apierrors.IsNotFound(err) {
-		return nil, apierrors.NewForbidden(clustersResource, name, fmt.Errorf("the Secret of %s does not exist; %s", field, howTo(name)))
+		return nil, apierrors.NewForbidden(clustersResource, name,
+			fmt.Errorf("the Secret of %s does not exist; %s", field, howTo(name)))
 	}
 	return secret, err
 }
@@ -206,7 +217,9 @@ func newLine(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret, dial outsi
 		proxy = http.ProxyFromEnvironment
 	}
 	return &line{base: base, transport: &http.Transport{
-		Proxy: proxy, ProxyConnectHeader: members.ProxyHeader(cluster), DialContext: dial, TLSClientConfig: tlsConfig, DisableCompression: true,
-		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: 1 << 20,
+		Proxy: proxy, ProxyConnectHeader: members.ProxyHeader(cluster), DialContext: dial, TLSClientConfig: tlsConfig,
+		DisableCompression:  true,
+		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second,
+		MaxResponseHeaderBytes: 1 << 20,
 	}}, nil
 }

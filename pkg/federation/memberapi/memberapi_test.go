@@ -37,11 +37,13 @@ func TestSplitProxyPath(t *testing.T) {
 		name, rest string
 		ok         bool
 	}{
-		"a path in the member":       {"/clusters/m1/proxy/api/v1/nodes?limit=1", "m1", "/api/v1/nodes?limit=1", true},
-		"its root":                   {"/clusters/m1/proxy", "m1", "/", true},
-		"its root, with a slash":     {"/clusters/m1/proxy/", "m1", "/", true},
-		"escaped parts stay":         {"/clusters/m1/proxy/a%2Fb/c", "m1", "/a%2Fb/c", true},
-		"a proxy in the member":      {"/clusters/m1/proxy/api/v1/nodes/n/proxy/x", "m1", "/api/v1/nodes/n/proxy/x", true},
+		"a path in the member":   {"/clusters/m1/proxy/api/v1/nodes?limit=1", "m1", "/api/v1/nodes?limit=1", true},
+		"its root":               {"/clusters/m1/proxy", "m1", "/", true},
+		"its root, with a slash": {"/clusters/m1/proxy/", "m1", "/", true},
+		"escaped parts stay":     {"/clusters/m1/proxy/a%2Fb/c", "m1", "/a%2Fb/c", true},
+		"a proxy in the member": {
+			"/clusters/m1/proxy/api/v1/nodes/n/proxy/x", "m1", "/api/v1/nodes/n/proxy/x", true,
+		},
 		"the object":                 {"/clusters/m1", "", "", false},
 		"its status":                 {"/clusters/m1/status", "", "", false},
 		"another subresource":        {"/clusters/m1/proxyx/api", "", "", false},
@@ -66,16 +68,32 @@ func TestSplitProxyPath(t *testing.T) {
 
 func TestBodiesChangeTheirVersion(t *testing.T) {
 	tests := map[string]struct{ kind, body, want string }{
-		"an object": {"application/json", `{"apiVersion" : "cluster.karmada.io/v1alpha1","kind":"Cluster","spec":{"n":12345678901234567890}}`,
+		"an object": {"application/json",
+			`{"apiVersion" : "cluster.karmada.io/v1alpha1","kind":"Cluster","spec":{"n":12345678901234567890}}`,
 			`{"apiVersion":"cluster.karmada.io/v1","kind":"Cluster","spec":{"n":12345678901234567890}}`},
-		"managed fields": {"application/json", `{"metadata":{"managedFields":[{"apiVersion":"cluster.karmada.io/v1alpha1"}]}}`,
+		"managed fields": {"application/json",
+			`{"metadata":{"managedFields":[{"apiVersion":"cluster.karmada.io/v1alpha1"}]}}`,
 			`{"metadata":{"managedFields":[{"apiVersion":"cluster.karmada.io/v1"}]}}`},
-		"YAML":                 {"application/apply-patch+yaml", "apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\n", `{"apiVersion":"cluster.karmada.io/v1","kind":"Cluster"}`},
-		"others stay":          {"application/json", `{"apiVersion":"v1","kind":"DeleteOptions"}`, `{"apiVersion":"v1","kind":"DeleteOptions"}`},
-		"texts stay":           {"application/json", `{"a":"cluster.karmada.io/v1alpha1"}`, `{"a":"cluster.karmada.io/v1alpha1"}`},
-		"a list of operations": {"application/json-patch+json", `[{"op":"remove","path":"/spec/region"}]`, `[{"op":"remove","path":"/spec/region"}]`},
-		"nothing":              {"", "", ""},
-		"a merge patch, UTF-8": {"application/merge-patch+json; charset=utf-8", `{"apiVersion":"cluster.karmada.io/v1alpha1"}`, `{"apiVersion":"cluster.karmada.io/v1"}`},
+		"YAML": {
+			"application/apply-patch+yaml", "apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\n",
+			`{"apiVersion":"cluster.karmada.io/v1","kind":"Cluster"}`,
+		},
+		"others stay": {
+			"application/json", `{"apiVersion":"v1","kind":"DeleteOptions"}`,
+			`{"apiVersion":"v1","kind":"DeleteOptions"}`,
+		},
+		"texts stay": {
+			"application/json", `{"a":"cluster.karmada.io/v1alpha1"}`, `{"a":"cluster.karmada.io/v1alpha1"}`,
+		},
+		"a list of operations": {
+			"application/json-patch+json", `[{"op":"remove","path":"/spec/region"}]`,
+			`[{"op":"remove","path":"/spec/region"}]`,
+		},
+		"nothing": {"", "", ""},
+		"a merge patch, UTF-8": {
+			"application/merge-patch+json; charset=utf-8", `{"apiVersion":"cluster.karmada.io/v1alpha1"}`,
+			`{"apiVersion":"cluster.karmada.io/v1"}`,
+		},
 	}
 	for name, tc := range tests {
 		got, err := toStored([]byte(tc.body), tc.kind)
@@ -94,7 +112,13 @@ func TestAnswersAreChangedLineByLine(t *testing.T) {
 	lines := bufio.NewReader(newAnswer(in))
 	for _, event := range []map[string]any{
 		{"type": "ADDED", "object": map[string]any{"apiVersion": stored, "kind": "Cluster"}},
-		{"type": "BOOKMARK", "object": map[string]any{"apiVersion": stored, "metadata": map[string]any{"annotations": map[string]any{"last": `{"apiVersion":"cluster.karmada.io/v1"}`}}}},
+		{
+			"type": "BOOKMARK", "object": map[string]any{
+				"apiVersion": stored, "metadata": map[string]any{
+					"annotations": map[string]any{"last": `{"apiVersion":"cluster.karmada.io/v1"}`},
+				},
+			},
+		},
 	} {
 		text, err := json.Marshal(event)
 		if err != nil {
@@ -122,18 +146,30 @@ func TestAnswersAreChangedLineByLine(t *testing.T) {
 }
 
 func TestOnlyJSONIsAskedFor(t *testing.T) {
-	header := http.Header{"Accept": {"application/json;as=Table;v=v1;g=meta.k8s.io,application/vnd.kubernetes.protobuf,application/cbor"}, "Accept-Encoding": {"gzip"}}
+	header := http.Header{
+		"Accept": {
+			"application/json;as=Table;v=v1;g=meta.k8s.io,application/vnd.kubernetes.protobuf,application/cbor",
+		},
+		"Accept-Encoding": {"gzip"},
+	}
 	acceptJSON(header)
-	if got := header.Get("Accept"); got != "application/json;as=Table;v=v1;g=meta.k8s.io,application/json" || header.Get("Accept-Encoding") != "" {
+	if got := header.Get("Accept"); got != "application/json;as=Table;v=v1;g=meta.k8s.io,application/json" ||
+		header.Get("Accept-Encoding") != "" {
 		t.Errorf("got %v", header)
 	}
 }
 
 func TestCallerInAMember(t *testing.T) {
 	header := http.Header{"Accept": {"application/json"}}
-	who := caller{user: "alice", uid: "7", groups: []string{"developers", authenticated}, extra: map[string][]string{"scopes": {"some"}}}
+	who := caller{
+		user: "alice", uid: "7", groups: []string{"developers", authenticated},
+		extra: map[string][]string{"scopes": {"some"}},
+	}
 	who.actInMember(header, "token", names{prefix: "fleet:"})
-	want := http.Header{"Authorization": {"Bearer token"}, "Impersonate-User": {"fleet:alice"}, "Impersonate-Group": {"fleet:developers"}, "Accept": {"application/json"}}
+	want := http.Header{
+		"Authorization": {"Bearer token"}, "Impersonate-User": {"fleet:alice"},
+		"Impersonate-Group": {"fleet:developers"}, "Accept": {"application/json"},
+	}
 	if !reflect.DeepEqual(header, want) {
 		t.Errorf("got %v, want %v", header, want)
 	}
@@ -146,9 +182,13 @@ func TestCallerInAMember(t *testing.T) {
 
 func TestCallerInTheFleet(t *testing.T) {
 	header := http.Header{"Impersonate-User": {"admin"}, "X-Remote-User": {"alice"}}
-	caller{user: "alice", uid: "7", groups: []string{"developers", authenticated}, extra: map[string][]string{"a%2fb": {"1", "2"}}}.actInFleet(header)
+	caller{
+		user: "alice", uid: "7", groups: []string{"developers", authenticated},
+		extra: map[string][]string{"a%2fb": {"1", "2"}},
+	}.actInFleet(header)
 	want := http.Header{
-		"Impersonate-User": {"alice"}, "Impersonate-Uid": {"7"}, "Impersonate-Group": {"developers", authenticated}, "Impersonate-Extra-A%2fb": {"1", "2"},
+		"Impersonate-User": {"alice"}, "Impersonate-Uid": {"7"}, "Impersonate-Group": {"developers", authenticated},
+		"Impersonate-Extra-A%2fb": {"1", "2"},
 	}
 	if !reflect.DeepEqual(header, want) {
 		t.Errorf("got %v, want %v", header, want)
@@ -162,19 +202,34 @@ func TestCallersThatAreHandedBack(t *testing.T) {
 		who, want caller
 		refused   bool
 	}{
-		"a user": {who: caller{user: "alice", uid: "7", groups: []string{"developers"}}, want: caller{user: "alice", uid: "7", groups: []string{"developers"}}},
+		"a user": {
+			who:  caller{user: "alice", uid: "7", groups: []string{"developers"}},
+			want: caller{user: "alice", uid: "7", groups: []string{"developers"}},
+		},
 		"an administrator": {
 			who:  caller{user: "admin", groups: []string{"system:masters", authenticated}},
 			want: caller{user: "admin", groups: []string{registration.MastersGroup, authenticated}},
 		},
 		"a service account": {
-			who:  caller{user: account, uid: "7", groups: []string{"system:serviceaccounts", "system:serviceaccounts:n", authenticated}, extra: map[string][]string{"authentication.kubernetes.io%2fpod-name": {"p"}}},
+			who: caller{
+				user: account, uid: "7", groups: []string{
+					"system:serviceaccounts", "system:serviceaccounts:n", authenticated,
+				}, extra: map[string][]string{
+					"authentication.kubernetes.io%2fpod-name": {"p"},
+				},
+			},
 			want: caller{user: account},
 		},
-		"a service account of another namespace's": {who: caller{user: account, groups: []string{"system:serviceaccounts:kube-system"}}, refused: true},
-		"a service account as an administrator":    {who: caller{user: account, groups: []string{"system:masters"}}, refused: true},
-		"a node":                                   {who: caller{user: "system:node:n"}, refused: true},
-		"one of the nodes":                         {who: caller{user: "n", groups: []string{"system:nodes"}}, refused: true},
+		"a service account of another namespace's": {
+			who: caller{user: account, groups: []string{"system:serviceaccounts:kube-system"}}, refused: true,
+		},
+		"a service account as an administrator": {
+			who: caller{user: account, groups: []string{"system:masters"}}, refused: true,
+		},
+		"a node": {who: caller{user: "system:node:n"}, refused: true},
+		"one of the nodes": {
+			who: caller{user: "n", groups: []string{"system:nodes"}}, refused: true,
+		},
 	} {
 		if got, err := tc.who.handedBack(); !reflect.DeepEqual(got, tc.want) || (err != nil) != tc.refused {
 			t.Errorf("%s: got %v, %v", name, got, err)
@@ -193,15 +248,19 @@ func TestOnlyTheFrontProxyIsBelieved(t *testing.T) {
 		t.Fatal(err)
 	}
 	published := &corev1.ConfigMap{Data: map[string]string{
-		"requestheader-client-ca-file": string(authority), "requestheader-allowed-names": `["front-proxy"]`, "requestheader-username-headers": `["X-Remote-User"]`,
-		"requestheader-group-headers": `["X-Remote-Group"]`, "requestheader-extra-headers-prefix": `["X-Remote-Extra-"]`,
+		"requestheader-client-ca-file": string(authority), "requestheader-allowed-names": `["front-proxy"]`,
+		"requestheader-username-headers":     `["X-Remote-User"]`,
+		"requestheader-group-headers":        `["X-Remote-Group"]`,
+		"requestheader-extra-headers-prefix": `["X-Remote-Extra-"]`,
 	}}
 	p, err := parseFrontProxy(published)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The certificate made here is one of a server; the one of a client is verified against a real API server.
-	for name, certificates := range map[string][]tls.Certificate{"none": nil, "of another authority": {other}, "of a server": {front}} {
+	for name, certificates := range map[string][]tls.Certificate{
+		"none": nil, "of another authority": {other}, "of a server": {front},
+	} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("X-Remote-User", "admin")
 		r.TLS = &tls.ConnectionState{}
@@ -216,7 +275,9 @@ func TestOnlyTheFrontProxyIsBelieved(t *testing.T) {
 			t.Errorf("%s: got %v", name, who)
 		}
 	}
-	who, err := p.read(http.Header{"X-Remote-User": {"alice"}, "X-Remote-Group": {"a", "b"}, "X-Remote-Extra-Scopes": {"s"}})
+	who, err := p.read(http.Header{
+		"X-Remote-User": {"alice"}, "X-Remote-Group": {"a", "b"}, "X-Remote-Extra-Scopes": {"s"},
+	})
 	want := caller{user: "alice", groups: []string{"a", "b"}, extra: map[string][]string{"scopes": {"s"}}}
 	if err != nil || !reflect.DeepEqual(who, want) {
 		t.Errorf("got %v, %v, want %v", who, err, want)
@@ -240,11 +301,15 @@ func fleetWith(t *testing.T, server *httptest.Server, path string) client.Reader
 	}
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "1a2b3c4d-0000-4000-8000-000000000000"}},
-		secret("m1", map[string][]byte{"caBundle": authority, "token": []byte("the fleet's")}), secret("m1-impersonator", map[string][]byte{"token": []byte("impersonator's")}),
+		&corev1.Namespace{
+			ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "1a2b3c4d-0000-4000-8000-000000000000"},
+		},
+		secret("m1", map[string][]byte{"caBundle": authority, "token": []byte("the fleet's")}),
+		secret("m1-impersonator", map[string][]byte{"token": []byte("impersonator's")}),
 		&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1alpha1.ClusterSpec{
 			SyncMode: clusterv1alpha1.Push, APIEndpoint: server.URL + path,
-			SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: "n", Name: "m1"}, ImpersonatorSecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: "n", Name: "m1-impersonator"},
+			SecretRef:             &clusterv1alpha1.LocalSecretReference{Namespace: "n", Name: "m1"},
+			ImpersonatorSecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: "n", Name: "m1-impersonator"},
 		}},
 	).Build()
 }
@@ -268,7 +333,9 @@ func through(t *testing.T, fleet client.Reader) *httptest.Server {
 // exec changes the protocol, and both sides talk afterwards.
 func TestUpgradesStream(t *testing.T) {
 	member := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/k8s/c1/api/v1/exec" || r.Header.Get("Upgrade") != "SPDY/3.1" || r.Header.Get("Impersonate-User") != "trellis-fleet-1a2b3c4d:alice" || r.Header.Get("Authorization") != "Bearer impersonator's" {
+		if r.URL.Path != "/k8s/c1/api/v1/exec" || r.Header.Get("Upgrade") != "SPDY/3.1" ||
+			r.Header.Get("Impersonate-User") != "trellis-fleet-1a2b3c4d:alice" ||
+			r.Header.Get("Authorization") != "Bearer impersonator's" {
 			http.Error(w, fmt.Sprint(r.URL, r.Header), http.StatusBadRequest)
 			return
 		}
@@ -291,7 +358,8 @@ func TestUpgradesStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = connection.Close() }()
-	fmt.Fprintf(connection, "POST %s/clusters/m1/proxy/api/v1/exec HTTP/1.1\r\nHost: fleet\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n", prefix)
+	fmt.Fprintf(connection, "POST %s/clusters/m1/proxy/api/v1/exec HTTP/1.1\r\nHost: fleet\r\nConnection: "+
+		"Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n", prefix)
 	reader := bufio.NewReader(connection)
 	response, err := http.ReadResponse(reader, nil)
 	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {
@@ -304,7 +372,9 @@ func TestUpgradesStream(t *testing.T) {
 }
 
 func TestMemberThatKnowsNoImpersonator(t *testing.T) {
-	member := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	member := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
 	t.Cleanup(member.Close)
 	served := through(t, fleetWith(t, member, ""))
 	for path, want := range map[string]string{
@@ -327,7 +397,9 @@ func TestMemberThatKnowsNoImpersonator(t *testing.T) {
 // A fleet whose member is the fleet itself, by the path of that member.
 func TestLoopsEnd(t *testing.T) {
 	var loop http.Handler
-	member := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { loop.ServeHTTP(w, r) }))
+	member := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		loop.ServeHTTP(w, r)
+	}))
 	t.Cleanup(member.Close)
 	served := through(t, fleetWith(t, member, prefix+"/clusters/m1/proxy"))
 	loop = served.Config.Handler
@@ -337,7 +409,8 @@ func TestLoopsEnd(t *testing.T) {
 	}
 	body, err := io.ReadAll(response.Body)
 	_ = response.Body.Close()
-	if err != nil || response.StatusCode != http.StatusForbidden || !strings.Contains(string(body), "through 3 fleets") {
+	if err != nil || response.StatusCode != http.StatusForbidden ||
+		!strings.Contains(string(body), "through 3 fleets") {
 		t.Errorf("got %s, %s, %v", response.Status, body, err)
 	}
 }

@@ -22,23 +22,24 @@ import (
 )
 
 const (
-	// ServiceName is that of the Service and the EndpointSlice, in the namespace of the members' credentials, that lead the fleet's
-	// kube-apiserver to the server.
+	// ServiceName is that of the Service and the EndpointSlice, in the namespace of the members' credentials, that lead
+	// the fleet's kube-apiserver to the server.
 	ServiceName = "member-api"
 	// APIServiceName is that of the APIService that has the kube-apiserver ask the server for Clusters.
 	APIServiceName = "v1alpha1.cluster.karmada.io"
-	// TrialAPIServiceName is that of an APIService for a version in which there is nothing. It is there for a moment, to find out whether the
-	// kube-apiserver reaches the server, which keeps nobody from reading Clusters when it does not.
+	// TrialAPIServiceName is that of an APIService for a version in which there is nothing. It is there for a moment,
+	// to find out whether the kube-apiserver reaches the server, which keeps nobody from reading Clusters when it does
+	// not.
 	TrialAPIServiceName = "v1.reach.federation.trellis.garden"
 
-	managedByLabel = "app.kubernetes.io/managed-by"
-	managedBy      = "trellis-federation"
+	managedByLabel = clusterv1alpha1.ManagedByLabel
+	managedBy      = clusterv1alpha1.ManagedByFleet
 	servicePort    = 443
-	// versionPriority is below that of versions which the kube-apiserver serves by itself: who leaves the choice to it is not to depend
-	// on the server.
+	// versionPriority is below that of versions which the kube-apiserver serves by itself: who leaves the choice to it
+	// is not to depend on the server.
 	versionPriority = 50
-	// triedAnnotation changes when the kube-apiserver is to try at once whether it reaches the server. By itself it tries again after up to
-	// 30 seconds where it has failed before.
+	// triedAnnotation changes when the kube-apiserver is to try at once whether it reaches the server. By itself it
+	// tries again after up to 30 seconds where it has failed before.
 	triedAnnotation = "federation.trellis.garden/try"
 )
 
@@ -78,7 +79,11 @@ func (p *publisher) publish(ctx context.Context) error {
 	}
 	meta := metav1.ObjectMeta{Namespace: clusterv1alpha1.CredentialsNamespace, Name: ServiceName}
 	service := &corev1.Service{ObjectMeta: meta}
-	if err := p.ensure(ctx, service, func() { service.Spec.ClusterIP = corev1.ClusterIPNone; service.Spec.Ports = servicePorts(p.address) }); err != nil {
+	if err := p.ensure(ctx, service,
+		func() {
+			service.Spec.ClusterIP = corev1.ClusterIPNone
+			service.Spec.Ports = servicePorts(p.address)
+		}); err != nil {
 		return err
 	}
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: meta}
@@ -94,7 +99,8 @@ func (p *publisher) publish(ctx context.Context) error {
 	return errors.Join(p.register(ctx, clusters), withdraw(context.WithoutCancel(ctx), p.client, trial))
 }
 
-// register returns when the kube-apiserver asks the server for a version. If it does not reach it, the version is not registered any more.
+// register returns when the kube-apiserver asks the server for a version. If it does not reach it, the version is not
+// registered any more.
 func (p *publisher) register(ctx context.Context, gv schema.GroupVersion) error {
 	registration := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: nameOf(gv)}}
 	if err := p.ensure(ctx, registration, func() { fillRegistration(registration, gv, p.authority) }); err != nil {
@@ -120,7 +126,12 @@ func (p *publisher) ensure(ctx context.Context, object client.Object, fill func(
 }
 
 func servicePorts(address netip.AddrPort) []corev1.ServicePort {
-	return []corev1.ServicePort{{Name: "https", Protocol: corev1.ProtocolTCP, Port: servicePort, TargetPort: intstr.FromInt32(int32(address.Port()))}}
+	return []corev1.ServicePort{
+		{
+			Name: "https", Protocol: corev1.ProtocolTCP, Port: servicePort,
+			TargetPort: intstr.FromInt32(int32(address.Port())),
+		},
+	}
 }
 
 func fillSlice(slice *discoveryv1.EndpointSlice, address netip.AddrPort) {
@@ -132,40 +143,49 @@ func fillSlice(slice *discoveryv1.EndpointSlice, address netip.AddrPort) {
 			slice.AddressType = discoveryv1.AddressTypeIPv6
 		}
 	}
-	slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{address.Addr().String()}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}}
-	slice.Ports = []discoveryv1.EndpointPort{{Name: new("https"), Protocol: new(corev1.ProtocolTCP), Port: new(int32(address.Port()))}}
+	slice.Endpoints = []discoveryv1.Endpoint{
+		{Addresses: []string{address.Addr().String()}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}},
+	}
+	slice.Ports = []discoveryv1.EndpointPort{
+		{Name: new("https"), Protocol: new(corev1.ProtocolTCP), Port: new(int32(address.Port()))},
+	}
 }
 
-// fillRegistration leaves out the label of what kube-apiserver registers by itself, which it therefore does not put back.
+// fillRegistration leaves out the label of what kube-apiserver registers by itself, which it therefore does not put
+// back.
 func fillRegistration(registration *apiregistrationv1.APIService, gv schema.GroupVersion, authority []byte) {
 	registration.Spec = apiregistrationv1.APIServiceSpec{
 		Group: gv.Group, Version: gv.Version,
-		Service:  &apiregistrationv1.ServiceReference{Namespace: clusterv1alpha1.CredentialsNamespace, Name: ServiceName, Port: new(int32(servicePort))},
+		Service: &apiregistrationv1.ServiceReference{
+			Namespace: clusterv1alpha1.CredentialsNamespace, Name: ServiceName, Port: new(int32(servicePort)),
+		},
 		CABundle: authority, GroupPriorityMinimum: 1000, VersionPriority: versionPriority,
 	}
 }
 
 func (p *publisher) waitReached(ctx context.Context, gv schema.GroupVersion) error {
 	last, asked := "", time.Now()
-	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, reachTimeout, true, func(ctx context.Context) (reached bool, err error) {
-		reached, last, err = p.look(ctx, gv)
-		if err == nil && !reached && time.Since(asked) >= askAgainAfter {
-			asked = time.Now()
-			p.askToTry(ctx, gv)
-		}
-		return reached, err
-	})
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, reachTimeout, true,
+		func(ctx context.Context) (reached bool, err error) {
+			reached, last, err = p.look(ctx, gv)
+			if err == nil && !reached && time.Since(asked) >= askAgainAfter {
+				asked = time.Now()
+				p.askToTry(ctx, gv)
+			}
+			return reached, err
+		})
 	if wait.Interrupted(err) {
 		return &unreachedError{p.address, last}
 	}
 	return err
 }
 
-// askToTry has the kube-apiserver find out whether it reaches the server, now and not when its own time has come. That it cannot be asked is
-// no reason to give up: it tries by itself, too.
+// askToTry has the kube-apiserver find out whether it reaches the server, now and not when its own time has come. That
+// it cannot be asked is no reason to give up: it tries by itself, too.
 func (p *publisher) askToTry(ctx context.Context, gv schema.GroupVersion) {
 	registration := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: nameOf(gv)}}
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, triedAnnotation, time.Now().UTC().Format(time.RFC3339Nano))
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, triedAnnotation,
+		time.Now().UTC().Format(time.RFC3339Nano))
 	_ = p.client.Patch(ctx, registration, client.RawPatch(types.MergePatchType, patch))
 }
 

@@ -77,8 +77,8 @@ func acceptJSON(header http.Header) {
 	header.Del("Accept-Encoding")
 }
 
-// answer says an answer of the kube-apiserver in the version that was asked for. Texts cannot be mistaken for a field: quotes in
-// them have a backslash.
+// answer says an answer of the kube-apiserver in the version that was asked for. Texts cannot be mistaken for a field:
+// quotes in them have a backslash.
 type answer struct {
 	io.Closer
 	lines *bufio.Reader

@@ -32,7 +32,8 @@ type Options struct {
 	Address string
 }
 
-// Add has a manager of a fleet serve the API of members, connected to by dial, while it runs. Its scheme must know APIServices.
+// Add has a manager of a fleet serve the API of members, connected to by dial, while it runs. Its scheme must know
+// APIServices.
 func Add(mgr manager.Manager, options Options, dial outside.Dial) error {
 	if options.Listen == "" {
 		return nil
@@ -66,7 +67,8 @@ func (s *Server) run(ctx context.Context, p *publisher, listen string, ip netip.
 		return err
 	}
 	listener, err := tls.Listen("tcp", listen, &tls.Config{
-		MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert, Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"},
+		MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert, Certificates: []tls.Certificate{certificate},
+		NextProtos: []string{"h2", "http/1.1"},
 	})
 	if err != nil {
 		return fmt.Errorf("serving the API of members: %w", err)
@@ -79,7 +81,10 @@ func (s *Server) run(ctx context.Context, p *publisher, listen string, ip netip.
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: s, ReadHeaderTimeout: 30 * time.Second, BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) }}
+	server := &http.Server{
+		Handler: s, ReadHeaderTimeout: 30 * time.Second,
+		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	p.address, p.authority = address, authority
@@ -124,11 +129,13 @@ func selfSigned(name string, now time.Time) (tls.Certificate, []byte, error) {
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certificateLife), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		KeyUsage:    x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		return tls.Certificate{}, nil, err
 	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key},
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }

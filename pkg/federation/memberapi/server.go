@@ -36,8 +36,8 @@ type Server struct {
 	prefix string
 }
 
-// New returns a server for the fleet that config leads to, which connects to members by dial. Its user must be allowed to impersonate others
-// in the fleet, for requests on Clusters.
+// New returns a server for the fleet that config leads to, which connects to members by dial. Its user must be allowed
+// to impersonate others in the fleet, for requests on Clusters.
 func New(config *rest.Config, fleet, live client.Reader, dial outside.Dial, log logr.Logger) (*Server, error) {
 	back, err := handingBack(config)
 	if err != nil {
@@ -74,14 +74,21 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(r.URL.Path, prefix+"/"):
 		s.handBack(w, r, who)
 	default:
-		refuse(w, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: "not served here"}})
+		refuse(w, &apierrors.StatusError{
+			ErrStatus: metav1.Status{
+				Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+				Message: "not served here",
+			},
+		})
 	}
 }
 
-// splitProxyPath reads a path as the kube-apiserver does that has authorized it: the subresource proxy of exactly one Cluster.
+// splitProxyPath reads a path as the kube-apiserver does that has authorized it: the subresource proxy of exactly one
+// Cluster.
 func splitProxyPath(u *url.URL) (name string, rest url.URL, ok bool) {
 	name, below, found := strings.Cut(strings.TrimPrefix(u.Path, prefix+"/clusters/"), "/")
-	if !found || name == "" || !strings.HasPrefix(u.Path, prefix+"/clusters/") || below != "proxy" && !strings.HasPrefix(below, "proxy/") {
+	if !found || name == "" || !strings.HasPrefix(u.Path, prefix+"/clusters/") ||
+		below != "proxy" && !strings.HasPrefix(below, "proxy/") {
 		return "", url.URL{}, false
 	}
 	rest = url.URL{Path: "/" + strings.TrimPrefix(strings.TrimPrefix(below, "proxy"), "/"), RawQuery: u.RawQuery}
@@ -94,8 +101,8 @@ func splitProxyPath(u *url.URL) (name string, rest url.URL, ok bool) {
 const (
 	// frontAge is how soon a new authority of the kube-apiserver is known.
 	frontAge = 30 * time.Second
-	// frontWait is how long requests wait for a newer one than that which is known. The kube-apiserver finds out whether it reaches the
-	// server by such requests, and gives them five seconds even when it is slow itself.
+	// frontWait is how long requests wait for a newer one than that which is known. The kube-apiserver finds out
+	// whether it reaches the server by such requests, and gives them five seconds even when it is slow itself.
 	frontWait = time.Second
 	// frontRetry is how soon it is read again when that failed.
 	frontRetry = 5 * time.Second
@@ -114,7 +121,9 @@ func (s *Server) frontProxy(ctx context.Context) (*frontProxy, error) {
 		ctx = bounded
 	}
 	published := &corev1.ConfigMap{}
-	err := s.live.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "extension-apiserver-authentication"}, published)
+	err := s.live.Get(ctx, client.ObjectKey{
+		Namespace: metav1.NamespaceSystem, Name: "extension-apiserver-authentication",
+	}, published)
 	s.readFrontAt = time.Now().Add(frontRetry)
 	if err == nil {
 		var front *frontProxy

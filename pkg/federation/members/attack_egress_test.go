@@ -22,7 +22,8 @@ func throughEgress(t *testing.T, proxy *seedegress.Proxy, endpoint, proxyURL str
 	t.Helper()
 	cluster := clusterWith(proxyURL, nil)
 	cluster.Name, cluster.Spec.APIEndpoint, cluster.Spec.InsecureSkipTLSVerification = "m", endpoint, true
-	m, err := NewPool(func(string, client.Object) {}, proxy.Dialer(t, "shoot--demo--fleet").DialContext).Refresh(t.Context(), cluster, secretWithToken())
+	m, err := NewPool(func(string, client.Object) {},
+		proxy.Dialer(t, "shoot--demo--fleet").DialContext).Refresh(t.Context(), cluster, secretWithToken())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,8 @@ func ready(t *testing.T, asked *atomic.Int32) *httptest.Server {
 	return server
 }
 
-// Who writes Clusters names addresses of the seed, also as the proxy on the way to a member. The Cluster's condition says what was refused.
+// Who writes Clusters names addresses of the seed, also as the proxy on the way to a member. The Cluster's condition
+// says what was refused.
 func TestAttackMembersInTheSeed(t *testing.T) {
 	var asked atomic.Int32
 	inside := ready(t, &asked)
@@ -49,11 +51,14 @@ func TestAttackMembersInTheSeed(t *testing.T) {
 		Servers: map[string]string{"10.1.0.5:443": inside.Listener.Addr().String()},
 	})
 	for name, m := range map[string]*Member{
-		"address": throughEgress(t, proxy, "https://10.1.0.5", ""), "name": throughEgress(t, proxy, "https://kube-apiserver.shoot--demo--other.svc", ""),
-		"proxy": throughEgress(t, proxy, "https://member.example.com", "http://inside.example.com:443"), "local": throughEgress(t, proxy, inside.URL, ""),
+		"address": throughEgress(t, proxy, "https://10.1.0.5", ""),
+		"name":    throughEgress(t, proxy, "https://kube-apiserver.shoot--demo--other.svc", ""),
+		"proxy":   throughEgress(t, proxy, "https://member.example.com", "http://inside.example.com:443"),
+		"local":   throughEgress(t, proxy, inside.URL, ""),
 	} {
 		err := m.Probe(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "the egress proxy of the seed does not connect to") || !strings.Contains(err.Error(), "an operator of the seed can allow it") {
+		if err == nil || !strings.Contains(err.Error(), "the egress proxy of the seed does not connect to") ||
+			!strings.Contains(err.Error(), "an operator of the seed can allow it") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -74,7 +79,9 @@ func TestAttackMemberChangesItsAddress(t *testing.T) {
 			}
 			return []netip.Addr{netip.MustParseAddr(publicAddress)}
 		},
-		Servers: map[string]string{publicAddress + ":443": member.Listener.Addr().String(), "10.1.0.5:443": inside.Listener.Addr().String()},
+		Servers: map[string]string{
+			publicAddress + ":443": member.Listener.Addr().String(), "10.1.0.5:443": inside.Listener.Addr().String(),
+		},
 	})
 	m := throughEgress(t, proxy, "https://member.example.com", "")
 	if err := m.Probe(t.Context()); err != nil {
@@ -97,7 +104,9 @@ func TestAttackMemberRedirectsIntoTheSeed(t *testing.T) {
 	member := httptest.NewTLSServer(http.RedirectHandler("https://10.1.0.5/", http.StatusTemporaryRedirect))
 	t.Cleanup(member.Close)
 	proxy := seedegress.Start(t, egress.Rules{}, seedegress.World{
-		Servers: map[string]string{publicAddress + ":443": member.Listener.Addr().String(), "10.1.0.5:443": inside.Listener.Addr().String()},
+		Servers: map[string]string{
+			publicAddress + ":443": member.Listener.Addr().String(), "10.1.0.5:443": inside.Listener.Addr().String(),
+		},
 	})
 	if err := throughEgress(t, proxy, "https://"+publicAddress, "").Probe(t.Context()); err == nil || asked.Load() > 0 {
 		t.Errorf("got %v, asked %d times", err, asked.Load())

@@ -44,10 +44,15 @@ func serving(t *testing.T, groups, kinds int, name string) *Member {
 	resources := metav1.APIResourceList{}
 	for i := range groups {
 		served := metav1.GroupVersionForDiscovery{GroupVersion: fmt.Sprintf("group-%d/v1", i), Version: "v1"}
-		list.Groups = append(list.Groups, metav1.APIGroup{Name: fmt.Sprintf("group-%d", i), Versions: []metav1.GroupVersionForDiscovery{served}, PreferredVersion: served})
+		list.Groups = append(list.Groups,
+			metav1.APIGroup{
+				Name: fmt.Sprintf("group-%d", i), Versions: []metav1.GroupVersionForDiscovery{served},
+				PreferredVersion: served,
+			})
 	}
 	for i := range kinds {
-		resources.APIResources = append(resources.APIResources, metav1.APIResource{Name: fmt.Sprint(name, i), Kind: name, Verbs: metav1.Verbs{"list"}})
+		resources.APIResources = append(resources.APIResources,
+			metav1.APIResource{Name: fmt.Sprint(name, i), Kind: name, Verbs: metav1.Verbs{"list"}})
 	}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -76,7 +81,9 @@ func serving(t *testing.T, groups, kinds int, name string) *Member {
 
 // A hostile member serves more kinds than a Cluster can hold, or gives them names that grow when they are stored.
 func TestAttackManyAPIs(t *testing.T) {
-	for what, name := range map[string]string{"long names": strings.Repeat("x", 60), "names that grow": strings.Repeat("<", 60)} {
+	for what, name := range map[string]string{
+		"long names": strings.Repeat("x", 60), "names that grow": strings.Repeat("<", 60),
+	} {
 		m := serving(t, 100, 100, name)
 		kept, complete, err := m.APIs()
 		if err != nil {
@@ -89,7 +96,8 @@ func TestAttackManyAPIs(t *testing.T) {
 			t.Errorf("%s: the version has %d bytes", what, len(version))
 		}
 	}
-	if kept, complete, err := serving(t, 5, 5, "x").APIs(); err != nil || len(kept) != 5 || len(kept[4].Resources) != 5 || !complete {
+	if kept, complete, err := serving(t, 5, 5, "x").APIs(); err != nil || len(kept) != 5 ||
+		len(kept[4].Resources) != 5 || !complete {
 		t.Errorf("what fits is cut to %d, complete: %v, %v", len(kept), complete, err)
 	}
 }

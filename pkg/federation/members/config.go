@@ -26,10 +26,12 @@ func RESTConfig(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) (*rest.
 		config.Host = cluster.Spec.APIEndpoint
 	}
 	if config.Host == "" {
-		return nil, fmt.Errorf("member %s: spec.apiEndpoint is empty; set it to the URL of the cluster's API", cluster.Name)
+		return nil, fmt.Errorf("member %s: spec.apiEndpoint is empty; set it to the URL of the cluster's API",
+			cluster.Name)
 	}
 	if u, err := url.Parse(config.Host); err == nil && u.Scheme != "https" && strings.Contains(config.Host, "://") {
-		return nil, fmt.Errorf("member %s: the address of its API is %q; it must begin with https://", cluster.Name, config.Host)
+		return nil, fmt.Errorf("member %s: the address of its API is %q; it must begin with https://", cluster.Name,
+			config.Host)
 	}
 	if cluster.Spec.InsecureSkipTLSVerification {
 		config.Insecure, config.CAData = true, nil
@@ -73,7 +75,8 @@ func credentials(secret *corev1.Secret) (*rest.Config, error) {
 		},
 	}
 	if config.BearerToken == "" && len(config.CertData) == 0 {
-		return nil, fmt.Errorf("secret %s/%s has neither a kubeconfig nor a token nor a client certificate (tls.crt, tls.key)", secret.Namespace, secret.Name)
+		return nil, fmt.Errorf("secret %s/%s has neither a kubeconfig nor a token nor a client certificate "+
+			"(tls.crt, tls.key)", secret.Namespace, secret.Name)
 	}
 	return config, nil
 }
@@ -83,7 +86,8 @@ func fingerprintOf(config *rest.Config, proxyURL string, proxyHeader http.Header
 	h := sha256.New()
 	for _, part := range [][]byte{
 		[]byte(config.Host), []byte(config.BearerToken), []byte(config.Username), []byte(config.Password),
-		config.CAData, config.CertData, config.KeyData, []byte(fmt.Sprint(config.Insecure, config.ServerName, proxyURL, proxyHeader)),
+		config.CAData, config.CertData, config.KeyData,
+		[]byte(fmt.Sprint(config.Insecure, config.ServerName, proxyURL, proxyHeader)),
 	} {
 		fmt.Fprintf(h, "%d:", len(part))
 		h.Write(part)

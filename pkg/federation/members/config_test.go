@@ -28,15 +28,22 @@ func TestRESTConfig(t *testing.T) {
 		host     string
 		err      string
 	}{
-		"token":                     {"https://a", map[string][]byte{"token": []byte("t")}, "https://a", ""},
-		"certificate":               {"https://a", map[string][]byte{"tls.crt": []byte("c"), "tls.key": []byte("k")}, "https://a", ""},
+		"token": {"https://a", map[string][]byte{"token": []byte("t")}, "https://a", ""},
+		"certificate": {
+			"https://a", map[string][]byte{"tls.crt": []byte("c"), "tls.key": []byte("k")}, "https://a", "",
+		},
 		"kubeconfig":                {"", withUser("token: t"), "https://from-kubeconfig", ""},
 		"kubeconfig, other address": {"https://a", withUser("token: t"), "https://a", ""},
 		"nothing":                   {"https://a", nil, "", "has neither a kubeconfig nor a token"},
-		"plain":                     {"http://a", map[string][]byte{"token": []byte("t")}, "", "must begin with https://"},
-		"no endpoint":               {"", map[string][]byte{"token": []byte("t")}, "", "spec.apiEndpoint is empty"},
-		"a command is never run":    {"", withUser("exec: {apiVersion: client.authentication.k8s.io/v1, command: rm, interactiveMode: Never}"), "", "no commands and no files"},
-		"a file is never read":      {"", withUser("tokenFile: /etc/passwd"), "", "no commands and no files"},
+		"plain": {
+			"http://a", map[string][]byte{"token": []byte("t")}, "", "must begin with https://",
+		},
+		"no endpoint": {"", map[string][]byte{"token": []byte("t")}, "", "spec.apiEndpoint is empty"},
+		"a command is never run": {
+			"", withUser("exec: {apiVersion: client.authentication.k8s.io/v1, command: rm, interactiveMode: Never}"),
+			"", "no commands and no files",
+		},
+		"a file is never read": {"", withUser("tokenFile: /etc/passwd"), "", "no commands and no files"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +64,8 @@ func TestRESTConfig(t *testing.T) {
 
 func clusterWith(proxyURL string, header map[string]string) *clusterv1alpha1.Cluster {
 	return &clusterv1alpha1.Cluster{Spec: clusterv1alpha1.ClusterSpec{
-		APIEndpoint: "https://member.example:443", InsecureSkipTLSVerification: true, ProxyURL: proxyURL, ProxyHeader: header,
+		APIEndpoint: "https://member.example:443", InsecureSkipTLSVerification: true, ProxyURL: proxyURL,
+		ProxyHeader: header,
 	}}
 }
 

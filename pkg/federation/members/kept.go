@@ -11,8 +11,8 @@ import (
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 )
 
-// kept is an object of a member as its watch keeps it: as text, which takes about a fifth of the memory that it takes decoded. Its
-// metadata are those that the cache and the handlers of events look at.
+// kept is an object of a member as its watch keeps it: as text, which takes about a fifth of the memory that it takes
+// decoded. Its metadata are those that the cache and the handlers of events look at.
 type kept struct {
 	metav1.PartialObjectMetadata
 	text []byte
@@ -27,10 +27,12 @@ func keep(object any) (any, error) {
 	decoded.SetManagedFields(nil)
 	text, err := decoded.MarshalJSON()
 	if err != nil {
-		return nil, fmt.Errorf("keeping %s %s/%s: %w", decoded.GetKind(), decoded.GetNamespace(), decoded.GetName(), err)
+		return nil, fmt.Errorf("keeping %s %s/%s: %w", decoded.GetKind(), decoded.GetNamespace(), decoded.GetName(),
+			err)
 	}
 	result := &kept{text: bytes.Clone(text)}
-	result.Name, result.Namespace, result.UID, result.ResourceVersion = decoded.GetName(), decoded.GetNamespace(), decoded.GetUID(), decoded.GetResourceVersion()
+	result.Name, result.Namespace, result.UID, result.ResourceVersion = decoded.GetName(), decoded.GetNamespace(),
+		decoded.GetUID(), decoded.GetResourceVersion()
 	result.Annotations = map[string]string{}
 	for _, annotation := range []string{workv1alpha1.NamespaceAnnotation, workv1alpha1.NameAnnotation} {
 		if value, found := decoded.GetAnnotations()[annotation]; found {

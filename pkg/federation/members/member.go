@@ -18,7 +18,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -46,10 +46,11 @@ type Member struct {
 	close       context.CancelFunc
 
 	mu      sync.Mutex
-	watched map[schema.GroupVersionResource]cache.SharedIndexInformer
+	watched map[schema.GroupVersionResource]toolscache.SharedIndexInformer
 }
 
-func connect(ctx context.Context, name string, config *rest.Config, proxyHeader http.Header, fingerprint string, dial outside.Dial, changed Changed) (*Member, error) {
+func connect(ctx context.Context, name string, config *rest.Config, proxyHeader http.Header, fingerprint string,
+	dial outside.Dial, changed Changed) (*Member, error) {
 	guard := answers.NewGuard("the member", limits)
 	httpClient, err := httpClient(config, proxyHeader, dial, guard)
 	if err != nil {
@@ -71,7 +72,8 @@ func connect(ctx context.Context, name string, config *rest.Config, proxyHeader 
 	if err != nil {
 		return nil, err
 	}
-	typedClient, err := client.New(config, client.Options{HTTPClient: httpClient, Mapper: mapper, Scheme: clientgoscheme.Scheme})
+	typedClient, err := client.New(config,
+		client.Options{HTTPClient: httpClient, Mapper: mapper, Scheme: clientgoscheme.Scheme})
 	if err != nil {
 		return nil, err
 	}
@@ -80,12 +82,13 @@ func connect(ctx context.Context, name string, config *rest.Config, proxyHeader 
 		name:   name, fingerprint: fingerprint, changed: changed, guard: guard, core: coreClient,
 		follower: capacity.NewFollower(coreClient, capacity.DefaultLimits()),
 		dynamic:  dynamicClient, discovery: discoveryClient, mapper: mapper,
-		watched: map[schema.GroupVersionResource]cache.SharedIndexInformer{},
+		watched: map[schema.GroupVersionResource]toolscache.SharedIndexInformer{},
 	}
 	m.ctx, m.close = context.WithCancel(ctx)
-	m.informers = dynamicinformer.NewFilteredDynamicSharedInformerFactory(dynamicClient, 0, metav1.NamespaceAll, func(o *metav1.ListOptions) {
-		o.LabelSelector = workv1alpha1.ManagedLabel + "=true"
-	})
+	m.informers = dynamicinformer.NewFilteredDynamicSharedInformerFactory(dynamicClient, 0, metav1.NamespaceAll,
+		func(o *metav1.ListOptions) {
+			o.LabelSelector = workv1alpha1.ManagedLabel + "=true"
+		})
 	go m.follower.Run(m.ctx)
 	return m, nil
 }
@@ -135,7 +138,8 @@ func RequestContext(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // Managed gives the object from the watch if the fleet manages it there, and else asks the member: so nil means that
 // there is no such object, managed or not.
-func (m *Member) Managed(ctx context.Context, mapping *meta.RESTMapping, namespace, name string) (*unstructured.Unstructured, error) {
+func (m *Member) Managed(ctx context.Context, mapping *meta.RESTMapping,
+	namespace, name string) (*unstructured.Unstructured, error) {
 	if found := m.fromWatch(mapping, namespace, name); found != nil {
 		return found.decode()
 	}
@@ -169,7 +173,7 @@ func (m *Member) fromWatch(mapping *meta.RESTMapping, namespace, name string) *k
 	return object
 }
 
-func (m *Member) watch(resource schema.GroupVersionResource) cache.SharedIndexInformer {
+func (m *Member) watch(resource schema.GroupVersionResource) toolscache.SharedIndexInformer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if informer, running := m.watched[resource]; running {
@@ -178,7 +182,7 @@ func (m *Member) watch(resource schema.GroupVersionResource) cache.SharedIndexIn
 	informer := m.informers.ForResource(resource).Informer()
 	// Neither call fails before the informer has started.
 	_ = informer.SetTransform(keep)
-	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, _ = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    m.report,
 		UpdateFunc: func(_, object any) { m.report(object) },
 		DeleteFunc: m.report,
@@ -189,7 +193,7 @@ func (m *Member) watch(resource schema.GroupVersionResource) cache.SharedIndexIn
 }
 
 func (m *Member) report(object any) {
-	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+	if tombstone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = tombstone.Obj
 	}
 	if changed, ok := object.(client.Object); ok {

@@ -1,6 +1,6 @@
 // Package members owns the connections to the member clusters of a fleet: one client per member, and watches of the
-// objects that the fleet manages there. Whoever wants to know about changes in members subscribes here. A member also tells
-// its version, its APIs, the room that it has, and what its pods use.
+// objects that the fleet manages there. Whoever wants to know about changes in members subscribes here. A member also
+// tells its version, its APIs, the room that it has, and what its pods use.
 package members
 
 import (
@@ -59,8 +59,8 @@ func (p *Pool) Refresh(ctx context.Context, cluster *clusterv1alpha1.Cluster, se
 	return p.connect(ctx, cluster.Name, config, header, fingerprint)
 }
 
-// Use connects to a cluster by a configuration of the caller's own, or connects anew when the file with its certificate authority has
-// changed.
+// Use connects to a cluster by a configuration of the caller's own, or connects anew when the file with its certificate
+// authority has changed.
 func (p *Pool) Use(ctx context.Context, cluster string, config *rest.Config) (*Member, error) {
 	old, found := p.Get(cluster)
 	config = withLimits(rest.CopyConfig(config))
@@ -85,7 +85,8 @@ func readAuthority(config *rest.Config) (err error) {
 	return err
 }
 
-func (p *Pool) connect(ctx context.Context, cluster string, config *rest.Config, proxyHeader http.Header, fingerprint string) (*Member, error) {
+func (p *Pool) connect(ctx context.Context, cluster string, config *rest.Config, proxyHeader http.Header,
+	fingerprint string) (*Member, error) {
 	member, err := connect(ctx, cluster, config, proxyHeader, fingerprint, p.dial, p.changed)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to member %s: %w", cluster, err)

@@ -37,7 +37,9 @@ func TestAConnectionFollowsTheFileOfItsAuthority(t *testing.T) {
 		}
 	}
 	rotate()
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) }))
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("ok"))
+	}))
 	server.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		return &tls.Config{Certificates: []tls.Certificate{*served.Load()}}, nil
 	}}
@@ -48,7 +50,8 @@ func TestAConnectionFollowsTheFileOfItsAuthority(t *testing.T) {
 	pool := NewPool(func(string, client.Object) { connected++ }, outside.Direct)
 	use := func(wanted int) {
 		t.Helper()
-		member, err := pool.Use(t.Context(), "one", &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAFile: file}})
+		member, err := pool.Use(t.Context(), "one",
+			&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAFile: file}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +70,8 @@ func TestAConnectionFollowsTheFileOfItsAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	use(2)
-	if _, err := pool.Use(t.Context(), "other", &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAFile: file}}); err == nil {
+	if _, err := pool.Use(t.Context(), "other",
+		&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAFile: file}}); err == nil {
 		t.Error("connected without an authority")
 	}
 }

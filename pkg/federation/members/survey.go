@@ -41,7 +41,8 @@ func (m *Member) Version() (string, error) {
 	return version.GitVersion, nil
 }
 
-// APIs lists what the member serves. complete is false when some groups could not be asked, or there are too many to be stored.
+// APIs lists what the member serves. complete is false when some groups could not be asked, or there are too many to be
+// stored.
 func (m *Member) APIs() (apis []clusterv1alpha1.APIEnablement, complete bool, err error) {
 	_, lists, err := m.discovery.ServerGroupsAndResources()
 	var partial *discovery.ErrGroupDiscoveryFailed
@@ -52,19 +53,23 @@ func (m *Member) APIs() (apis []clusterv1alpha1.APIEnablement, complete bool, er
 		enablement := clusterv1alpha1.APIEnablement{GroupVersion: list.GroupVersion}
 		for _, r := range list.APIResources {
 			if !strings.Contains(r.Name, "/") {
-				enablement.Resources = append(enablement.Resources, clusterv1alpha1.APIResource{Name: r.Name, Kind: r.Kind})
+				enablement.Resources = append(enablement.Resources,
+					clusterv1alpha1.APIResource{Name: r.Name, Kind: r.Kind})
 			}
 		}
-		slices.SortFunc(enablement.Resources, func(a, b clusterv1alpha1.APIResource) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(enablement.Resources,
+			func(a, b clusterv1alpha1.APIResource) int { return strings.Compare(a.Name, b.Name) })
 		apis = append(apis, enablement)
 	}
-	slices.SortFunc(apis, func(a, b clusterv1alpha1.APIEnablement) int { return cmp.Compare(a.GroupVersion, b.GroupVersion) })
+	slices.SortFunc(apis, func(a, b clusterv1alpha1.APIEnablement) int {
+		return cmp.Compare(a.GroupVersion, b.GroupVersion)
+	})
 	known := within(apis, maxAPIs)
 	return apis[:known], partial == nil && known == len(apis), nil
 }
 
-// within tells how many of the first APIs take no more than that many bytes together, as they are stored: JSON has six bytes for some letters
-// that no honest name has.
+// within tells how many of the first APIs take no more than that many bytes together, as they are stored: JSON has six
+// bytes for some letters that no honest name has.
 func within(apis []clusterv1alpha1.APIEnablement, most int) int {
 	for i := range apis {
 		text, err := json.Marshal(&apis[i])

@@ -18,7 +18,8 @@ var limits = answers.Limits{Answer: 64 << 20, Event: 16 << 20, Watch: 256 << 20}
 const headerTimeout = 30 * time.Second
 
 // httpClient makes connections of its own for a member, guarded against what it may answer.
-func httpClient(config *rest.Config, proxyHeader http.Header, dial outside.Dial, g *answers.Guard) (*http.Client, error) {
+func httpClient(config *rest.Config, proxyHeader http.Header, dial outside.Dial,
+	g *answers.Guard) (*http.Client, error) {
 	tlsConfig, err := rest.TLSConfigFor(config)
 	if err != nil {
 		return nil, err
@@ -30,7 +31,8 @@ func httpClient(config *rest.Config, proxyHeader http.Header, dial outside.Dial,
 	base := utilnet.SetTransportDefaults(&http.Transport{
 		DialContext: dial,
 		Proxy:       proxy, ProxyConnectHeader: proxyHeader, TLSClientConfig: tlsConfig,
-		TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: headerTimeout, MaxIdleConnsPerHost: 25, MaxResponseHeaderBytes: 1 << 20,
+		TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: headerTimeout, MaxIdleConnsPerHost: 25,
+		MaxResponseHeaderBytes: 1 << 20,
 	})
 	wrapped, err := rest.HTTPWrappersForConfig(config, base)
 	if err != nil {

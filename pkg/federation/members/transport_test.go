@@ -18,7 +18,8 @@ func TestAnnouncedAnswersAreRefusedUnread(t *testing.T) {
 		_, _ = w.Write([]byte("x"))
 	}))
 	defer server.Close()
-	client, err := httpClient(&rest.Config{Host: server.URL}, nil, outside.Direct, answers.NewGuard("the member", limits))
+	client, err := httpClient(&rest.Config{Host: server.URL}, nil, outside.Direct,
+		answers.NewGuard("the member", limits))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package outside is how a fleet connects to addresses that its users gave: of members, of proxies on the way to them, and of webhooks. In
-// a seed it does so through the seed's egress proxy (pkg/egress/dialer), anywhere else directly.
+// Package outside is how a fleet connects to addresses that its users gave: of members, of proxies on the way to them,
+// and of webhooks. In a seed it does so through the seed's egress proxy (pkg/egress/dialer), anywhere else directly.
 package outside
 
 import (
@@ -17,8 +17,8 @@ import (
 // Dial connects to host:port.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Direct connects without a proxy. It refuses addresses that no cluster has, and services for metadata of clouds do, when names have been
-// resolved.
+// Direct connects without a proxy. It refuses addresses that no cluster has, and services for metadata of clouds do,
+// when names have been resolved.
 func Direct(ctx context.Context, network, address string) (net.Conn, error) {
 	return direct.DialContext(ctx, network, address)
 }
@@ -45,7 +45,8 @@ func checkAddress(address string) error {
 	}
 	isMetadata := slices.ContainsFunc(metadataServices, func(service netip.Prefix) bool { return service.Contains(ip) })
 	if isMetadata || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() {
-		return fmt.Errorf("address %s is none of a cluster: it is link-local, multicast, unspecified, or of a metadata service", ip)
+		return fmt.Errorf("address %s is none of a cluster: it is link-local, multicast, unspecified, or of a "+
+			"metadata service", ip)
 	}
 	return nil
 }

@@ -26,8 +26,8 @@ type Difference struct {
 	SetBy *Setting
 }
 
-// Compare tells in which fields an object differs between two views, in the order of paths. An error is that of the second view if it
-// has one, and names the policy and the field.
+// Compare tells in which fields an object differs between two views, in the order of paths. An error is that of the
+// second view if it has one, and names the policy and the field.
 func Compare(object *unstructured.Unstructured, before, after View) ([]Difference, error) {
 	then, _, err := Apply(object, after.Cluster, after.Policies)
 	if err != nil {
@@ -43,7 +43,9 @@ func Compare(object *unstructured.Unstructured, before, after View) ([]Differenc
 	}
 	var result []Difference
 	changes("", now.Object, then.Object, func(path string, value any) {
-		result = append(result, Difference{Path: path, Before: valueAt(now.Object, path), After: value, SetBy: settingOf(settings, path)})
+		result = append(result, Difference{
+			Path: path, Before: valueAt(now.Object, path), After: value, SetBy: settingOf(settings, path),
+		})
 	})
 	slices.SortFunc(result, func(a, b Difference) int { return strings.Compare(a.Path, b.Path) })
 	return result, nil
@@ -52,7 +54,8 @@ func Compare(object *unstructured.Unstructured, before, after View) ([]Differenc
 // settingOf finds the setting of a field, of what it is part of, or of a part of it.
 func settingOf(settings []Setting, path string) *Setting {
 	for i := range settings {
-		if other := settings[i].Path; other == path || strings.HasPrefix(path, other+"/") || strings.HasPrefix(other, path+"/") {
+		if other := settings[i].Path; other == path || strings.HasPrefix(path, other+"/") ||
+			strings.HasPrefix(other, path+"/") {
 			return &settings[i]
 		}
 	}

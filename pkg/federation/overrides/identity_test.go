@@ -35,23 +35,52 @@ func TestWhatAnObjectIsStays(t *testing.T) {
 	}
 	const own, account = "what an object is must stay", "make it the token of a service account"
 	tests := map[string]struct{ overriders, want string }{
-		"whole object":                {plain("", "replace", `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: a}}`), `plaintext[0]: "/apiVersion" would change: ` + own},
-		"whole object, of this name":  {plain("", "replace", `{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: default}}`), `"/metadata/annotations/federation.trellis.garden~1dependencies" would change: ` + own},
-		"kind":                        {plain("/kind", "replace", "ConfigMap"), `"/kind" would change`},
-		"no kind":                     {plain("/kind", "remove", "null"), `"/kind" would change`},
-		"namespace":                   {plain("/metadata/namespace", "replace", "kube-system"), `"/metadata/namespace" would change`},
-		"metadata":                    {plain("/metadata", "replace", "[]"), `would change`},
-		"owners":                      {plain("/metadata/ownerReferences", "add", "[{name: x}]"), `"/metadata/ownerReferences" would change`},
-		"uid":                         {plain("/metadata/uid", "add", "x"), `"/metadata/uid" would change`},
-		"own label":                   {plain("/metadata/labels/resourcetemplate.karmada.io~1retain-replicas", "replace", "x"), own},
-		"own label removed":           {`{labelsOverrider: [{operator: remove, value: {app: ""}}, {operator: remove, value: {resourcetemplate.karmada.io/retain-replicas: ""}}]}`, `labelsOverrider[1]: `},
-		"own annotation added":        {`{annotationsOverrider: [{operator: add, value: {work.karmada.io/name: x}}]}`, `annotationsOverrider[0]: "/metadata/annotations/work.karmada.io~1name" would change`},
-		"labels with an own one":      {plain("/metadata/labels", "add", "{karmada.io/managed: x}"), `"/metadata/labels/karmada.io~1managed" would change`},
-		"labels that are none":        {plain("/metadata/labels", "add", "[]"), ""},
-		"document in an annotation":   {`{fieldOverrider: [{fieldPath: /metadata/annotations/federation.trellis.garden~1dependencies, json: [{subPath: /-, operator: add, value: {}}]}]}`, `fieldOverrider[0]: "/metadata/ann`},
-		"image in a name":             {`{imageOverrider: [{component: Tag, operator: add, value: x, predicate: {path: /metadata/name}}]}`, `imageOverrider[0]: "/metadata/name" would change`},
-		"type of a Secret":            {plain("/type", "replace", "Opaque"), account},
-		"account of a Secret":         {`{annotationsOverrider: [{operator: replace, value: {kubernetes.io/service-account.name: admin}}]}`, account},
+		"whole object": {
+			plain("", "replace",
+				`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: a}}`),
+			`plaintext[0]: "/apiVersion" would change: ` + own,
+		},
+		"whole object, of this name": {
+			plain("", "replace", `{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: default}}`),
+			`"/metadata/annotations/federation.trellis.garden~1dependencies" would change: ` + own,
+		},
+		"kind":    {plain("/kind", "replace", "ConfigMap"), `"/kind" would change`},
+		"no kind": {plain("/kind", "remove", "null"), `"/kind" would change`},
+		"namespace": {
+			plain("/metadata/namespace", "replace", "kube-system"), `"/metadata/namespace" would change`,
+		},
+		"metadata": {plain("/metadata", "replace", "[]"), `would change`},
+		"owners": {
+			plain("/metadata/ownerReferences", "add", "[{name: x}]"), `"/metadata/ownerReferences" would change`,
+		},
+		"uid": {plain("/metadata/uid", "add", "x"), `"/metadata/uid" would change`},
+		"own label": {
+			plain("/metadata/labels/resourcetemplate.karmada.io~1retain-replicas", "replace", "x"), own,
+		},
+		"own label removed": {
+			`{labelsOverrider: [{operator: remove, value: {app: ""}}, {operator: remove, value: {resourcetemplate.karmada.io/retain-replicas: ""}}]}`, `labelsOverrider[1]: `,
+		},
+		"own annotation added": {
+			`{annotationsOverrider: [{operator: add, value: {work.karmada.io/name: x}}]}`,
+			`annotationsOverrider[0]: "/metadata/annotations/work.karmada.io~1name" would change`,
+		},
+		"labels with an own one": {
+			plain("/metadata/labels", "add", "{karmada.io/managed: x}"),
+			`"/metadata/labels/karmada.io~1managed" would change`,
+		},
+		"labels that are none": {plain("/metadata/labels", "add", "[]"), ""},
+		"document in an annotation": {
+			`{fieldOverrider: [{fieldPath: /metadata/annotations/federation.trellis.garden~1dependencies, json: [{subPath: /-, operator: add, value: {}}]}]}`, `fieldOverrider[0]: "/metadata/ann`,
+		},
+		"image in a name": {
+			`{imageOverrider: [{component: Tag, operator: add, value: x, predicate: {path: /metadata/name}}]}`,
+			`imageOverrider[0]: "/metadata/name" would change`,
+		},
+		"type of a Secret": {plain("/type", "replace", "Opaque"), account},
+		"account of a Secret": {
+			`{annotationsOverrider: [{operator: replace, value: {kubernetes.io/service-account.name: admin}}]}`,
+			account,
+		},
 		"content":                     {plain("/data/apiVersion", "add", "x"), ""},
 		"labels as a whole":           {plain("/metadata/labels", "replace", "{b: c}"), ""},
 		"no labels":                   {plain("/metadata/labels", "remove", "null"), ""},
@@ -70,7 +99,8 @@ func TestWhatAnObjectIsStays(t *testing.T) {
 				}
 				return
 			}
-			if err == nil || !strings.HasPrefix(err.Error(), "OverridePolicy default/p: spec.overriders.") || !strings.Contains(err.Error(), tc.want) {
+			if err == nil || !strings.HasPrefix(err.Error(), "OverridePolicy default/p: spec.overriders.") ||
+				!strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v", err)
 			}
 			if _, traceErr := Trace(parse(t, marked), core.Cluster{}, []Policy{p}); traceErr == nil {
@@ -91,10 +121,13 @@ func TestWhatGivesRightsIsForClusterOverridePolicies(t *testing.T) {
 		return got, err
 	}
 	_, err := apply(roleBinding, policy(t, "p", selecting("rbac.authorization.k8s.io/v1", "RoleBinding")))
-	if want := "OverridePolicy default/p: spec.overriders: an OverridePolicy changes no RoleBinding, which gives or limits rights; a ClusterOverridePolicy may"; err == nil || err.Error() != want {
+	if want :=
+		"OverridePolicy default/p: spec.overriders: an OverridePolicy changes no RoleBinding, which gives or limits " +
+			"rights; a ClusterOverridePolicy may"; err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
-	if _, err := apply(`{apiVersion: v1, kind: ResourceQuota, metadata: {name: a, namespace: default}, subjects: []}`, policy(t, "p", selecting("v1", "ResourceQuota"))); err == nil {
+	if _, err := apply(`{apiVersion: v1, kind: ResourceQuota, metadata: {name: a, namespace: default}, subjects: []}`,
+		policy(t, "p", selecting("v1", "ResourceQuota"))); err == nil {
 		t.Error("a quota was changed")
 	}
 	got, err := apply(roleBinding, policy(t, "p", `{`+grab+`}`))
@@ -120,12 +153,16 @@ func TestWhatGivesRightsIsForClusterOverridePolicies(t *testing.T) {
 
 // another tells in words of its own why an object is not the one that it was.
 func another(before, after *unstructured.Unstructured) string {
-	if before.GroupVersionKind() != after.GroupVersionKind() || before.GetName() != after.GetName() || before.GetNamespace() != after.GetNamespace() {
-		return fmt.Sprintf("%s became %s %s/%s", before.GetKind(), after.GroupVersionKind(), after.GetNamespace(), after.GetName())
+	if before.GroupVersionKind() != after.GroupVersionKind() || before.GetName() != after.GetName() ||
+		before.GetNamespace() != after.GetNamespace() {
+		return fmt.Sprintf("%s became %s %s/%s", before.GetKind(), after.GroupVersionKind(), after.GetNamespace(),
+			after.GetName())
 	}
 	metadata := func(object *unstructured.Unstructured) map[string]any {
 		rest := maps.Clone(object.Object["metadata"].(map[string]any))
-		maps.DeleteFunc(rest, func(key string, value any) bool { return key == "labels" || key == "annotations" || value == nil })
+		maps.DeleteFunc(rest, func(key string, value any) bool {
+			return key == "labels" || key == "annotations" || value == nil
+		})
 		return rest
 	}
 	if was, is := metadata(before), metadata(after); !reflect.DeepEqual(was, is) {
@@ -138,7 +175,9 @@ func another(before, after *unstructured.Unstructured) string {
 		})
 		return values
 	}
-	for _, get := range []func(*unstructured.Unstructured) map[string]string{(*unstructured.Unstructured).GetLabels, (*unstructured.Unstructured).GetAnnotations} {
+	for _, get := range []func(*unstructured.Unstructured) map[string]string{
+		(*unstructured.Unstructured).GetLabels, (*unstructured.Unstructured).GetAnnotations,
+	} {
 		if was, is := ofFleet(get(before)), ofFleet(get(after)); !reflect.DeepEqual(was, is) {
 			return fmt.Sprintf("of the fleet's, there was %v, is %v", was, is)
 		}
@@ -146,7 +185,8 @@ func another(before, after *unstructured.Unstructured) string {
 	return ""
 }
 
-// FuzzOverrides: whatever is written into a policy, an object stays what it is, and the one that was passed in stays as it is.
+// FuzzOverrides: whatever is written into a policy, an object stays what it is, and the one that was passed in stays as
+// it is.
 func FuzzOverrides(f *testing.F) {
 	for _, seed := range []string{
 		`{plaintext: [{path: "", operator: replace, value: {kind: x}}]}`,
@@ -171,7 +211,8 @@ func FuzzOverrides(f *testing.F) {
 		}
 		object := parse(t, marked)
 		got, _, err := Apply(object, core.Cluster{}, []Policy{p})
-		if problem := another(parse(t, marked), object); problem != "" || !reflect.DeepEqual(parse(t, marked).Object, object.Object) {
+		if problem := another(parse(t, marked), object); problem != "" ||
+			!reflect.DeepEqual(parse(t, marked).Object, object.Object) {
 			t.Fatalf("what was passed in changed: %s %v", problem, object)
 		}
 		if err != nil {
@@ -180,7 +221,8 @@ func FuzzOverrides(f *testing.F) {
 		if problem := another(object, got); problem != "" {
 			t.Fatal(problem)
 		}
-		if namespaced && (got.Object["type"] != object.Object["type"] || got.GetAnnotations()[AccountAnnotation] != "robot") {
+		if namespaced && (got.Object["type"] != object.Object["type"] ||
+			got.GetAnnotations()[AccountAnnotation] != "robot") {
 			t.Fatalf("an OverridePolicy changed the account: %v", got)
 		}
 	})

@@ -27,7 +27,9 @@ func List(ctx context.Context, reader client.Reader, namespace string, options .
 		return nil, fmt.Errorf("listing OverridePolicies: %w", err)
 	}
 	for i := range namespaced.Items {
-		result = append(result, Policy{Namespace: namespace, Name: namespaced.Items[i].Name, Spec: &namespaced.Items[i].Spec})
+		result = append(result, Policy{
+			Namespace: namespace, Name: namespaced.Items[i].Name, Spec: &namespaced.Items[i].Spec,
+		})
 	}
 	return result, nil
 }

@@ -50,7 +50,8 @@ type Record struct {
 // Apply changes a copy of the object for a cluster: first by the cluster-wide policies that select it, then by those
 // of its namespace; in each scope the closer selector and then the later name come last, so that they win. An error
 // names the policy and the field; then nothing is changed at all. What the object is always stays.
-func Apply(object *unstructured.Unstructured, cluster core.Cluster, policies []Policy) (*unstructured.Unstructured, Record, error) {
+func Apply(object *unstructured.Unstructured, cluster core.Cluster,
+	policies []Policy) (*unstructured.Unstructured, Record, error) {
 	var record Record
 	result := object.DeepCopy()
 	for _, policy := range inOrder(policies, object) {
@@ -80,7 +81,8 @@ func inOrder(policies []Policy, object *unstructured.Unstructured) []Policy {
 		}
 	}
 	slices.SortFunc(selected, func(a, b ranked) int {
-		return cmp.Or(cmp.Compare(scope(a.Policy), scope(b.Policy)), cmp.Compare(a.rank, b.rank), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(scope(a.Policy), scope(b.Policy)), cmp.Compare(a.rank, b.rank),
+			strings.Compare(a.Name, b.Name))
 	})
 	result := make([]Policy, len(selected))
 	for i, r := range selected {
@@ -130,7 +132,9 @@ func rulesOf(spec *policyv1alpha1.OverrideSpec) []rule {
 	rules := make([]rule, len(spec.OverrideRules))
 	for i := range spec.OverrideRules {
 		r := &spec.OverrideRules[i]
-		rules[i] = rule{path: fmt.Sprintf("spec.overrideRules[%d]", i), target: r.TargetCluster, overriders: &r.Overriders}
+		rules[i] = rule{
+			path: fmt.Sprintf("spec.overrideRules[%d]", i), target: r.TargetCluster, overriders: &r.Overriders,
+		}
 	}
 	return rules
 }
@@ -184,10 +188,14 @@ func stepsOf(o *policyv1alpha1.Overriders) []step {
 		add("imageOverrider", i, func(object *unstructured.Unstructured) error { return overrideImages(object, entry) })
 	}
 	for i, entry := range o.CommandOverrider {
-		add("commandOverrider", i, func(object *unstructured.Unstructured) error { return overrideStrings(object, entry, "command") })
+		add("commandOverrider", i, func(object *unstructured.Unstructured) error {
+			return overrideStrings(object, entry, "command")
+		})
 	}
 	for i, entry := range o.ArgsOverrider {
-		add("argsOverrider", i, func(object *unstructured.Unstructured) error { return overrideStrings(object, entry, "args") })
+		add("argsOverrider", i, func(object *unstructured.Unstructured) error {
+			return overrideStrings(object, entry, "args")
+		})
 	}
 	for i, entry := range o.LabelsOverrider {
 		add("labelsOverrider", i, func(object *unstructured.Unstructured) error {
@@ -342,7 +350,8 @@ func overrideImages(object *unstructured.Unstructured, entry policyv1alpha1.Imag
 	if !ok {
 		return fmt.Errorf("predicate.path: %q holds no string", entry.Predicate.Path)
 	}
-	_, err = patch(object.Object, entry.Predicate.Path, policyv1alpha1.OverriderOpReplace, parseImage(name).override(entry).String())
+	_, err = patch(object.Object, entry.Predicate.Path, policyv1alpha1.OverriderOpReplace,
+		parseImage(name).override(entry).String())
 	return err
 }
 

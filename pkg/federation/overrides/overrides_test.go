@@ -66,27 +66,79 @@ func TestOverriders(t *testing.T) {
 		pointer    string
 		want       any
 	}{
-		"plaintext replace":            {`plaintext: [{path: ` + image + `, operator: replace, value: other}]`, image, "other"},
-		"plaintext replace of number":  {`plaintext: [{path: /spec/replicas, operator: replace, value: 7}]`, "/spec/replicas", int64(7)},
-		"plaintext add replaces a map": {`plaintext: [{path: /metadata/annotations, operator: add, value: {foo: bar}}]`, "/metadata/annotations", map[string]any{"foo": "bar"}},
-		"plaintext add to a list":      {`plaintext: [{path: /spec/template/spec/containers/0/args/-, operator: add, value: c}]`, "/spec/template/spec/containers/0/args", []any{"a", "b", "c"}},
-		"plaintext insert":             {`plaintext: [{path: /spec/template/spec/containers/0/args/0, operator: add, value: c}]`, "/spec/template/spec/containers/0/args", []any{"c", "a", "b"}},
-		"plaintext remove":             {`plaintext: [{path: /metadata/labels/app, operator: remove}]`, "/metadata/labels", map[string]any{}},
-		"plaintext escaped key":        {`plaintext: [{path: /metadata/labels/a~1b, operator: add, value: c}]`, "/metadata/labels/a~1b", "c"},
-		"registry":                     {`imageOverrider: [{component: Registry, operator: add, value: r.example}]`, image, "r.example/nginx:1.27"},
-		"repository":                   {`imageOverrider: [{component: Repository, operator: replace, value: library/nginx}]`, image, "library/nginx:1.27"},
-		"tag appended":                 {`imageOverrider: [{component: Tag, operator: add, value: -alpine}]`, image, "nginx:1.27-alpine"},
-		"tag removed":                  {`imageOverrider: [{component: Tag, operator: remove}]`, image, "nginx"},
-		"init containers stay":         {`imageOverrider: [{component: Tag, operator: remove}]`, "/spec/template/spec/initContainers/0/image", "busybox:1"},
-		"image by path":                {`imageOverrider: [{component: Tag, operator: replace, value: "2", predicate: {path: /spec/template/spec/initContainers/0/image}}]`, "/spec/template/spec/initContainers/0/image", "busybox:2"},
-		"command added":                {`commandOverrider: [{containerName: nginx, operator: add, value: [run]}]`, "/spec/template/spec/containers/0/command", []any{"run"}},
-		"args removed":                 {`argsOverrider: [{containerName: nginx, operator: remove, value: [a]}]`, "/spec/template/spec/containers/0/args", []any{"b"}},
-		"args of another container":    {`argsOverrider: [{containerName: x, operator: remove, value: [a]}]`, "/spec/template/spec/containers/0/args", []any{"a", "b"}},
-		"label added":                  {`labelsOverrider: [{operator: add, value: {env: dev}}]`, "/metadata/labels", map[string]any{"app": "nginx", "env": "dev"}},
-		"label replaced":               {`labelsOverrider: [{operator: replace, value: {app: web}}]`, "/metadata/labels", map[string]any{"app": "web"}},
-		"absent label not replaced":    {`labelsOverrider: [{operator: replace, value: {bar: test}}, {operator: remove, value: {for: for}}]`, "/metadata/labels", map[string]any{"app": "nginx"}},
-		"annotation removed":           {`annotationsOverrider: [{operator: remove, value: {old: any}}]`, "/metadata/annotations", map[string]any{}},
-		"plaintext comes after labels": {"labelsOverrider: [{operator: add, value: {env: dev}}]\nplaintext: [{path: /metadata/labels/env, operator: replace, value: last}]", "/metadata/labels/env", "last"},
+		"plaintext replace": {
+			`plaintext: [{path: ` + image + `, operator: replace, value: other}]`, image, "other",
+		},
+		"plaintext replace of number": {
+			`plaintext: [{path: /spec/replicas, operator: replace, value: 7}]`, "/spec/replicas", int64(7),
+		},
+		"plaintext add replaces a map": {
+			`plaintext: [{path: /metadata/annotations, operator: add, value: {foo: bar}}]`, "/metadata/annotations",
+			map[string]any{"foo": "bar"},
+		},
+		"plaintext add to a list": {
+			`plaintext: [{path: /spec/template/spec/containers/0/args/-, operator: add, value: c}]`,
+			"/spec/template/spec/containers/0/args", []any{"a", "b", "c"},
+		},
+		"plaintext insert": {
+			`plaintext: [{path: /spec/template/spec/containers/0/args/0, operator: add, value: c}]`,
+			"/spec/template/spec/containers/0/args", []any{"c", "a", "b"},
+		},
+		"plaintext remove": {
+			`plaintext: [{path: /metadata/labels/app, operator: remove}]`, "/metadata/labels", map[string]any{},
+		},
+		"plaintext escaped key": {
+			`plaintext: [{path: /metadata/labels/a~1b, operator: add, value: c}]`, "/metadata/labels/a~1b", "c",
+		},
+		"registry": {
+			`imageOverrider: [{component: Registry, operator: add, value: r.example}]`, image, "r.example/nginx:1.27",
+		},
+		"repository": {
+			`imageOverrider: [{component: Repository, operator: replace, value: library/nginx}]`, image,
+			"library/nginx:1.27",
+		},
+		"tag appended": {
+			`imageOverrider: [{component: Tag, operator: add, value: -alpine}]`, image, "nginx:1.27-alpine",
+		},
+		"tag removed": {`imageOverrider: [{component: Tag, operator: remove}]`, image, "nginx"},
+		"init containers stay": {
+			`imageOverrider: [{component: Tag, operator: remove}]`, "/spec/template/spec/initContainers/0/image",
+			"busybox:1",
+		},
+		"image by path": {
+			`imageOverrider: [{component: Tag, operator: replace, value: "2", predicate: {path: /spec/template/spec/initContainers/0/image}}]`, "/spec/template/spec/initContainers/0/image", "busybox:2",
+		},
+		"command added": {
+			`commandOverrider: [{containerName: nginx, operator: add, value: [run]}]`,
+			"/spec/template/spec/containers/0/command", []any{"run"},
+		},
+		"args removed": {
+			`argsOverrider: [{containerName: nginx, operator: remove, value: [a]}]`,
+			"/spec/template/spec/containers/0/args", []any{"b"},
+		},
+		"args of another container": {
+			`argsOverrider: [{containerName: x, operator: remove, value: [a]}]`,
+			"/spec/template/spec/containers/0/args", []any{"a", "b"},
+		},
+		"label added": {
+			`labelsOverrider: [{operator: add, value: {env: dev}}]`, "/metadata/labels",
+			map[string]any{"app": "nginx", "env": "dev"},
+		},
+		"label replaced": {
+			`labelsOverrider: [{operator: replace, value: {app: web}}]`, "/metadata/labels",
+			map[string]any{"app": "web"},
+		},
+		"absent label not replaced": {
+			`labelsOverrider: [{operator: replace, value: {bar: test}}, {operator: remove, value: {for: for}}]`,
+			"/metadata/labels", map[string]any{"app": "nginx"},
+		},
+		"annotation removed": {
+			`annotationsOverrider: [{operator: remove, value: {old: any}}]`, "/metadata/annotations", map[string]any{},
+		},
+		"plaintext comes after labels": {
+			"labelsOverrider: [{operator: add, value: {env: dev}}]\nplaintext: [{path: /metadata/labels/env, " +
+				"operator: replace, value: last}]", "/metadata/labels/env", "last",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +147,8 @@ func TestOverriders(t *testing.T) {
 				t.Fatal(err)
 			}
 			object := parse(t, deployment)
-			got, _, err := Apply(object, core.Cluster{Name: "m1"}, []Policy{{Namespace: "default", Name: "p", Spec: &policyv1alpha1.OverrideSpec{Overriders: o}}})
+			got, _, err := Apply(object, core.Cluster{Name: "m1"},
+				[]Policy{{Namespace: "default", Name: "p", Spec: &policyv1alpha1.OverrideSpec{Overriders: o}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -159,7 +212,8 @@ func TestErrorsNamePolicyAndField(t *testing.T) {
 }
 
 func TestTargetCluster(t *testing.T) {
-	spec := `{targetCluster: {clusterNames: [member1], labelSelector: {matchLabels: {region: dc1}}}, overriders: {labelsOverrider: [{operator: add, value: {hit: "yes"}}]}}`
+	spec :=
+		`{targetCluster: {clusterNames: [member1], labelSelector: {matchLabels: {region: dc1}}}, overriders: {labelsOverrider: [{operator: add, value: {hit: "yes"}}]}}`
 	tests := map[string]struct {
 		cluster core.Cluster
 		want    bool
@@ -181,7 +235,8 @@ func TestTargetCluster(t *testing.T) {
 
 func TestOrderOfPolicies(t *testing.T) {
 	set := func(value, selectors string) string {
-		return `{resourceSelectors: ` + selectors + `, overriders: {labelsOverrider: [{operator: add, value: {who: ` + value + `}}]}}`
+		return `{resourceSelectors: ` + selectors + `, overriders: {labelsOverrider: [{operator: add, value: {who: ` +
+			value + `}}]}}`
 	}
 	const byName, byKind = `[{apiVersion: apps/v1, kind: Deployment, name: nginx}]`, `[{apiVersion: apps/v1, kind: Deployment}]`
 	clusterWide := policy(t, "z", set("cluster-wide", byName))
@@ -190,10 +245,18 @@ func TestOrderOfPolicies(t *testing.T) {
 		policies []Policy
 		want     string
 	}{
-		"namespaced after cluster-wide": {[]Policy{policy(t, "a", set("namespaced", byKind)), clusterWide}, "namespaced"},
-		"closer selector wins":          {[]Policy{policy(t, "a", set("by-name", byName)), policy(t, "b", set("by-kind", byKind))}, "by-name"},
-		"later name wins":               {[]Policy{policy(t, "b", set("b", byKind)), policy(t, "a", set("a", byKind))}, "b"},
-		"no selector is the weakest":    {[]Policy{policy(t, "a", set("by-name", byName)), policy(t, "b", set("any", `[]`))}, "by-name"},
+		"namespaced after cluster-wide": {
+			[]Policy{policy(t, "a", set("namespaced", byKind)), clusterWide}, "namespaced",
+		},
+		"closer selector wins": {
+			[]Policy{policy(t, "a", set("by-name", byName)), policy(t, "b", set("by-kind", byKind))}, "by-name",
+		},
+		"later name wins": {
+			[]Policy{policy(t, "b", set("b", byKind)), policy(t, "a", set("a", byKind))}, "b",
+		},
+		"no selector is the weakest": {
+			[]Policy{policy(t, "a", set("by-name", byName)), policy(t, "b", set("any", `[]`))}, "by-name",
+		},
 	}
 	for name, tc := range tests {
 		got, _, err := Apply(parse(t, deployment), core.Cluster{}, tc.policies)
@@ -207,7 +270,9 @@ func TestOrderOfPolicies(t *testing.T) {
 }
 
 func TestFieldOverrider(t *testing.T) {
-	configMap := parse(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: default}, data: {inJSON: '{\"a\":1}', inYAML: \"a:\\n  b: 1\\n\"}}")
+	configMap :=
+		parse(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: default}, data: {inJSON: "+
+			"'{\"a\":1}', inYAML: \"a:\\n  b: 1\\n\"}}")
 	p := policy(t, "p", `{overriders: {fieldOverrider: [
 		{fieldPath: /data/inJSON, json: [{subPath: /a, operator: replace, value: 2}]},
 		{fieldPath: /data/inYAML, yaml: [{subPath: /a/c, operator: add, value: x}]}]}}`)
@@ -215,7 +280,8 @@ func TestFieldOverrider(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]any{"inJSON": `{"a":2}`, "inYAML": "a:\n  b: 1\n  c: x\n"}, got.Object["data"]); diff != "" {
+	if diff := cmp.Diff(map[string]any{"inJSON": `{"a":2}`, "inYAML": "a:\n  b: 1\n  c: x\n"},
+		got.Object["data"]); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -234,7 +300,9 @@ func TestParseImage(t *testing.T) {
 			t.Errorf("%s: got %+v, written %s", name, got, got)
 		}
 	}
-	replaced := parseImage("a:1@" + digest).override(policyv1alpha1.ImageOverrider{Component: policyv1alpha1.ImageTag, Operator: policyv1alpha1.OverriderOpReplace, Value: "2"})
+	replaced := parseImage("a:1@" + digest).override(policyv1alpha1.ImageOverrider{
+		Component: policyv1alpha1.ImageTag, Operator: policyv1alpha1.OverriderOpReplace, Value: "2",
+	})
 	if replaced.String() != "a:2" {
 		t.Error(replaced)
 	}

@@ -27,7 +27,8 @@ func (e absentError) advice(operator policyv1alpha1.OverriderOperator) string {
 	case operator == policyv1alpha1.OverriderOpReplace && e.last:
 		return "give a path that exists, or use operator add"
 	case operator == policyv1alpha1.OverriderOpAdd:
-		return fmt.Sprintf("operator add makes only the last step of a path: add %q before, or give a path that exists", e.at)
+		return fmt.Sprintf("operator add makes only the last step of a path: add %q before, or give a path that exists",
+			e.at)
 	}
 	return "give a path that exists"
 }
@@ -88,7 +89,8 @@ func patchAt(node any, tokens []string, at string, operator policyv1alpha1.Overr
 	return nil, fmt.Errorf("%q holds neither an object nor a list, so %q cannot be in it", orRoot(at), tokens[0])
 }
 
-func patchMap(container map[string]any, tokens []string, at string, operator policyv1alpha1.OverriderOperator, value any) (any, error) {
+func patchMap(container map[string]any, tokens []string, at string, operator policyv1alpha1.OverriderOperator,
+	value any) (any, error) {
 	key := tokens[0]
 	child, found := container[key]
 	if !found && (len(tokens) > 1 || operator != policyv1alpha1.OverriderOpAdd) {
@@ -109,7 +111,8 @@ func patchMap(container map[string]any, tokens []string, at string, operator pol
 	return container, nil
 }
 
-func patchList(list []any, tokens []string, at string, operator policyv1alpha1.OverriderOperator, value any) (any, error) {
+func patchList(list []any, tokens []string, at string, operator policyv1alpha1.OverriderOperator,
+	value any) (any, error) {
 	last := len(tokens) == 1
 	index, err := indexOf(tokens[0], len(list), last && operator == policyv1alpha1.OverriderOpAdd)
 	if err != nil {

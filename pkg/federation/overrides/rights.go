@@ -9,14 +9,15 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/identity"
 )
 
-// Who may write OverridePolicies of a namespace changes objects that others wrote, by the rights of the federation. What gives rights, or
-// limits those of the namespace's people, is none of theirs: the API server lets them write it only if they have the rights themselves, or
-// not at all. ClusterOverridePolicies, which are for administrators of the fleet, may change it.
+// Who may write OverridePolicies of a namespace changes objects that others wrote, by the rights of the federation.
+// What gives rights, or limits those of the namespace's people, is none of theirs: the API server lets them write it
+// only if they have the rights themselves, or not at all. ClusterOverridePolicies, which are for administrators of the
+// fleet, may change it.
 
 const rbacGroup = "rbac.authorization.k8s.io"
 
-// OthersKinds are kinds of namespaces, by group, that Kubernetes' own role for their administrators doesn't let them write. Of the groups
-// without kinds it is all.
+// OthersKinds are kinds of namespaces, by group, that Kubernetes' own role for their administrators doesn't let them
+// write. Of the groups without kinds it is all.
 var OthersKinds = map[string][]string{
 	rbacGroup:          nil,
 	"":                 {"ResourceQuota", "LimitRange", "Endpoints"},
@@ -26,7 +27,8 @@ var OthersKinds = map[string][]string{
 // AccountAnnotation makes a Secret, together with its type, a token of the service account that it names.
 const AccountAnnotation = "kubernetes.io/service-account.name"
 
-var errAccount = fmt.Errorf("type and annotation %s of a Secret make it the token of a service account; only a ClusterOverridePolicy may change them", AccountAnnotation)
+var errAccount = fmt.Errorf("type and annotation %s of a Secret make it the token of a service account; only a "+
+	"ClusterOverridePolicy may change them", AccountAnnotation)
 
 // mayNotChange tells whether objects of the kind are beyond a namespaced policy.
 func (p Policy) mayNotChange(object *unstructured.Unstructured) bool {
@@ -36,10 +38,12 @@ func (p Policy) mayNotChange(object *unstructured.Unstructured) bool {
 }
 
 func errOthersRights(object *unstructured.Unstructured) error {
-	return fmt.Errorf("an OverridePolicy changes no %s, which gives or limits rights; a ClusterOverridePolicy may", object.GetKind())
+	return fmt.Errorf("an OverridePolicy changes no %s, which gives or limits rights; a ClusterOverridePolicy may",
+		object.GetKind())
 }
 
-// account is what an OverridePolicy must leave alone in a Secret; it is empty for other kinds and cluster-wide policies.
+// account is what an OverridePolicy must leave alone in a Secret; it is empty for other kinds and cluster-wide
+// policies.
 func (p Policy) account(object *unstructured.Unstructured) string {
 	if p.Namespace == "" || object.GetKind() != "Secret" || object.GetAPIVersion() != "v1" {
 		return ""

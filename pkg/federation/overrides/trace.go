@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/trellis-garden/trellis/pkg/federation/core"
@@ -46,7 +46,8 @@ func Trace(object *unstructured.Unstructured, cluster core.Cluster, policies []P
 			})
 		}
 	}
-	return slices.SortedFunc(maps.Values(settings), func(a, b Setting) int { return strings.Compare(a.Path, b.Path) }), nil
+	return slices.SortedFunc(maps.Values(settings), func(a, b Setting) int { return strings.Compare(a.Path, b.Path) }),
+		nil
 }
 
 // changes reports the fields in which two values differ; lists of different lengths as a whole.
@@ -71,7 +72,7 @@ func changes(path string, before, after any, report func(string, any)) {
 		}
 		return
 	}
-	if !equality.Semantic.DeepEqual(before, after) {
+	if !apiequality.Semantic.DeepEqual(before, after) {
 		report(path, after)
 	}
 }

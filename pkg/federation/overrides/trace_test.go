@@ -14,7 +14,8 @@ func TestTraceNamesTheRuleThatSetEachField(t *testing.T) {
 		policy(t, "a", `{overrideRules: [
 			{targetCluster: {clusterNames: [m1]}, overriders: {labelsOverrider: [{operator: add, value: {tier: gold}}], plaintext: [{path: /spec/replicas, operator: replace, value: 7}]}},
 			{targetCluster: {clusterNames: [m2]}, overriders: {plaintext: [{path: /spec/replicas, operator: replace, value: 9}]}}]}`),
-		policy(t, "b", `{overrideRules: [{overriders: {labelsOverrider: [{operator: add, value: {"a/b": "1", tier: iron}}]}}]}`),
+		policy(t, "b",
+			`{overrideRules: [{overriders: {labelsOverrider: [{operator: add, value: {"a/b": "1", tier: iron}}]}}]}`),
 	}
 	got, err := Trace(object, core.Cluster{Name: "m1"}, policies)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package ownwrites gives a client that reads what was written through it at once, although it reads from a cache that hears of the
-// writes a little later. Without it a controller that looks again too soon takes its own last write for somebody else's: it is
-// refused with a conflict, and tries again until the cache has heard.
+// Package ownwrites gives a client that reads what was written through it at once, although it reads from a cache that
+// hears of the writes a little later. Without it a controller that looks again too soon takes its own last write for
+// somebody else's: it is refused with a conflict, and tries again until the cache has heard.
 package ownwrites
 
 import (
@@ -45,10 +45,14 @@ type write struct {
 
 // New wraps a client that reads from a cache. now gives the time.
 func New(inner client.Client, now func() time.Time) *Client {
-	return &Client{Client: inner, now: now, kinds: map[reflect.Type]bool{}, written: map[key]write{}, ended: map[types.UID]time.Time{}}
+	return &Client{
+		Client: inner, now: now, kinds: map[reflect.Type]bool{}, written: map[key]write{},
+		ended: map[types.UID]time.Time{},
+	}
 }
 
-// Remember the writes of objects of this kind. The informer, which has to be that of the cache, says when they are heard of.
+// Remember the writes of objects of this kind. The informer, which has to be that of the cache, says when they are
+// heard of.
 func (c *Client) Remember(prototype client.Object, informer interface {
 	AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error)
 }) error {
@@ -144,8 +148,8 @@ func (c *Client) purge(now time.Time) {
 	maps.DeleteFunc(c.ended, func(_ types.UID, at time.Time) bool { return now.Sub(at) > lifetime })
 }
 
-// Newer gives the last write of the object that wanted names, if it is later than known, which may be nil; else nil. The result must
-// not be changed.
+// Newer gives the last write of the object that wanted names, if it is later than known, which may be nil; else nil.
+// The result must not be changed.
 func (c *Client) Newer(wanted, known client.Object) client.Object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,7 +163,8 @@ func (c *Client) Newer(wanted, known client.Object) client.Object {
 func isNil(object client.Object) bool { return object == nil || reflect.ValueOf(object).IsNil() }
 
 // Get gives the later of what the cache has and what was written.
-func (c *Client) Get(ctx context.Context, name client.ObjectKey, object client.Object, options ...client.GetOption) error {
+func (c *Client) Get(ctx context.Context, name client.ObjectKey, object client.Object,
+	options ...client.GetOption) error {
 	err := c.Client.Get(ctx, name, object, options...)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
@@ -190,7 +195,8 @@ func (c *Client) Update(ctx context.Context, object client.Object, options ...cl
 }
 
 // Patch passes on and remembers.
-func (c *Client) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+func (c *Client) Patch(ctx context.Context, object client.Object, patch client.Patch,
+	options ...client.PatchOption) error {
 	return c.noted(object, c.Client.Patch(ctx, object, patch, options...))
 }
 
@@ -226,11 +232,13 @@ type statusWriter struct {
 }
 
 // Update passes on and remembers.
-func (w statusWriter) Update(ctx context.Context, object client.Object, options ...client.SubResourceUpdateOption) error {
+func (w statusWriter) Update(ctx context.Context, object client.Object,
+	options ...client.SubResourceUpdateOption) error {
 	return w.client.noted(object, w.SubResourceWriter.Update(ctx, object, options...))
 }
 
 // Patch passes on and remembers.
-func (w statusWriter) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+func (w statusWriter) Patch(ctx context.Context, object client.Object, patch client.Patch,
+	options ...client.SubResourcePatchOption) error {
 	return w.client.noted(object, w.SubResourceWriter.Patch(ctx, object, patch, options...))
 }

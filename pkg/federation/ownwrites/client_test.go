@@ -52,7 +52,8 @@ type informer struct {
 	handler toolscache.ResourceEventHandler
 }
 
-func (i *informer) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i *informer) AddEventHandler(
+	handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	i.handler = handler
 	return nil, nil
 }
@@ -66,7 +67,9 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{T: t, cache: &lagging{Client: fake.NewClientBuilder().Build()}, events: &informer{}, now: time.Unix(1000, 0)}
+	w := &world{
+		T: t, cache: &lagging{Client: fake.NewClientBuilder().Build()}, events: &informer{}, now: time.Unix(1000, 0),
+	}
 	w.own = New(w.cache, func() time.Time { return w.now })
 	if err := w.own.Remember(&corev1.ConfigMap{}, w.events); err != nil {
 		t.Fatal(err)
@@ -77,7 +80,10 @@ func newWorld(t *testing.T) *world {
 var name = client.ObjectKey{Namespace: "a", Name: "b"}
 
 func configMap(value string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}, Data: map[string]string{"value": value}}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name},
+		Data:       map[string]string{"value": value},
+	}
 }
 
 // reads the value; "" is that of one that is not there.
@@ -178,7 +184,8 @@ func TestWritesNobodyHearsOfAreNotBelievedForEver(t *testing.T) {
 	w.must(w.own.Create(context.Background(), configMap("1")))
 	w.now = w.now.Add(lifetime + time.Second)
 	w.reads("")
-	w.must(w.own.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "c"}}))
+	w.must(w.own.Create(context.Background(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "c"}}))
 	if len(w.own.written) != 1 {
 		t.Fatalf("%d writes are remembered, want the last one", len(w.own.written))
 	}

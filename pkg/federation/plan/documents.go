@@ -9,10 +9,10 @@ import (
 	"regexp"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/config/v1alpha1"
@@ -23,7 +23,8 @@ import (
 // Written is an object as somebody wrote it.
 type Written struct {
 	Object *unstructured.Unstructured
-	// Where it was written, such as "policy.yaml, document 2"; errors begin with it. Empty if it wasn't read from a file.
+	// Where it was written, such as "policy.yaml, document 2"; errors begin with it. Empty if it wasn't read from a
+	// file.
 	Where string
 }
 
@@ -59,13 +60,16 @@ func (p *Proposal) object() *unstructured.Unstructured {
 func (p *Proposal) document() Document { return documentOf(p.Action, p.object()) }
 
 func documentOf(action Action, object *unstructured.Unstructured) Document {
-	return Document{Action: action, APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
+	return Document{
+		Action: action, APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(),
+		Name: object.GetName(),
+	}
 }
 
-// Parse reads YAML or JSON with any number of documents; lists count as their items. An error names the file, the position of the document
-// among those that are not empty, and as much of its kind and name as is known.
+// Parse reads YAML or JSON with any number of documents; lists count as their items. An error names the file, the
+// position of the document among those that are not empty, and as much of its kind and name as is known.
 func Parse(reader io.Reader, file string) ([]Written, error) {
-	decoder := yaml.NewYAMLOrJSONDecoder(reader, 4096)
+	decoder := utilyaml.NewYAMLOrJSONDecoder(reader, 4096)
 	var result []Written
 	for n := 1; ; n++ {
 		object := &unstructured.Unstructured{}
@@ -136,15 +140,18 @@ func (w Written) checkIdentity() error {
 	}
 	switch object.GroupVersionKind().Group {
 	case workv1alpha2.GroupVersion.Group, configv1alpha1.GroupVersion.Group:
-		return fmt.Errorf("%s: a plan is about policies, quotas, clusters, rebalancers and the objects that are propagated, not about %s",
+		return fmt.Errorf("%s: a plan is about policies, quotas, clusters, rebalancers and the objects that are "+
+			"propagated, not about %s",
 			w, object.GetAPIVersion())
 	}
 	return nil
 }
 
-// Check has the fleet's API default and validate what would be applied, or, if deleting, finds what would be deleted. Nothing is changed.
-// Objects without a namespace whose kind has one get the namespace given. The error tells of all documents that are refused.
-func Check(ctx context.Context, c client.Client, documents []Written, namespace string, deleting bool) ([]Proposal, error) {
+// Check has the fleet's API default and validate what would be applied, or, if deleting, finds what would be deleted.
+// Nothing is changed. Objects without a namespace whose kind has one get the namespace given. The error tells of all
+// documents that are refused.
+func Check(ctx context.Context, c client.Client, documents []Written, namespace string,
+	deleting bool) ([]Proposal, error) {
 	checker := newChecker(c, documents, namespace, deleting)
 	var result []Proposal
 	var refusals []error
@@ -192,7 +199,9 @@ func (c *checker) check(ctx context.Context, object *unstructured.Unstructured) 
 	if object.GroupVersionKind().Group == policyv1alpha1.GroupVersion.Group {
 		err = replace(ctx, c, object, now)
 	} else {
-		err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kubectl"), client.ForceOwnership, client.DryRunAll)
+		// As the user's kubectl would, so that conflicts and defaults are those that they will meet.
+		err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kubectl"),
+			client.ForceOwnership, client.DryRunAll)
 	}
 	action := ActionUpdate
 	if err == nil && sameContent(now, object) {
@@ -201,7 +210,8 @@ func (c *checker) check(ctx context.Context, object *unstructured.Unstructured) 
 	return Proposal{Action: action, Now: now, Then: object}, err
 }
 
-// replace tries the spec that was written in place of the present one. Labels and annotations that it doesn't name stay.
+// replace tries the spec that was written in place of the present one. Labels and annotations that it doesn't name
+// stay.
 func replace(ctx context.Context, c client.Client, object, now *unstructured.Unstructured) error {
 	labels, annotations := now.GetLabels(), now.GetAnnotations()
 	if labels == nil {
@@ -223,7 +233,7 @@ func replace(ctx context.Context, c client.Client, object, now *unstructured.Uns
 
 // sameContent ignores what the API server keeps about an object.
 func sameContent(a, b *unstructured.Unstructured) bool {
-	return equality.Semantic.DeepEqual(contentOf(a), contentOf(b))
+	return apiequality.Semantic.DeepEqual(contentOf(a), contentOf(b))
 }
 
 func contentOf(object *unstructured.Unstructured) map[string]any {
@@ -246,5 +256,6 @@ func noNil(m map[string]string) map[string]string {
 // isPolicy tells whether the object is of one of the kinds, all of the policy API.
 func isPolicy(object *unstructured.Unstructured, kinds ...string) bool {
 	gvk := object.GroupVersionKind()
-	return gvk.Group == policyv1alpha1.GroupVersion.Group && strings.Contains(" "+strings.Join(kinds, " ")+" ", " "+gvk.Kind+" ")
+	return gvk.Group == policyv1alpha1.GroupVersion.Group &&
+		strings.Contains(" "+strings.Join(kinds, " ")+" ", " "+gvk.Kind+" ")
 }

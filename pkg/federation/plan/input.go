@@ -33,7 +33,8 @@ type Object struct {
 	Now, Then *unstructured.Unstructured
 	// Rebalanced objects have their placement decided from scratch.
 	Rebalanced bool
-	// Unconcerned objects are looked at for the policies alone that would not be theirs: nothing that changes concerns them.
+	// Unconcerned objects are looked at for the policies alone that would not be theirs: nothing that changes concerns
+	// them.
 	Unconcerned bool
 	// partial objects are known by what their binding says of them alone.
 	partial bool
@@ -50,7 +51,9 @@ func (o Object) template() *unstructured.Unstructured {
 // key of the object's binding.
 func (o Object) key() types.NamespacedName {
 	template := o.template()
-	return types.NamespacedName{Namespace: template.GetNamespace(), Name: bindings.Name(template.GetName(), template.GetKind())}
+	return types.NamespacedName{
+		Namespace: template.GetNamespace(), Name: bindings.Name(template.GetName(), template.GetKind()),
+	}
 }
 
 // Input of a prediction. Nothing of it is changed.

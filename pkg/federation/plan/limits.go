@@ -35,7 +35,8 @@ func (p *predictor) admit(b bindings.Binding, clusters []workv1alpha2.TargetClus
 // removal is a copy of an object that is deleted in a member.
 type removal struct{ cluster string }
 
-// removalsOf lists the copies that the deletion budget counts: not those that are kept, nor those whose replicas are all placed elsewhere.
+// removalsOf lists the copies that the deletion budget counts: not those that are kept, nor those whose replicas are
+// all placed elsewhere.
 func removalsOf(change *ObjectChange, now, then bindings.Binding) []removal {
 	if then != nil && bindings.AllPlaced(then.BindingSpec()) {
 		return nil
@@ -71,14 +72,19 @@ func (p *predictor) held(removed []removal) []Held {
 	for i := range p.Now.Clusters {
 		cluster := &p.Now.Clusters[i]
 		c := counts[cluster.Name]
-		c.Total, c.Recent = copies[cluster.Name], budget.ParseRecent(cluster.Annotations[clusterv1alpha1.DeletionsAnnotation]).Within(p.Budget.Window, p.At)
+		c.Total, c.Recent = copies[cluster.Name],
+			budget.ParseRecent(cluster.Annotations[clusterv1alpha1.DeletionsAnnotation]).Within(p.Budget.Window, p.At)
 		fleet.Total, fleet.Recent = fleet.Total+c.Total, fleet.Recent+c.Recent
 		if c.Pending > 0 && p.Budget.Judge(c, p.At).Hold {
-			result = append(result, Held{Cluster: cluster.Name, Deletions: c.Pending, Objects: c.Total, Allowance: p.Budget.Allowance(c)})
+			result = append(result, Held{
+				Cluster: cluster.Name, Deletions: c.Pending, Objects: c.Total, Allowance: p.Budget.Allowance(c),
+			})
 		}
 	}
 	if settings := p.Budget.OfFleet(); settings.Judge(fleet, p.At).Hold {
-		result = append(result, Held{Deletions: fleet.Pending, Objects: fleet.Total, Allowance: settings.Allowance(fleet)})
+		result = append(result, Held{
+			Deletions: fleet.Pending, Objects: fleet.Total, Allowance: settings.Allowance(fleet),
+		})
 	}
 	return result
 }

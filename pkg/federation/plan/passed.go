@@ -36,12 +36,14 @@ type KeptObject struct {
 type passed map[[2]string][]KeptObject
 
 // of enters the policies of the documents that the object would not have though they select it.
-func (p passed) of(proposed, all []policies.Policy, chosen *policies.Policy, object *unstructured.Unstructured, existing bindings.Binding) {
+func (p passed) of(proposed, all []policies.Policy, chosen *policies.Policy, object *unstructured.Unstructured,
+	existing bindings.Binding) {
 	for _, policy := range proposed {
 		if reason := policy.WhyNot(all, object, existing); reason != "" {
 			key := [2]string{policy.String(), reason}
 			p[key] = append(p[key], KeptObject{
-				APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(), Policy: chosen.String(),
+				APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(),
+				Name: object.GetName(), Policy: chosen.String(),
 			})
 		}
 	}
@@ -52,7 +54,8 @@ func (p passed) list() []PassedOver {
 	var result []PassedOver
 	for key, objects := range p {
 		slices.SortFunc(objects, func(a, b KeptObject) int {
-			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name), strings.Compare(a.APIVersion, b.APIVersion))
+			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind),
+				strings.Compare(a.Name, b.Name), strings.Compare(a.APIVersion, b.APIVersion))
 		})
 		result = append(result, PassedOver{Policy: key[0], Reason: key[1], Objects: objects})
 	}
@@ -81,5 +84,6 @@ func (d Document) isOf(p policies.Policy) bool {
 	if p.Namespaced() {
 		kind = "PropagationPolicy"
 	}
-	return d.Action != ActionDelete && d.group() == policyv1alpha1.GroupVersion.Group && d.Kind == kind && d.Namespace == p.GetNamespace() && d.Name == p.GetName()
+	return d.Action != ActionDelete && d.group() == policyv1alpha1.GroupVersion.Group && d.Kind == kind &&
+		d.Namespace == p.GetNamespace() && d.Name == p.GetName()
 }

@@ -60,7 +60,8 @@ type ObjectChange struct {
 	Kind       string `json:"kind"`
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
-	// PolicyNow and PolicyThen name the policy that has the object, such as "PropagationPolicy shop/web"; empty if none has.
+	// PolicyNow and PolicyThen name the policy that has the object, such as "PropagationPolicy shop/web"; empty if none
+	// has.
 	PolicyNow  string `json:"policyNow,omitempty"`
 	PolicyThen string `json:"policyThen,omitempty"`
 	// Clusters that have the object now or then, by name.
@@ -88,7 +89,8 @@ const (
 type ClusterChange struct {
 	Name   string `json:"name"`
 	Effect Effect `json:"effect"`
-	// ReplicasNow and ReplicasThen are absent where the cluster doesn't have the object, and for objects without replicas.
+	// ReplicasNow and ReplicasThen are absent where the cluster doesn't have the object, and for objects without
+	// replicas.
 	ReplicasNow  *int32 `json:"replicasNow,omitempty"`
 	ReplicasThen *int32 `json:"replicasThen,omitempty"`
 }
@@ -117,7 +119,8 @@ type Warning struct {
 type Held struct {
 	// Cluster is empty for the fleet as a whole.
 	Cluster string `json:"cluster,omitempty"`
-	// Deletions that the plan asks for, of Objects that there are; Allowance is how many are let through without a confirmation.
+	// Deletions that the plan asks for, of Objects that there are; Allowance is how many are let through without a
+	// confirmation.
 	Deletions int `json:"deletions"`
 	Objects   int `json:"objects"`
 	Allowance int `json:"allowance"`
@@ -129,7 +132,8 @@ type Summary struct {
 	Examined int `json:"examined"`
 	// Changed objects.
 	Changed int `json:"changed"`
-	// LosePolicy is how many objects would have no policy any more, and GetPolicy how many would have one for the first time.
+	// LosePolicy is how many objects would have no policy any more, and GetPolicy how many would have one for the first
+	// time.
 	LosePolicy int `json:"losePolicy"`
 	GetPolicy  int `json:"getPolicy"`
 	// Added, Removed, Scaled and Kept count copies of objects in clusters.
@@ -151,13 +155,15 @@ func (p *Plan) Empty() bool { return p.Summary.Changed == 0 }
 
 // changes tells whether the object changes its policy, its clusters or, somewhere, its content.
 func (c *ObjectChange) changes() bool {
-	return c.PolicyNow != c.PolicyThen || len(c.Fields) > 0 || slices.ContainsFunc(c.Clusters, func(cc ClusterChange) bool { return cc.Effect != EffectUnchanged })
+	return c.PolicyNow != c.PolicyThen || len(c.Fields) > 0 ||
+		slices.ContainsFunc(c.Clusters, func(cc ClusterChange) bool { return cc.Effect != EffectUnchanged })
 }
 
 // finish sorts the objects and counts.
 func (p *Plan) finish(examined int) {
 	slices.SortFunc(p.Objects, func(a, b ObjectChange) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name), strings.Compare(a.APIVersion, b.APIVersion))
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Name, b.Name), strings.Compare(a.APIVersion, b.APIVersion))
 	})
 	p.Summary = Summary{Examined: examined}
 	for i := range p.Objects {

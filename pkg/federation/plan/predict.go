@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -21,13 +21,14 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/quota"
 )
 
-// Predict what the change would move. Objects are decided one after the other, those of a higher priority first; what one takes of the
-// members' room is not promised to the next.
+// Predict what the change would move. Objects are decided one after the other, those of a higher priority first; what
+// one takes of the members' room is not promised to the next.
 func Predict(ctx context.Context, in *Input) *Plan {
 	p := newPredictor(in)
 	objects := slices.Clone(in.Objects)
 	slices.SortStableFunc(objects, func(a, b Object) int {
-		return cmp.Or(cmp.Compare(p.priority(b.key()), p.priority(a.key())), strings.Compare(a.key().String(), b.key().String()))
+		return cmp.Or(cmp.Compare(p.priority(b.key()), p.priority(a.key())),
+			strings.Compare(a.key().String(), b.key().String()))
 	})
 	for _, object := range objects {
 		p.object(ctx, object)
@@ -100,7 +101,8 @@ func (p *predictor) outlookOf(o Object) (found *outlook, known bool) {
 	}
 	template := o.template()
 	found = &outlook{Object: o, change: ObjectChange{
-		APIVersion: template.GetAPIVersion(), Kind: template.GetKind(), Namespace: template.GetNamespace(), Name: template.GetName(),
+		APIVersion: template.GetAPIVersion(), Kind: template.GetKind(), Namespace: template.GetNamespace(),
+		Name: template.GetName(),
 	}}
 	p.outlooks[o.key()] = found
 	return found, false
@@ -115,7 +117,8 @@ func (p *predictor) object(ctx context.Context, o Object) {
 	now := p.existing[o.key()]
 	if now != nil && !bindings.IsFor(now, bindings.TemplateKeyOf(o.template(), o.template().GroupVersionKind())) {
 		other := now.BindingSpec().Resource
-		found.change.note("it is not propagated: the binding %s belongs to a %s of API %s that has the same name", now.GetName(), other.Kind, other.APIVersion)
+		found.change.note("it is not propagated: the binding %s belongs to a %s of API %s that has the same name",
+			now.GetName(), other.Kind, other.APIVersion)
 		return
 	}
 	policy := p.policyFor(o, now)
@@ -176,8 +179,10 @@ func policyOf(b bindings.Binding) string {
 	return policies.ClaimedBy(b)
 }
 
-// binding predicts the binding of an object under a policy; nil if it has none. It follows the propagation controller step by step.
-func (p *predictor) binding(ctx context.Context, o Object, policy *policies.Policy, now bindings.Binding, change *ObjectChange) bindings.Binding {
+// binding predicts the binding of an object under a policy; nil if it has none. It follows the propagation controller
+// step by step.
+func (p *predictor) binding(ctx context.Context, o Object, policy *policies.Policy, now bindings.Binding,
+	change *ObjectChange) bindings.Binding {
 	if !isThere(o.Then) || p.Skipped.Skips(o.Then) {
 		return nil
 	}
@@ -185,7 +190,8 @@ func (p *predictor) binding(ctx context.Context, o Object, policy *policies.Poli
 		return p.withoutPolicy(now)
 	}
 	if missing := p.missingOverride(policy); missing != "" {
-		change.note("%s waits for the override policy %s of its spec.dependentOverrides: nothing changes until it exists", policy, missing)
+		change.note("%s waits for the override policy %s of its spec.dependentOverrides: nothing changes until it "+
+			"exists", policy, missing)
 		return now
 	}
 	content, err := policies.ContentOf(o.Then)
@@ -208,7 +214,7 @@ func (p *predictor) binding(ctx context.Context, o Object, policy *policies.Poli
 	then := policies.Bind(o.Then, *policy, wants, now)
 	policies.MarkActivation(then, *policy, content)
 	if o.Rebalanced {
-		then.BindingSpec().RescheduleTriggeredAt = new(v1.NewTime(p.At))
+		then.BindingSpec().RescheduleTriggeredAt = new(metav1.NewTime(p.At))
 	}
 	p.decide(then, change)
 	return then
@@ -238,7 +244,8 @@ func claimOnly(o Object, policy *policies.Policy, now bindings.Binding, content 
 // missingOverride names the first override policy that must exist before the policy takes effect.
 func (p *predictor) missingOverride(policy *policies.Policy) string {
 	for _, name := range policy.Spec.DependentOverrides {
-		if !slices.ContainsFunc(p.Then.Overrides, func(o overrides.Policy) bool { return o.Name == name && o.Namespace == policy.GetNamespace() }) {
+		if !slices.ContainsFunc(p.Then.Overrides,
+			func(o overrides.Policy) bool { return o.Name == name && o.Namespace == policy.GetNamespace() }) {
 			return name
 		}
 	}
@@ -246,13 +253,15 @@ func (p *predictor) missingOverride(policy *policies.Policy) string {
 }
 
 // wants asks the interpreter. What only the fleet itself can ask, a webhook for example, is taken from the binding.
-func (p *predictor) wants(ctx context.Context, o Object, now bindings.Binding, change *ObjectChange) (*policies.Wants, error) {
+func (p *predictor) wants(ctx context.Context, o Object, now bindings.Binding,
+	change *ObjectChange) (*policies.Wants, error) {
 	wants, err := policies.Ask(ctx, p.Interpreter, o.Then)
 	if err != nil {
 		if now == nil || !bindings.IsPlaced(now.BindingSpec()) {
 			return nil, err
 		}
-		change.note("what it asks of clusters is taken from the last decision, since it could not be found out from here: %v", err)
+		change.note("what it asks of clusters is taken from the last decision, since it could not be found out from "+
+			"here: %v", err)
 		wants = policies.WantsOf(now.BindingSpec())
 	}
 	if now != nil {
@@ -323,7 +332,8 @@ func (p *predictor) neighbours(b bindings.Binding) (near, apart []string) {
 	}
 	for key := range p.keys() {
 		other := p.current(key)
-		if other == nil || key.Namespace != b.GetNamespace() || key.Name == b.GetName() || other.BindingSpec().WorkloadAffinityGroups == nil {
+		if other == nil || key.Namespace != b.GetNamespace() || key.Name == b.GetName() ||
+			other.BindingSpec().WorkloadAffinityGroups == nil {
 			continue
 		}
 		theirs := other.BindingSpec().WorkloadAffinityGroups
@@ -371,7 +381,8 @@ func compareClusters(change *ObjectChange, now, then bindings.Binding) {
 
 // keepsCopies: an object that the fleet gives up stays in the members if its binding says so.
 func keepsCopies(now, then bindings.Binding) bool {
-	return now != nil && then == nil && now.BindingSpec().PreserveResourcesOnDeletion != nil && *now.BindingSpec().PreserveResourcesOnDeletion
+	return now != nil && then == nil && now.BindingSpec().PreserveResourcesOnDeletion != nil &&
+		*now.BindingSpec().PreserveResourcesOnDeletion
 }
 
 func clusterChange(name string, before, after map[string]*int32, kept bool) ClusterChange {
@@ -411,19 +422,25 @@ func replicasOf(target workv1alpha2.TargetCluster, counted bool) *int32 {
 	return new(target.Replicas)
 }
 
-// compareFields tells what override policies would set in another way in the clusters that have the object now and then.
+// compareFields tells what override policies would set in another way in the clusters that have the object now and
+// then.
 func (p *predictor) compareFields(o Object, change *ObjectChange) {
 	if o.Now == nil || o.Then == nil || o.partial {
 		return
 	}
 	for _, c := range change.Clusters {
 		now, then := p.before[c.Name], p.clusters[c.Name]
-		if now == nil || then == nil || c.ReplicasNow == nil != (c.ReplicasThen == nil) || c.Effect == EffectAdded || c.Effect == EffectRemoved || c.Effect == EffectKept {
+		if now == nil || then == nil || c.ReplicasNow == nil != (c.ReplicasThen == nil) || c.Effect == EffectAdded ||
+			c.Effect == EffectRemoved || c.Effect == EffectKept {
 			continue
 		}
 		differences, err := overrides.Compare(o.Then,
-			overrides.View{Cluster: karmada.Identity(now), Policies: ofNamespace(p.Now.Overrides, o.Then.GetNamespace())},
-			overrides.View{Cluster: karmada.Identity(then), Policies: ofNamespace(p.Then.Overrides, o.Then.GetNamespace())})
+			overrides.View{
+				Cluster: karmada.Identity(now), Policies: ofNamespace(p.Now.Overrides, o.Then.GetNamespace()),
+			},
+			overrides.View{
+				Cluster: karmada.Identity(then), Policies: ofNamespace(p.Then.Overrides, o.Then.GetNamespace()),
+			})
 		if err != nil {
 			change.note("cluster %s keeps what it has, since an override policy cannot be applied: %v", c.Name, err)
 			continue

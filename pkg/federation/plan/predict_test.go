@@ -33,7 +33,8 @@ func member(name string, cpus int64) clusterv1alpha1.Cluster {
 		{GroupVersion: "v1", Resources: []clusterv1alpha1.APIResource{{Name: "configmaps", Kind: "ConfigMap"}}},
 	}
 	c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: corev1.ResourceList{
-		corev1.ResourceCPU: *resource.NewQuantity(cpus, resource.DecimalSI), corev1.ResourcePods: resource.MustParse("1000"),
+		corev1.ResourceCPU:  *resource.NewQuantity(cpus, resource.DecimalSI),
+		corev1.ResourcePods: resource.MustParse("1000"),
 	}}
 	return c
 }
@@ -42,10 +43,15 @@ func member(name string, cpus int64) clusterv1alpha1.Cluster {
 func web(name string, replicas int64) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment",
-		"metadata": map[string]any{"name": name, "namespace": "shop", "uid": name, "labels": map[string]any{"app": "shop"}},
-		"spec": map[string]any{"replicas": replicas, "template": map[string]any{"spec": map[string]any{"containers": []any{
-			map[string]any{"name": "web", "image": "web", "resources": map[string]any{"requests": map[string]any{"cpu": "1"}}},
-		}}}},
+		"metadata": map[string]any{
+			"name": name, "namespace": "shop", "uid": name, "labels": map[string]any{"app": "shop"},
+		},
+		"spec": map[string]any{"replicas": replicas,
+			"template": map[string]any{"spec": map[string]any{"containers": []any{
+				map[string]any{
+					"name": "web", "image": "web", "resources": map[string]any{"requests": map[string]any{"cpu": "1"}},
+				},
+			}}}},
 	}}
 }
 
@@ -64,7 +70,8 @@ func on(clusters ...string) policyv1alpha1.Placement {
 
 func byRoom() policyv1alpha1.Placement {
 	return policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
-		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated,
+		ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+		ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated,
 	}}
 }
 
@@ -92,7 +99,8 @@ func input(t *testing.T, now, then Rules, objects ...*unstructured.Unstructured)
 		t.Fatal(err)
 	}
 	in := &Input{
-		Now: now, Then: then, Interpreter: interpreter.New(), Skipped: skipped, Budget: budget.Default(), At: time.Unix(1e9, 0),
+		Now: now, Then: then, Interpreter: interpreter.New(), Skipped: skipped, Budget: budget.Default(),
+		At:     time.Unix(1e9, 0),
 		Serves: func(kind schema.GroupVersionKind) bool { return kind.Kind != "Deploymint" },
 		Find:   func(context.Context, references.Reference) ([]*unstructured.Unstructured, error) { return nil, nil },
 	}
@@ -108,7 +116,8 @@ func told(p *Plan) string {
 	for _, o := range p.Objects {
 		var clusters []string
 		for _, c := range o.Clusters {
-			clusters = append(clusters, fmt.Sprintf("%s %s %d->%d", c.Name, c.Effect, deref(c.ReplicasNow), deref(c.ReplicasThen)))
+			clusters = append(clusters, fmt.Sprintf("%s %s %d->%d", c.Name, c.Effect, deref(c.ReplicasNow),
+				deref(c.ReplicasThen)))
 		}
 		lines = append(lines, o.Name+": "+strings.Join(clusters, "; "))
 	}
@@ -131,25 +140,42 @@ func TestPredict(t *testing.T) {
 		want      string
 		note      string
 	}{
-		"a first policy":             {then: []policies.Policy{a}, want: "web: m1 Added 0->2"},
-		"the holder keeps it":        {now: []policies.Policy{a}, then: []policies.Policy{a, b}, binding: bound(web("web", 2), a, "m1"), want: ""},
-		"the holder goes":            {now: []policies.Policy{a}, then: []policies.Policy{b}, binding: bound(web("web", 2), a, "m1"), want: "web: m1 Removed 2->0; m2 Added 0->2"},
-		"no policy is left":          {now: []policies.Policy{a}, binding: bound(web("web", 2), a, "m1"), want: "web: m1 Removed 2->0"},
-		"preserved":                  {now: []policies.Policy{a}, binding: kept, want: "web: m1 Kept 2->0"},
-		"another number of replicas": {now: []policies.Policy{a}, then: []policies.Policy{a}, binding: bound(web("web", 1), a, "m1"), want: "web: m1 Scaled 1->2"},
-		"scheduling is suspended":    {now: []policies.Policy{a}, then: []policies.Policy{policy("a", on("m2"))}, binding: suspended, want: "web: m1 Unchanged 2->2", note: "suspended"},
+		"a first policy": {then: []policies.Policy{a}, want: "web: m1 Added 0->2"},
+		"the holder keeps it": {
+			now: []policies.Policy{a}, then: []policies.Policy{a, b}, binding: bound(web("web", 2), a, "m1"), want: "",
+		},
+		"the holder goes": {
+			now: []policies.Policy{a}, then: []policies.Policy{b}, binding: bound(web("web", 2), a, "m1"),
+			want: "web: m1 Removed 2->0; m2 Added 0->2",
+		},
+		"no policy is left": {
+			now: []policies.Policy{a}, binding: bound(web("web", 2), a, "m1"), want: "web: m1 Removed 2->0",
+		},
+		"preserved": {now: []policies.Policy{a}, binding: kept, want: "web: m1 Kept 2->0"},
+		"another number of replicas": {
+			now: []policies.Policy{a}, then: []policies.Policy{a}, binding: bound(web("web", 1), a, "m1"),
+			want: "web: m1 Scaled 1->2",
+		},
+		"scheduling is suspended": {
+			now: []policies.Policy{a}, then: []policies.Policy{policy("a", on("m2"))}, binding: suspended,
+			want: "web: m1 Unchanged 2->2", note: "suspended",
+		},
 		"a policy that is refused": {
-			now: []policies.Policy{a}, then: []policies.Policy{policy("a", on(strings.Repeat("m", 64<<10)))}, binding: bound(web("web", 2), a, "m1"),
-			want: "web: m1 Unchanged 2->2", note: "PropagationPolicy shop/a: spec.placement has",
+			now: []policies.Policy{a}, then: []policies.Policy{policy("a", on(strings.Repeat("m", 64<<10)))},
+			binding: bound(web("web", 2), a, "m1"),
+			want:    "web: m1 Unchanged 2->2", note: "PropagationPolicy shop/a: spec.placement has",
 		},
 		"beyond a quota": {
-			now: []policies.Policy{a}, then: []policies.Policy{policy("a", on("m1", "m2"))}, quotas: []policyv1alpha1.FederatedResourceQuota{quota},
-			binding: bound(web("web", 2), a, "m1"), want: "web: m1 Unchanged 2->2", note: "FederatedResourceQuota shop/small",
+			now: []policies.Policy{a}, then: []policies.Policy{policy("a", on("m1", "m2"))},
+			quotas:  []policyv1alpha1.FederatedResourceQuota{quota},
+			binding: bound(web("web", 2), a, "m1"), want: "web: m1 Unchanged 2->2",
+			note: "FederatedResourceQuota shop/small",
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			in := input(t, Rules{Policies: tc.now, Clusters: clusters, Quotas: tc.quotas}, Rules{Policies: tc.then, Clusters: clusters, Quotas: tc.quotas}, web("web", 2))
+			in := input(t, Rules{Policies: tc.now, Clusters: clusters, Quotas: tc.quotas},
+				Rules{Policies: tc.then, Clusters: clusters, Quotas: tc.quotas}, web("web", 2))
 			if tc.binding != nil {
 				in.Bindings = []bindings.Binding{tc.binding}
 			}
@@ -165,7 +191,9 @@ func TestPredict(t *testing.T) {
 }
 
 func TestRoomIsNotPromisedTwice(t *testing.T) {
-	rules := Rules{Policies: []policies.Policy{policy("a", byRoom())}, Clusters: []clusterv1alpha1.Cluster{member("m1", 4)}}
+	rules := Rules{
+		Policies: []policies.Policy{policy("a", byRoom())}, Clusters: []clusterv1alpha1.Cluster{member("m1", 4)},
+	}
 	p := Predict(t.Context(), input(t, Rules{Clusters: rules.Clusters}, rules, web("first", 3), web("second", 3)))
 	if got, want := told(p), "first: m1 Added 0->3 | second: "; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -184,7 +212,8 @@ func TestPredictionChangesNothingAndIsDeterministic(t *testing.T) {
 		objects = append(objects, web(fmt.Sprintf("web%d", i), int64(i%5)))
 		existing = append(existing, bound(objects[i], old, "m1"))
 	}
-	in := input(t, Rules{Policies: []policies.Policy{old}, Clusters: clusters}, Rules{Policies: []policies.Policy{fresh}, Clusters: clusters}, objects...)
+	in := input(t, Rules{Policies: []policies.Policy{old}, Clusters: clusters},
+		Rules{Policies: []policies.Policy{fresh}, Clusters: clusters}, objects...)
 	in.Bindings = existing
 	before := existing[3].DeepCopyObject()
 	first := Predict(t.Context(), in)
@@ -223,11 +252,17 @@ func TestWhatTheBudgetHolds(t *testing.T) {
 
 func TestAGroupStaysApart(t *testing.T) {
 	placement := policyv1alpha1.Placement{
-		SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MaxGroups: new(1), MinGroups: new(1)}},
-		WorkloadAffinity:  &policyv1alpha1.WorkloadAffinity{AntiAffinity: &policyv1alpha1.WorkloadAffinityTerm{GroupByLabelKey: "app"}},
+		SpreadConstraints: []policyv1alpha1.SpreadConstraint{
+			{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MaxGroups: new(1), MinGroups: new(1)},
+		},
+		WorkloadAffinity: &policyv1alpha1.WorkloadAffinity{
+			AntiAffinity: &policyv1alpha1.WorkloadAffinityTerm{GroupByLabelKey: "app"},
+		},
 	}
 	clusters := []clusterv1alpha1.Cluster{member("m1", 4), member("m2", 4)}
-	p := Predict(t.Context(), input(t, Rules{Clusters: clusters}, Rules{Policies: []policies.Policy{policy("a", placement)}, Clusters: clusters}, web("first", 1), web("second", 1)))
+	p := Predict(t.Context(), input(t, Rules{Clusters: clusters},
+		Rules{Policies: []policies.Policy{policy("a", placement)}, Clusters: clusters}, web("first", 1),
+		web("second", 1)))
 	if len(p.Objects) != 2 || p.Objects[0].Clusters[0].Name == p.Objects[1].Clusters[0].Name {
 		t.Errorf("got %s", told(p))
 	}
@@ -238,7 +273,8 @@ func TestPoliciesThatArePassedOver(t *testing.T) {
 	a, b := policy("a", on("m1")), policy("b", on("m2"))
 	b.Spec.Priority = new(int32(5))
 	rules := Rules{Policies: []policies.Policy{a, b}, Clusters: clusters}
-	const needs = "an object keeps its policy; to take it over, this one needs spec.preemption: Always, which asks for a name in each of its spec.resourceSelectors"
+	const needs = "an object keeps its policy; to take it over, this one needs spec.preemption: Always, which asks " +
+		"for a name in each of its spec.resourceSelectors"
 	want := []PassedOver{{Policy: "PropagationPolicy shop/b", Reason: needs, Objects: []KeptObject{
 		{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "db", Policy: "PropagationPolicy shop/a"},
 		{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", Policy: "PropagationPolicy shop/a"},
@@ -246,20 +282,30 @@ func TestPoliciesThatArePassedOver(t *testing.T) {
 	for _, action := range []Action{ActionCreate, ActionUpdate, ActionUnchanged} {
 		in := input(t, rules, rules, web("web", 2), web("db", 2))
 		in.Bindings = []bindings.Binding{bound(web("web", 2), a, "m1"), bound(web("db", 2), a, "m1")}
-		in.Documents = []Document{{Action: action, APIVersion: "policy.karmada.io/v1alpha1", Kind: "PropagationPolicy", Namespace: "shop", Name: "b"}}
-		if p := Predict(t.Context(), in); !reflect.DeepEqual(p.PassedOver, want) || !p.Empty() || p.Summary.Examined != 2 {
+		in.Documents = []Document{
+			{
+				Action: action, APIVersion: "policy.karmada.io/v1alpha1", Kind: "PropagationPolicy", Namespace: "shop",
+				Name: "b",
+			},
+		}
+		if p := Predict(t.Context(), in); !reflect.DeepEqual(p.PassedOver, want) || !p.Empty() ||
+			p.Summary.Examined != 2 {
 			t.Errorf("%s: got %+v, summary %+v", action, p.PassedOver, p.Summary)
 		}
 	}
 	in := input(t, rules, rules, web("web", 2))
-	in.Documents = []Document{{Action: ActionUpdate, APIVersion: "policy.karmada.io/v1alpha1", Kind: "ClusterPropagationPolicy", Name: "b"}}
+	in.Documents = []Document{
+		{Action: ActionUpdate, APIVersion: "policy.karmada.io/v1alpha1", Kind: "ClusterPropagationPolicy", Name: "b"},
+	}
 	if p := Predict(t.Context(), in); len(p.PassedOver) != 0 {
 		t.Errorf("b is not of the documents: got %+v", p.PassedOver)
 	}
 }
 
 func TestNothingIsPredictedOfUnconcernedObjects(t *testing.T) {
-	rules := Rules{Policies: []policies.Policy{policy("a", on("m1"))}, Clusters: []clusterv1alpha1.Cluster{member("m1", 4)}}
+	rules := Rules{
+		Policies: []policies.Policy{policy("a", on("m1"))}, Clusters: []clusterv1alpha1.Cluster{member("m1", 4)},
+	}
 	in := input(t, rules, rules, web("web", 2)) // Not placed yet; that is nothing the plan would do.
 	in.Objects[0].Unconcerned = true
 	if p := Predict(t.Context(), in); !p.Empty() || len(p.Objects) != 0 || p.Summary.Examined != 1 {
@@ -271,13 +317,19 @@ func TestBrokenOverrideIsNoted(t *testing.T) {
 	a := policy("a", on("m1"))
 	rules := Rules{Policies: []policies.Policy{a}, Clusters: []clusterv1alpha1.Cluster{member("m1", 4)}}
 	then := rules
-	then.Overrides = []overrides.Policy{{Namespace: "shop", Name: "broken", Spec: &policyv1alpha1.OverrideSpec{OverrideRules: []policyv1alpha1.RuleWithCluster{{
-		Overriders: policyv1alpha1.Overriders{Plaintext: []policyv1alpha1.PlaintextOverrider{{Path: "/spec/nothing", Operator: policyv1alpha1.OverriderOpRemove}}},
-	}}}}}
+	then.Overrides = []overrides.Policy{{Namespace: "shop", Name: "broken",
+		Spec: &policyv1alpha1.OverrideSpec{OverrideRules: []policyv1alpha1.RuleWithCluster{{
+			Overriders: policyv1alpha1.Overriders{
+				Plaintext: []policyv1alpha1.PlaintextOverrider{
+					{Path: "/spec/nothing", Operator: policyv1alpha1.OverriderOpRemove},
+				},
+			},
+		}}}}}
 	in := input(t, rules, then, web("web", 2))
 	in.Bindings = []bindings.Binding{bound(web("web", 2), a, "m1")}
 	p := Predict(t.Context(), in)
-	if len(p.Objects) != 1 || !strings.Contains(strings.Join(p.Objects[0].Notes, ""), "OverridePolicy shop/broken") || !p.Empty() {
+	if len(p.Objects) != 1 || !strings.Contains(strings.Join(p.Objects[0].Notes, ""), "OverridePolicy shop/broken") ||
+		!p.Empty() {
 		t.Errorf("got %+v", p.Objects)
 	}
 }

@@ -43,8 +43,10 @@ func DefaultSettings() Settings {
 	return Settings{SkippedNamespaces: policies.DefaultSkippedNamespaces, Budget: budget.Default()}
 }
 
-// Read fills the input of a prediction: the rules as they are and as they would be, and the objects that the proposals may concern.
-func Read(ctx context.Context, reader client.Client, proposals []Proposal, settings Settings, now time.Time) (*Input, error) {
+// Read fills the input of a prediction: the rules as they are and as they would be, and the objects that the proposals
+// may concern.
+func Read(ctx context.Context, reader client.Client, proposals []Proposal, settings Settings,
+	now time.Time) (*Input, error) {
 	skipped, err := policies.NewSkipped(settings.SkippedNamespaces)
 	if err != nil {
 		return nil, err
@@ -126,7 +128,8 @@ func (r *Rules) change(p *Proposal) error {
 	namespace, name := object.GetNamespace(), object.GetName()
 	switch {
 	case isPolicy(object, "PropagationPolicy", "ClusterPropagationPolicy"):
-		r.Policies = slices.DeleteFunc(r.Policies, func(o policies.Policy) bool { return o.GetNamespace() == namespace && o.GetName() == name })
+		r.Policies = slices.DeleteFunc(r.Policies,
+			func(o policies.Policy) bool { return o.GetNamespace() == namespace && o.GetName() == name })
 		if p.Then == nil {
 			return nil
 		}
@@ -134,7 +137,8 @@ func (r *Rules) change(p *Proposal) error {
 		r.Policies = append(r.Policies, policy)
 		return err
 	case isPolicy(object, "OverridePolicy", "ClusterOverridePolicy"):
-		r.Overrides = slices.DeleteFunc(r.Overrides, func(o overrides.Policy) bool { return o.Namespace == namespace && o.Name == name })
+		r.Overrides = slices.DeleteFunc(r.Overrides,
+			func(o overrides.Policy) bool { return o.Namespace == namespace && o.Name == name })
 		if p.Then == nil {
 			return nil
 		}
@@ -142,7 +146,8 @@ func (r *Rules) change(p *Proposal) error {
 		r.Overrides = append(r.Overrides, policy)
 		return err
 	case isPolicy(object, "FederatedResourceQuota"):
-		r.Quotas = slices.DeleteFunc(r.Quotas, func(o policyv1alpha1.FederatedResourceQuota) bool { return o.Namespace == namespace && o.Name == name })
+		r.Quotas = slices.DeleteFunc(r.Quotas,
+			func(o policyv1alpha1.FederatedResourceQuota) bool { return o.Namespace == namespace && o.Name == name })
 		return appendTo(&r.Quotas, p.Then)
 	case isCluster(object):
 		r.Clusters = slices.DeleteFunc(r.Clusters, func(o clusterv1alpha1.Cluster) bool { return o.Name == name })
@@ -212,7 +217,8 @@ func readInterpreter(ctx context.Context, reader client.Reader) (*interpreter.In
 type unasked struct{ webhooks interpreter.Source }
 
 // RulesFor implements interpreter.Source.
-func (u unasked) RulesFor(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) interpreter.Rules {
+func (u unasked) RulesFor(kind schema.GroupVersionKind,
+	operation configv1alpha1.InterpreterOperation) interpreter.Rules {
 	if u.webhooks.RulesFor(kind, operation) == nil {
 		return nil
 	}
@@ -235,7 +241,8 @@ func (refusal) Components(context.Context, *unstructured.Unstructured) ([]workv1
 }
 
 // Dependencies implements interpreter.Rules.
-func (refusal) Dependencies(context.Context, *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+func (refusal) Dependencies(context.Context,
+	*unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	return nil, errWebhook
 }
 
@@ -319,7 +326,8 @@ func (c *concerned) byPolicy(ctx context.Context, p *Proposal) error {
 	return nil
 }
 
-// byUnchanged adds what a policy selects that is there already as it is written: its user may wonder why it has no effect.
+// byUnchanged adds what a policy selects that is there already as it is written: its user may wonder why it has no
+// effect.
 func (c *concerned) byUnchanged(ctx context.Context, p *Proposal) error {
 	if p.Action != ActionUnchanged || !isPolicy(p.Then, "PropagationPolicy", "ClusterPropagationPolicy") {
 		return nil
@@ -352,12 +360,15 @@ func (c *concerned) byOverride(ctx context.Context, p *Proposal) error {
 		if err != nil {
 			return err
 		}
-		inScope := func(b bindings.Binding) bool { return policy.Namespace == "" || b.GetNamespace() == policy.Namespace }
+		inScope := func(b bindings.Binding) bool {
+			return policy.Namespace == "" || b.GetNamespace() == policy.Namespace
+		}
 		if err := c.bound(ctx, inScope, policy.Selects); err != nil {
 			return err
 		}
 		for _, waiting := range c.in.Then.Policies {
-			if waiting.GetNamespace() != policy.Namespace || !slices.Contains(waiting.Spec.DependentOverrides, policy.Name) {
+			if waiting.GetNamespace() != policy.Namespace ||
+				!slices.Contains(waiting.Spec.DependentOverrides, policy.Name) {
 				continue
 			}
 			for kind := range waiting.Kinds() {
@@ -393,7 +404,8 @@ func (c *concerned) byRebalancer(ctx context.Context, p *Proposal) error {
 
 func workloadKey(w appsv1alpha1.ObjectReference) bindings.TemplateKey {
 	return bindings.TemplateKey{
-		GroupVersionKind: schema.FromAPIVersionAndKind(w.APIVersion, w.Kind), NamespacedName: types.NamespacedName{Namespace: w.Namespace, Name: w.Name},
+		GroupVersionKind: schema.FromAPIVersionAndKind(w.APIVersion, w.Kind),
+		NamespacedName:   types.NamespacedName{Namespace: w.Namespace, Name: w.Name},
 	}
 }
 
@@ -415,7 +427,8 @@ func (c *concerned) selected(ctx context.Context, of kindIn, selects func(*unstr
 const manyNamespaces = 10
 
 // bound adds the objects of bindings; selects may be nil.
-func (c *concerned) bound(ctx context.Context, which func(bindings.Binding) bool, selects func(*unstructured.Unstructured) bool) error {
+func (c *concerned) bound(ctx context.Context, which func(bindings.Binding) bool,
+	selects func(*unstructured.Unstructured) bool) error {
 	var keys []bindings.TemplateKey
 	namespaces := map[schema.GroupVersionKind]map[string]bool{}
 	for _, b := range c.in.Bindings {
@@ -484,7 +497,8 @@ func (c *concerned) list(ctx context.Context, of kindIn) ([]*unstructured.Unstru
 	for {
 		var page unstructured.UnstructuredList
 		page.SetGroupVersionKind(of.GroupVersion().WithKind(of.Kind + "List"))
-		err := c.reader.List(ctx, &page, client.InNamespace(of.namespace), client.Limit(pageSize), client.Continue(next))
+		err := c.reader.List(ctx, &page, client.InNamespace(of.namespace), client.Limit(pageSize),
+			client.Continue(next))
 		if meta.IsNoMatchError(err) {
 			break
 		}
@@ -512,7 +526,8 @@ func (c *concerned) refersTo(ctx context.Context, r references.Reference) ([]*un
 	for i := range c.proposals {
 		p := &c.proposals[i]
 		same := func(object *unstructured.Unstructured) bool {
-			return object.GroupVersionKind() == p.object().GroupVersionKind() && object.GetNamespace() == p.object().GetNamespace() && object.GetName() == p.object().GetName()
+			return object.GroupVersionKind() == p.object().GroupVersionKind() &&
+				object.GetNamespace() == p.object().GetNamespace() && object.GetName() == p.object().GetName()
 		}
 		if !slices.ContainsFunc(objects, same) && (p.Then == nil || !r.Matches(p.Then.GroupVersionKind(), p.Then)) {
 			continue

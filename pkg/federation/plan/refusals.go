@@ -25,8 +25,8 @@ func (r refused) Error() string { return r.text }
 // Unwrap gives what the API said.
 func (r refused) Unwrap() error { return r.error }
 
-// refusalOf says what the fleet's API has against an object, and what to do about it. Several causes are a line each. It is no refusal
-// when the API could not be asked, or was at fault.
+// refusalOf says what the fleet's API has against an object, and what to do about it. Several causes are a line each.
+// It is no refusal when the API could not be asked, or was at fault.
 func refusalOf(err error, mapper meta.RESTMapper, object *unstructured.Unstructured) (_ error, refusal bool) {
 	var told refused
 	var status apierrors.APIStatus
@@ -35,12 +35,19 @@ func refusalOf(err error, mapper meta.RESTMapper, object *unstructured.Unstructu
 		return err, true
 	case meta.IsNoMatchError(err):
 		return refused{err, unserved(mapper, object)}, true
-	case !errors.As(err, &status) || status.Status().Code < 400 || status.Status().Code >= 500 || apierrors.IsUnauthorized(err) || apierrors.IsTooManyRequests(err):
+	case !errors.As(err, &status) || status.Status().Code < 400 || status.Status().Code >= 500 ||
+		apierrors.IsUnauthorized(err) || apierrors.IsTooManyRequests(err):
 		return err, false
 	case apierrors.IsForbidden(err):
-		return refused{err, err.Error() + "\n  A plan has the fleet check documents by a dry run, for which one must be\n  allowed to apply them."}, true
+		return refused{
+			err, err.Error() + "\n  A plan has the fleet check documents by a dry run, for which one must be\n  " +
+				"allowed to apply them.",
+		}, true
 	case isNoNamespace(err):
-		return refused{err, fmt.Sprintf("the fleet has no namespace %s; create it, have the documents create it, or name another one (-n)", status.Status().Details.Name)}, true
+		return refused{
+			err, fmt.Sprintf("the fleet has no namespace %s; create it, have the documents create it, or name "+
+				"another one (-n)", status.Status().Details.Name),
+		}, true
 	}
 	if causes := causesOf(status.Status()); len(causes) > 0 {
 		return refused{err, "the fleet refuses it:\n  " + strings.Join(causes, "\n  ")}, true
@@ -83,7 +90,8 @@ func causesOf(status metav1.Status) []string {
 	}
 	if _, strict, found := strings.Cut(status.Message, "strict decoding error: "); found && len(causes) == 0 {
 		// The API names fields that there aren't, or twice, in one line.
-		causes = strings.Split(strings.ReplaceAll(strings.ReplaceAll(strict, ", unknown field ", "\nunknown field "), ", duplicate field ", "\nduplicate field "), "\n")
+		causes = strings.Split(strings.ReplaceAll(strings.ReplaceAll(strict, ", unknown field ", "\nunknown field "),
+			", duplicate field ", "\nduplicate field "), "\n")
 	}
 	return causes
 }

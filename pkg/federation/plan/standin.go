@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// standIn is the namespace in which the fleet's API checks objects of namespaces that there are not yet: a dry run makes none.
+// standIn is the namespace in which the fleet's API checks objects of namespaces that there are not yet: a dry run
+// makes none.
 const standIn = metav1.NamespaceDefault
 
 // checker tries what documents say in the fleet's API.
@@ -32,10 +33,14 @@ func newChecker(c client.Client, documents []Written, namespace string, deleting
 		}
 	}
 	// Strict as kubectl.
-	return &checker{Client: client.WithFieldValidation(c, metav1.FieldValidationStrict), namespace: namespace, deleting: deleting, made: made}
+	return &checker{
+		Client: client.WithFieldValidation(c, metav1.FieldValidationStrict), namespace: namespace, deleting: deleting,
+		made: made,
+	}
 }
 
-// create has the API check and complete an object that there is not. If its namespace is to come with it, that is done as if in another one.
+// create has the API check and complete an object that there is not. If its namespace is to come with it, that is done
+// as if in another one.
 func (c *checker) create(ctx context.Context, object *unstructured.Unstructured) error {
 	err := c.Create(ctx, object, client.DryRunAll)
 	if !isNoNamespace(err) || !c.made[object.GetNamespace()] {
@@ -63,10 +68,12 @@ const maxPrefix = 56
 
 func isNoNamespace(err error) bool {
 	var status apierrors.APIStatus
-	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
+	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil &&
+		status.Status().Details.Kind == "namespaces"
 }
 
-// moveTo has an object be in another namespace. What it says of the two namespaces itself, in a policy's selectors, changes places.
+// moveTo has an object be in another namespace. What it says of the two namespaces itself, in a policy's selectors,
+// changes places.
 func moveTo(object *unstructured.Unstructured, from, to string) {
 	object.SetNamespace(to)
 	selectors, _, _ := unstructured.NestedSlice(object.Object, "spec", "resourceSelectors")

@@ -68,8 +68,10 @@ func (p *predictor) missingWorkloads(r *appsv1alpha1.WorkloadRebalancer) []strin
 		default:
 			continue
 		}
-		messages = append(messages, fmt.Sprintf("spec.workloads[%d]: %s; its result would be %s, and stay so if that changes later",
-			i, problem, appsv1alpha1.RebalanceFailed))
+		messages =
+			append(messages, fmt.Sprintf("spec.workloads[%d]: %s; its result would be %s, and stay so if that "+
+				"changes later",
+				i, problem, appsv1alpha1.RebalanceFailed))
 	}
 	return messages
 }

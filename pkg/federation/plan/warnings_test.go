@@ -37,35 +37,66 @@ func TestPlanWarnsOfWhatTheFleetHasNot(t *testing.T) {
 	older := overrides.Policy{Name: "image", Spec: &policyv1alpha1.OverrideSpec{TargetCluster: inMembers("membre2")}}
 	again := appsv1alpha1.WorkloadRebalancer{}
 	again.Name = "again"
-	for _, kindAndName := range [][2]string{{"Deployment", "web"}, {"Deployment", "lone"}, {"Deployment", "gone"}, {"Deploymint", "web"}} {
-		again.Spec.Workloads = append(again.Spec.Workloads, appsv1alpha1.ObjectReference{APIVersion: "apps/v1", Kind: kindAndName[0], Namespace: "shop", Name: kindAndName[1]})
+	for _, kindAndName := range [][2]string{
+		{"Deployment", "web"}, {"Deployment", "lone"}, {"Deployment", "gone"}, {"Deploymint", "web"},
+	} {
+		again.Spec.Workloads = append(again.Spec.Workloads,
+			appsv1alpha1.ObjectReference{
+				APIVersion: "apps/v1", Kind: kindAndName[0], Namespace: "shop", Name: kindAndName[1],
+			})
 	}
 	const group = "policy.karmada.io/v1alpha1"
 	tests := map[string]struct {
 		document Document
 		want     []string
 	}{
-		"all is there": {Document{Action: ActionCreate, APIVersion: group, Kind: "PropagationPolicy", Namespace: "shop", Name: "web"}, nil},
-		"a kind of a policy": {Document{Action: ActionUnchanged, APIVersion: group, Kind: "PropagationPolicy", Namespace: "shop", Name: "mistyped"}, []string{
-			"PropagationPolicy shop/mistyped: spec.resourceSelectors[1]: the fleet serves no kind Deploymint in apps/v1; nothing is selected by it until it does",
+		"all is there": {
+			Document{
+				Action: ActionCreate, APIVersion: group, Kind: "PropagationPolicy", Namespace: "shop", Name: "web",
+			}, nil,
+		},
+		"a kind of a policy": {Document{
+			Action: ActionUnchanged, APIVersion: group, Kind: "PropagationPolicy", Namespace: "shop", Name: "mistyped",
+		}, []string{
+			"PropagationPolicy shop/mistyped: spec.resourceSelectors[1]: the fleet serves no kind Deploymint in " +
+				"apps/v1; nothing is selected by it until it does",
 		}},
-		"a policy that goes": {Document{Action: ActionDelete, APIVersion: group, Kind: "PropagationPolicy", Namespace: "shop", Name: "mistyped"}, nil},
-		"kinds and clusters of an override policy": {Document{Action: ActionCreate, APIVersion: group, Kind: "OverridePolicy", Namespace: "shop", Name: "image"}, []string{
-			"OverridePolicy shop/image: spec.resourceSelectors[0]: the fleet serves no kind Deploymint in apps/v1; nothing is selected by it until it does",
-			"OverridePolicy shop/image: spec.overrideRules[1].targetCluster.clusterNames[1]: the fleet has no cluster of this name; it has m1, m2",
+		"a policy that goes": {
+			Document{
+				Action: ActionDelete, APIVersion: group, Kind: "PropagationPolicy", Namespace: "shop", Name: "mistyped",
+			}, nil,
+		},
+		"kinds and clusters of an override policy": {Document{
+			Action: ActionCreate, APIVersion: group, Kind: "OverridePolicy", Namespace: "shop", Name: "image",
+		}, []string{
+			"OverridePolicy shop/image: spec.resourceSelectors[0]: the fleet serves no kind Deploymint in apps/v1; " +
+				"nothing is selected by it until it does",
+			"OverridePolicy shop/image: spec.overrideRules[1].targetCluster.clusterNames[1]: the fleet has no " +
+				"cluster of this name; it has m1, m2",
 		}},
-		"the older form": {Document{Action: ActionUpdate, APIVersion: group, Kind: "ClusterOverridePolicy", Name: "image"}, []string{
-			"ClusterOverridePolicy image: spec.targetCluster.clusterNames[0]: the fleet has no cluster of this name; it has m1, m2",
+		"the older form": {Document{
+			Action: ActionUpdate, APIVersion: group, Kind: "ClusterOverridePolicy", Name: "image",
+		}, []string{
+			"ClusterOverridePolicy image: spec.targetCluster.clusterNames[0]: the fleet has no cluster of this " +
+				"name; it has m1, m2",
 		}},
-		"workloads": {Document{Action: ActionCreate, APIVersion: "apps.karmada.io/v1alpha1", Kind: "WorkloadRebalancer", Name: "again"}, []string{
-			"WorkloadRebalancer again: spec.workloads[1]: Deployment shop/lone is not propagated; its result would be Failed, and stay so if that changes later",
-			"WorkloadRebalancer again: spec.workloads[2]: the fleet has no Deployment shop/gone; its result would be Failed, and stay so if that changes later",
-			"WorkloadRebalancer again: spec.workloads[3]: the fleet serves no kind Deploymint in apps/v1; its result would be Failed, and stay so if that changes later",
+		"workloads": {Document{
+			Action: ActionCreate, APIVersion: "apps.karmada.io/v1alpha1", Kind: "WorkloadRebalancer", Name: "again",
+		}, []string{
+			"WorkloadRebalancer again: spec.workloads[1]: Deployment shop/lone is not propagated; its result would " +
+				"be Failed, and stay so if that changes later",
+			"WorkloadRebalancer again: spec.workloads[2]: the fleet has no Deployment shop/gone; its result would " +
+				"be Failed, and stay so if that changes later",
+			"WorkloadRebalancer again: spec.workloads[3]: the fleet serves no kind Deploymint in apps/v1; its " +
+				"result would be Failed, and stay so if that changes later",
 		}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			then := Rules{Clusters: clusters, Policies: []policies.Policy{web1, selecting}, Overrides: []overrides.Policy{rules, older}}
+			then := Rules{
+				Clusters: clusters, Policies: []policies.Policy{web1, selecting},
+				Overrides: []overrides.Policy{rules, older},
+			}
 			in := input(t, then, then, web("web", 1), web("lone", 1))
 			in.Bindings = []bindings.Binding{bound(web("web", 1), web1, "m1")}
 			in.Documents, in.Rebalancers = []Document{tc.document}, []appsv1alpha1.WorkloadRebalancer{again}

@@ -12,8 +12,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 )
 
-// ActivatedTemplateAnnotation, on the binding of a policy with activationPreference Lazy, identifies the content of the object that
-// the policy took effect for last. The policy waits for another content.
+// ActivatedTemplateAnnotation, on the binding of a policy with activationPreference Lazy, identifies the content of the
+// object that the policy took effect for last. The policy waits for another content.
 const ActivatedTemplateAnnotation = "policy.trellis.garden/activated-template"
 
 // Activation says what a policy may do to a binding now.
@@ -26,9 +26,10 @@ const (
 	ActivateClaim
 )
 
-// ActivationOf decides for lazy policies; others always take effect. A lazy policy takes effect for objects that are younger than it
-// is, and whenever an object changes.
-func ActivationOf(policy Policy, template *unstructured.Unstructured, existing bindings.Binding, content string) Activation {
+// ActivationOf decides for lazy policies; others always take effect. A lazy policy takes effect for objects that are
+// younger than it is, and whenever an object changes.
+func ActivationOf(policy Policy, template *unstructured.Unstructured, existing bindings.Binding,
+	content string) Activation {
 	switch {
 	case policy.Spec.ActivationPreference != policyv1alpha1.LazyActivation:
 		return ActivateAll

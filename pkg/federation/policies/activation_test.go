@@ -95,9 +95,15 @@ func TestAffinityGroups(t *testing.T) {
 		affinity *policyv1alpha1.WorkloadAffinity
 		want     *workv1alpha2.WorkloadAffinityGroups
 	}{
-		"none":              {nil, nil},
-		"both":              {&policyv1alpha1.WorkloadAffinity{Affinity: term("app"), AntiAffinity: term("tier")}, &workv1alpha2.WorkloadAffinityGroups{AffinityGroup: "app=shop", AntiAffinityGroup: "tier=web"}},
-		"one":               {&policyv1alpha1.WorkloadAffinity{AntiAffinity: term("tier")}, &workv1alpha2.WorkloadAffinityGroups{AntiAffinityGroup: "tier=web"}},
+		"none": {nil, nil},
+		"both": {
+			&policyv1alpha1.WorkloadAffinity{Affinity: term("app"), AntiAffinity: term("tier")},
+			&workv1alpha2.WorkloadAffinityGroups{AffinityGroup: "app=shop", AntiAffinityGroup: "tier=web"},
+		},
+		"one": {
+			&policyv1alpha1.WorkloadAffinity{AntiAffinity: term("tier")},
+			&workv1alpha2.WorkloadAffinityGroups{AntiAffinityGroup: "tier=web"},
+		},
 		"no such label":     {&policyv1alpha1.WorkloadAffinity{Affinity: term("team")}, nil},
 		"a label of no use": {&policyv1alpha1.WorkloadAffinity{Affinity: term("empty")}, nil},
 	}

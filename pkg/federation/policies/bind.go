@@ -13,7 +13,8 @@ import (
 
 // Bind gives the binding of an object under a policy. What others decide about (clusters, evictions, who
 // else needs it) is taken over from the existing one.
-func Bind(template *unstructured.Unstructured, policy Policy, wants *Wants, existing bindings.Binding) bindings.Binding {
+func Bind(template *unstructured.Unstructured, policy Policy, wants *Wants,
+	existing bindings.Binding) bindings.Binding {
 	var b bindings.Binding
 	if existing != nil {
 		b = existing.DeepCopyObject().(bindings.Binding)
@@ -26,7 +27,8 @@ func Bind(template *unstructured.Unstructured, policy Policy, wants *Wants, exis
 	return b
 }
 
-func fillSpec(spec *workv1alpha2.ResourceBindingSpec, template *unstructured.Unstructured, policy *policyv1alpha1.PropagationSpec) {
+func fillSpec(spec *workv1alpha2.ResourceBindingSpec, template *unstructured.Unstructured,
+	policy *policyv1alpha1.PropagationSpec) {
 	spec.Resource = bindings.ReferenceTo(template)
 	spec.PropagateDeps = policy.PropagateDeps || policy.Association
 	spec.SchedulerName = policy.SchedulerName

@@ -5,8 +5,10 @@ import (
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 )
 
-// affinityGroups gives the groups that an object's labels put it in; nil without any. A label that is absent or empty makes no group.
-func affinityGroups(affinity *policyv1alpha1.WorkloadAffinity, labels map[string]string) *workv1alpha2.WorkloadAffinityGroups {
+// affinityGroups gives the groups that an object's labels put it in; nil without any. A label that is absent or empty
+// makes no group.
+func affinityGroups(affinity *policyv1alpha1.WorkloadAffinity,
+	labels map[string]string) *workv1alpha2.WorkloadAffinityGroups {
 	if affinity == nil {
 		return nil
 	}

@@ -33,10 +33,12 @@ func List(ctx context.Context, reader client.Reader, options ...client.ListOptio
 	return list(ctx, reader, options, options)
 }
 
-// ListFor gives those that may be about an object: of its namespace, or cluster-wide, and of its kind. The reader has to have the
-// [KindIndex]; the policies are its own and must not be changed.
+// ListFor gives those that may be about an object: of its namespace, or cluster-wide, and of its kind. The reader has
+// to have the [KindIndex]; the policies are its own and must not be changed.
 func ListFor(ctx context.Context, reader client.Reader, object *unstructured.Unstructured) ([]Policy, error) {
-	ofKind := []client.ListOption{client.MatchingFields{KindIndex: object.GroupVersionKind().String()}, client.UnsafeDisableDeepCopy}
+	ofKind := []client.ListOption{
+		client.MatchingFields{KindIndex: object.GroupVersionKind().String()}, client.UnsafeDisableDeepCopy,
+	}
 	if object.GetNamespace() == "" {
 		return list(ctx, reader, nil, ofKind)
 	}
@@ -44,7 +46,8 @@ func ListFor(ctx context.Context, reader client.Reader, object *unstructured.Uns
 }
 
 // list with options for each scope; nil leaves the namespaced ones out.
-func list(ctx context.Context, reader client.Reader, forNamespaced, forClusterWide []client.ListOption) ([]Policy, error) {
+func list(ctx context.Context, reader client.Reader,
+	forNamespaced, forClusterWide []client.ListOption) ([]Policy, error) {
 	var namespaced policyv1alpha1.PropagationPolicyList
 	var clusterWide policyv1alpha1.ClusterPropagationPolicyList
 	if err := reader.List(ctx, &clusterWide, forClusterWide...); err != nil {
@@ -75,7 +78,8 @@ func (p Policy) Refusal() error {
 		return fmt.Errorf("%s: spec.placement: %w", p, err)
 	}
 	if len(text) > maxPlacement {
-		return fmt.Errorf("%s: spec.placement has %d bytes, of which every binding would hold a copy; use at most %d, e.g. by selecting clusters by a label of theirs",
+		return fmt.Errorf("%s: spec.placement has %d bytes, of which every binding would hold a copy; use at most "+
+			"%d, e.g. by selecting clusters by a label of theirs",
 			p, len(text), maxPlacement)
 	}
 	return nil

@@ -1,5 +1,5 @@
-// Package policies tells which propagation policy an object of the fleet has, and what its binding says then. The fleet's
-// controllers act on it; clients ask it what would become of an object. Nothing here writes to the fleet.
+// Package policies tells which propagation policy an object of the fleet has, and what its binding says then. The
+// fleet's controllers act on it; clients ask it what would become of an object. Nothing here writes to the fleet.
 package policies
 
 import (
@@ -82,7 +82,8 @@ func Choose(policies []Policy, object *unstructured.Unstructured, existing bindi
 }
 
 // rankedFor gives the policies that select an object, and the one of them that has it; nil if none has.
-func rankedFor(policies []Policy, object *unstructured.Unstructured, existing bindings.Binding) (candidates []rankedPolicy, holder *Policy) {
+func rankedFor(policies []Policy, object *unstructured.Unstructured,
+	existing bindings.Binding) (candidates []rankedPolicy, holder *Policy) {
 	for i := range policies {
 		rank := selector.Best(policies[i].Spec.ResourceSelectors, policies[i].GetNamespace(), object)
 		if rank == selector.NoMatch {

@@ -11,8 +11,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/selector"
 )
 
-// WhyNot tells why [Choose] gives an object to another policy than this one, and what would have to be changed; it is empty if this one
-// is chosen, or doesn't select the object. The policy is known among all by its scope and name.
+// WhyNot tells why [Choose] gives an object to another policy than this one, and what would have to be changed; it is
+// empty if this one is chosen, or doesn't select the object. The policy is known among all by its scope and name.
 func (p Policy) WhyNot(policies []Policy, object *unstructured.Unstructured, existing bindings.Binding) string {
 	if !p.Selects(object) {
 		return ""
@@ -51,7 +51,8 @@ func whyNotPreempting(challenger, holder *Policy) string {
 		needs = append(needs, "spec.preemption: Always, which asks for a name in each of its spec.resourceSelectors")
 	}
 	if scopeRank(challenger) == scopeRank(holder) && challenger.Priority() <= holder.Priority() {
-		needs = append(needs, fmt.Sprintf("a spec.priority above %d instead of %d", holder.Priority(), challenger.Priority()))
+		needs = append(needs, fmt.Sprintf("a spec.priority above %d instead of %d", holder.Priority(),
+			challenger.Priority()))
 	}
 	return "an object keeps its policy; to take it over, this one needs " + strings.Join(needs, ", and ")
 }
@@ -62,12 +63,15 @@ func whyBehind(behind, before rankedPolicy) string {
 	case scopeRank(behind.Policy) != scopeRank(before.Policy):
 		return "a namespaced policy goes before a cluster-wide one"
 	case behind.Priority() != before.Priority():
-		return fmt.Sprintf("the larger spec.priority goes first: %d, this one has %d", before.Priority(), behind.Priority())
+		return fmt.Sprintf("the larger spec.priority goes first: %d, this one has %d", before.Priority(),
+			behind.Priority())
 	case behind.rank != before.rank:
-		return fmt.Sprintf("at the same spec.priority, %d, a policy that selects by %s goes before one that selects by %s",
+		return fmt.Sprintf("at the same spec.priority, %d, a policy that selects by %s goes before one that selects "+
+			"by %s",
 			behind.Priority(), rankNames[before.rank], rankNames[behind.rank])
 	}
-	return fmt.Sprintf("at the same spec.priority, %d, and equally close selectors, the smaller name goes first", behind.Priority())
+	return fmt.Sprintf("at the same spec.priority, %d, and equally close selectors, the smaller name goes first",
+		behind.Priority())
 }
 
 var rankNames = map[selector.Rank]string{selector.ByKind: "kind", selector.ByLabels: "labels", selector.ByName: "name"}

@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// order implements workqueue.Queue, which calls it under a lock of its own: the most urgent item comes first, of several the one that
-// was added first.
+// order implements workqueue.Queue, which calls it under a lock of its own: the most urgent item comes first, of
+// several the one that was added first.
 type order struct {
 	priorities *Priorities
 	items      items

@@ -1,5 +1,6 @@
-// Package priorityqueue has bindings decided in the order of their priorities: a queue hands them out in this order, those that wait for room are
-// tried again together, and of those that are worked on at the same time the less urgent wait with their decision for the more urgent.
+// Package priorityqueue has bindings decided in the order of their priorities: a queue hands them out in this order,
+// those that wait for room are tried again together, and of those that are worked on at the same time the less urgent
+// wait with their decision for the more urgent.
 package priorityqueue
 
 import (
@@ -87,8 +88,8 @@ func (p *Priorities) Sort(keys []types.NamespacedName) []types.NamespacedName {
 	return keys
 }
 
-// Await the turn of a binding: until nothing more urgent is underway, or ctx ends. One that did not come from the queue has the priority
-// given.
+// Await the turn of a binding: until nothing more urgent is underway, or ctx ends. One that did not come from the queue
+// has the priority given.
 func (p *Priorities) Await(ctx context.Context, key types.NamespacedName, priority int32) error {
 	for {
 		decided := p.before(key, priority)
@@ -103,8 +104,8 @@ func (p *Priorities) Await(ctx context.Context, key types.NamespacedName, priori
 	}
 }
 
-// before is closed when something underway is decided; nil if nothing is more urgent. The priorities that are compared don't change
-// while bindings are underway, so that no two wait for each other.
+// before is closed when something underway is decided; nil if nothing is more urgent. The priorities that are compared
+// don't change while bindings are underway, so that no two wait for each other.
 func (p *Priorities) before(key types.NamespacedName, priority int32) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,8 +133,14 @@ func (p *Priorities) Decided(key types.NamespacedName) {
 }
 
 // Queue makes the queue of a controller. Every binding that it hands out is underway until Decided is called.
-func (p *Priorities) Queue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-	inner := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Name: name, Queue: &order{priorities: p, at: map[reconcile.Request]int{}}})
-	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{Name: name, Queue: inner})
-	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, DelayingQueue: delaying})
+func (p *Priorities) Queue(name string,
+	limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	inner := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{
+		Name: name, Queue: &order{priorities: p, at: map[reconcile.Request]int{}},
+	})
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{
+		Name: name, Queue: inner,
+	})
+	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+		workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, DelayingQueue: delaying})
 }

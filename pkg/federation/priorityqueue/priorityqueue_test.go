@@ -123,7 +123,8 @@ func TestThoseThatWaitForRoomAreTriedInOrder(t *testing.T) {
 	if got := priorities.Waiting(); !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
-	if got := priorities.Sort([]types.NamespacedName{key("third"), key("first"), key("urgent")}); !slices.Equal(got, want) {
+	if got := priorities.Sort([]types.NamespacedName{key("third"), key("first"), key("urgent")}); !slices.Equal(got,
+		want) {
 		t.Errorf("sorted: %v", got)
 	}
 }

@@ -1,5 +1,5 @@
-// Package quota adds up what placed objects request and holds it against the limits of FederatedResourceQuotas. Reservations remembers
-// decisions that are being written, so that several at a time exceed no limit together.
+// Package quota adds up what placed objects request and holds it against the limits of FederatedResourceQuotas.
+// Reservations remembers decisions that are being written, so that several at a time exceed no limit together.
 package quota
 
 import (
@@ -69,11 +69,12 @@ func Add(a, b corev1.ResourceList) corev1.ResourceList {
 	return sum
 }
 
-// Requested names what workloads request of a resource that quotas limit: cpu for requests.cpu. It is false for resources that
-// workloads don't request, such as limits.cpu, services or count/deployments.apps.
+// Requested names what workloads request of a resource that quotas limit: cpu for requests.cpu. It is false for
+// resources that workloads don't request, such as limits.cpu, services or count/deployments.apps.
 func Requested(limited corev1.ResourceName) (corev1.ResourceName, bool) {
 	name := string(limited)
-	if strings.HasPrefix(name, "limits.") || strings.HasPrefix(name, "count/") || strings.Contains(name, ".storageclass.storage.k8s.io/") ||
+	if strings.HasPrefix(name, "limits.") || strings.HasPrefix(name, "count/") ||
+		strings.Contains(name, ".storageclass.storage.k8s.io/") ||
 		slices.Contains(counted, limited) {
 		return "", false
 	}
@@ -82,6 +83,8 @@ func Requested(limited corev1.ResourceName) (corev1.ResourceName, bool) {
 
 // counted resources are numbers of objects, or the sizes of some.
 var counted = []corev1.ResourceName{
-	corev1.ResourceServices, corev1.ResourceReplicationControllers, corev1.ResourceQuotas, corev1.ResourceSecrets, corev1.ResourceConfigMaps,
-	corev1.ResourcePersistentVolumeClaims, corev1.ResourceServicesNodePorts, corev1.ResourceServicesLoadBalancers, corev1.ResourceRequestsStorage,
+	corev1.ResourceServices, corev1.ResourceReplicationControllers, corev1.ResourceQuotas, corev1.ResourceSecrets,
+	corev1.ResourceConfigMaps,
+	corev1.ResourcePersistentVolumeClaims, corev1.ResourceServicesNodePorts, corev1.ResourceServicesLoadBalancers,
+	corev1.ResourceRequestsStorage,
 }

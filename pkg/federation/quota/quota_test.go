@@ -29,22 +29,41 @@ func key(name string) types.NamespacedName {
 }
 
 func TestUsage(t *testing.T) {
-	workload := workv1alpha2.ResourceBindingSpec{ReplicaRequirements: &workv1alpha2.ReplicaRequirements{ResourceRequest: amounts("cpu=500m memory=1Gi")}}
+	workload := workv1alpha2.ResourceBindingSpec{
+		ReplicaRequirements: &workv1alpha2.ReplicaRequirements{ResourceRequest: amounts("cpu=500m memory=1Gi")},
+	}
 	components := workv1alpha2.ResourceBindingSpec{Components: []workv1alpha2.Component{
-		{Name: "leader", Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: amounts("cpu=2")}},
-		{Name: "worker", Replicas: 4, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: amounts("cpu=1")}},
+		{
+			Name: "leader", Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{
+				ResourceRequest: amounts("cpu=2"),
+			},
+		},
+		{
+			Name: "worker", Replicas: 4, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{
+				ResourceRequest: amounts("cpu=1"),
+			},
+		},
 	}}
 	tests := map[string]struct {
 		spec     workv1alpha2.ResourceBindingSpec
 		clusters []workv1alpha2.TargetCluster
 		want     string
 	}{
-		"nowhere":              {workload, nil, ""},
-		"divided":              {workload, []workv1alpha2.TargetCluster{{Name: "a", Replicas: 3}, {Name: "b", Replicas: 1}}, "cpu=2 memory=4Gi pods=4"},
-		"without requests":     {workv1alpha2.ResourceBindingSpec{}, []workv1alpha2.TargetCluster{{Name: "a", Replicas: 3}}, "pods=3"},
-		"no workload":          {workv1alpha2.ResourceBindingSpec{}, []workv1alpha2.TargetCluster{{Name: "a"}}, ""},
-		"components, all":      {components, []workv1alpha2.TargetCluster{{Name: "a"}, {Name: "b"}}, "cpu=12 pods=10"},
-		"components, as given": {components, []workv1alpha2.TargetCluster{{Name: "a", Components: []workv1alpha2.TargetComponent{{Name: "worker", Replicas: 2}}}}, "cpu=4 pods=3"},
+		"nowhere": {workload, nil, ""},
+		"divided": {
+			workload, []workv1alpha2.TargetCluster{{Name: "a", Replicas: 3}, {Name: "b", Replicas: 1}},
+			"cpu=2 memory=4Gi pods=4",
+		},
+		"without requests": {
+			workv1alpha2.ResourceBindingSpec{}, []workv1alpha2.TargetCluster{{Name: "a", Replicas: 3}}, "pods=3",
+		},
+		"no workload":     {workv1alpha2.ResourceBindingSpec{}, []workv1alpha2.TargetCluster{{Name: "a"}}, ""},
+		"components, all": {components, []workv1alpha2.TargetCluster{{Name: "a"}, {Name: "b"}}, "cpu=12 pods=10"},
+		"components, as given": {
+			components, []workv1alpha2.TargetCluster{
+				{Name: "a", Components: []workv1alpha2.TargetComponent{{Name: "worker", Replicas: 2}}},
+			}, "cpu=4 pods=3",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +77,8 @@ func TestUsage(t *testing.T) {
 func TestRequested(t *testing.T) {
 	for limited, want := range map[corev1.ResourceName]corev1.ResourceName{
 		"cpu": "cpu", "requests.cpu": "cpu", "requests.nvidia.com/gpu": "nvidia.com/gpu", "pods": "pods",
-		"limits.cpu": "", "count/deployments.apps": "", "services": "", "requests.storage": "", "gold.storageclass.storage.k8s.io/requests.storage": "",
+		"limits.cpu": "", "count/deployments.apps": "", "services": "", "requests.storage": "",
+		"gold.storageclass.storage.k8s.io/requests.storage": "",
 	} {
 		if got, ok := Requested(limited); got != want || ok != (want != "") {
 			t.Errorf("%s: got %q, %v", limited, got, ok)
@@ -68,7 +88,9 @@ func TestRequested(t *testing.T) {
 
 func TestAdmit(t *testing.T) {
 	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
-	used := map[types.NamespacedName]corev1.ResourceList{key("a"): amounts("cpu=4 pods=4"), key("b"): amounts("cpu=2 pods=2")}
+	used := map[types.NamespacedName]corev1.ResourceList{
+		key("a"): amounts("cpu=4 pods=4"), key("b"): amounts("cpu=2 pods=2"),
+	}
 	tests := map[string]struct {
 		hard, wanted string
 		want         string
@@ -84,7 +106,8 @@ func TestAdmit(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			var reservations Reservations
-			err := reservations.Admit([]Limit{{Name: "shop/quota", Hard: amounts(tc.hard)}}, used, key("a"), amounts(tc.wanted), now)
+			err := reservations.Admit([]Limit{{Name: "shop/quota", Hard: amounts(tc.hard)}}, used, key("a"),
+				amounts(tc.wanted), now)
 			if (err != nil) != (tc.want != "") {
 				t.Fatalf("got %v", err)
 			}
@@ -116,7 +139,8 @@ func TestPromisesCount(t *testing.T) {
 	if admitted.Load() != 10 {
 		t.Errorf("%d were admitted", admitted.Load())
 	}
-	if err := reservations.Admit([]Limit{{Hard: amounts("cpu=10")}}, used, key("late"), amounts("cpu=1"), now.Add(time.Minute)); err != nil {
+	if err := reservations.Admit([]Limit{{Hard: amounts("cpu=10")}}, used, key("late"), amounts("cpu=1"),
+		now.Add(time.Minute)); err != nil {
 		t.Errorf("promises that were not kept in a minute end: %v", err)
 	}
 }
@@ -126,7 +150,9 @@ func TestPromiseEndsWhenTheCacheShowsIt(t *testing.T) {
 	var reservations Reservations
 	limits := []Limit{{Hard: amounts("cpu=10")}}
 	admit := func(a, b, name, wanted string) error {
-		return reservations.Admit(limits, map[types.NamespacedName]corev1.ResourceList{key("a"): amounts(a), key("b"): amounts(b)}, key(name), amounts(wanted), now)
+		return reservations.Admit(limits,
+			map[types.NamespacedName]corev1.ResourceList{key("a"): amounts(a), key("b"): amounts(b)}, key(name),
+			amounts(wanted), now)
 	}
 	if admit("", "", "a", "cpu=10") != nil || admit("", "", "b", "cpu=1") == nil {
 		t.Fatal("the promise counts")

@@ -18,15 +18,15 @@ type Limit struct {
 	Hard corev1.ResourceList
 }
 
-// keepPromise is how long a decision counts that the cache of bindings does not show. By then it was written, or failed and was made
-// again.
+// keepPromise is how long a decision counts that the cache of bindings does not show. By then it was written, or failed
+// and was made again.
 const keepPromise = 30 * time.Second
 
 // tidyEvery so many promises, those of bindings that are gone are dropped.
 const tidyEvery = 1024
 
-// Reservations remember decisions that are being written, so that several made at a time do not exceed a quota together. Its zero value is
-// ready for use.
+// Reservations remember decisions that are being written, so that several made at a time do not exceed a quota
+// together. Its zero value is ready for use.
 type Reservations struct {
 	mu       sync.Mutex
 	promised map[types.NamespacedName]promise
@@ -37,10 +37,11 @@ type promise struct {
 	until time.Time
 }
 
-// Admit checks a decision for one binding, and promises what it uses if no limit is exceeded. used has what the bindings of the
-// namespace use as far as is known, that one included. What becomes less is always admitted. The error says which limit is
-// exceeded, and by how much.
-func (l *Reservations) Admit(limits []Limit, used map[types.NamespacedName]corev1.ResourceList, key types.NamespacedName, wanted corev1.ResourceList, now time.Time) error {
+// Admit checks a decision for one binding, and promises what it uses if no limit is exceeded. used has what the
+// bindings of the namespace use as far as is known, that one included. What becomes less is always admitted. The error
+// says which limit is exceeded, and by how much.
+func (l *Reservations) Admit(limits []Limit, used map[types.NamespacedName]corev1.ResourceList,
+	key types.NamespacedName, wanted corev1.ResourceList, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	others := corev1.ResourceList{}
@@ -65,7 +66,8 @@ func (l *Reservations) Admit(limits []Limit, used map[types.NamespacedName]corev
 }
 
 // effective gives the larger of what is known and what was promised.
-func (l *Reservations) effective(key types.NamespacedName, known corev1.ResourceList, now time.Time) corev1.ResourceList {
+func (l *Reservations) effective(key types.NamespacedName, known corev1.ResourceList,
+	now time.Time) corev1.ResourceList {
 	promised, found := l.promised[key]
 	if !found {
 		return known
@@ -110,7 +112,8 @@ func (l Limit) allows(others, current, wanted corev1.ResourceList) error {
 		total, other := others[requested].DeepCopy(), others[requested]
 		total.Add(want)
 		if total.Cmp(hard) > 0 {
-			exceeded = append(exceeded, fmt.Sprintf("%s: needs %s, others use %s of %s", name, want.String(), other.String(), hard.String()))
+			exceeded = append(exceeded, fmt.Sprintf("%s: needs %s, others use %s of %s", name, want.String(),
+				other.String(), hard.String()))
 		}
 	}
 	if len(exceeded) == 0 {

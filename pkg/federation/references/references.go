@@ -1,5 +1,6 @@
-// Package references tells which objects another one takes along to its clusters: what it refers to, and what its annotation lists.
-// The bindings of those objects list it in spec.requiredBy; what they hold there follows from it as well.
+// Package references tells which objects another one takes along to its clusters: what it refers to, and what its
+// annotation lists. The bindings of those objects list it in spec.requiredBy; what they hold there follows from it as
+// well.
 package references
 
 import (
@@ -21,14 +22,15 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 )
 
-// Annotation of an object lists, as JSON, what follows it besides what it refers to: [{"apiVersion": "v1", "kind": "Service",
-// "labelSelector": {"matchLabels": {"app": "shop"}}}]. Each entry has either a name or a selector, and means objects of the
-// namespace that the annotated object is in. This is an extension of the published API.
+// Annotation of an object lists, as JSON, what follows it besides what it refers to: [{"apiVersion": "v1", "kind":
+// "Service", "labelSelector": {"matchLabels": {"app": "shop"}}}]. Each entry has either a name or a selector, and means
+// objects of the namespace that the annotated object is in. This is an extension of the published API.
 const Annotation = "federation.trellis.garden/dependencies"
 
 // Source tells what an object refers to.
 type Source interface {
-	Dependencies(ctx context.Context, object *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error)
+	Dependencies(ctx context.Context,
+		object *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error)
 }
 
 // Reference is one that was understood.
@@ -50,8 +52,8 @@ func (r Reference) Matches(gvk schema.GroupVersionKind, object *unstructured.Uns
 	return r.Name == object.GetName()
 }
 
-// Of gives what an object refers to. An error that wraps [ErrWrong] is one of what is written in the object. One that wraps [ErrElsewhere]
-// names references that are not followed, and comes with all others.
+// Of gives what an object refers to. An error that wraps [ErrWrong] is one of what is written in the object. One that
+// wraps [ErrElsewhere] names references that are not followed, and comes with all others.
 func Of(ctx context.Context, source Source, object *unstructured.Unstructured) ([]Reference, error) {
 	found, err := source.Dependencies(ctx, object)
 	if err != nil {
@@ -67,8 +69,8 @@ func Of(ctx context.Context, source Source, object *unstructured.Unstructured) (
 // ErrWrong is wrapped by errors that do not pass before the object changes.
 var ErrWrong = errors.New("references cannot be understood")
 
-// ErrElsewhere is wrapped by errors about objects that an object of a namespace does not take along. Its author may not be allowed to read
-// them in the fleet, or to create them in a member.
+// ErrElsewhere is wrapped by errors about objects that an object of a namespace does not take along. Its author may not
+// be allowed to read them in the fleet, or to create them in a member.
 var ErrElsewhere = errors.New("an object of a namespace takes along objects of that namespace only")
 
 // within takes out what is elsewhere. Cluster-wide objects, which only administrators write, may take along any.
@@ -88,7 +90,8 @@ func within(namespace string, all []Reference) ([]Reference, error) {
 	if len(left) == 0 {
 		return followed, nil
 	}
-	return followed, fmt.Errorf("%w, %s; not %s", ErrElsewhere, namespace, strings.Join(left[:min(len(left), mostNamed)], ", "))
+	return followed, fmt.Errorf("%w, %s; not %s", ErrElsewhere, namespace,
+		strings.Join(left[:min(len(left), mostNamed)], ", "))
 }
 
 // mostNamed is how many references an error names.
@@ -97,7 +100,8 @@ const mostNamed = 5
 // Find gives the objects that are meant.
 func Find(ctx context.Context, reader client.Reader, r Reference) ([]*unstructured.Unstructured, error) {
 	if r.Labels == nil {
-		object, err := bindings.GetTemplate(ctx, reader, bindings.TemplateKey{GroupVersionKind: r.GroupVersionKind, NamespacedName: r.NamespacedName})
+		object, err := bindings.GetTemplate(ctx, reader,
+			bindings.TemplateKey{GroupVersionKind: r.GroupVersionKind, NamespacedName: r.NamespacedName})
 		if err != nil || object == nil {
 			return nil, err
 		}
@@ -123,7 +127,8 @@ func Find(ctx context.Context, reader client.Reader, r Reference) ([]*unstructur
 }
 
 // understand checks references, those that the source found and those of the object's annotation.
-func understand(found []configv1alpha1.DependentObjectReference, object *unstructured.Unstructured) ([]Reference, error) {
+func understand(found []configv1alpha1.DependentObjectReference,
+	object *unstructured.Unstructured) ([]Reference, error) {
 	more, err := annotated(object)
 	if err != nil {
 		return nil, err
@@ -150,8 +155,8 @@ func understand(found []configv1alpha1.DependentObjectReference, object *unstruc
 	return result, nil
 }
 
-// annotated gives what the annotation lists. It cannot name other namespaces: who may write an object may not be allowed to read
-// Secrets elsewhere.
+// annotated gives what the annotation lists. It cannot name other namespaces: who may write an object may not be
+// allowed to read Secrets elsewhere.
 func annotated(object *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	text, found := object.GetAnnotations()[Annotation]
 	if !found {
@@ -163,7 +168,8 @@ func annotated(object *unstructured.Unstructured) ([]configv1alpha1.DependentObj
 	}
 	for i := range references {
 		if references[i].Namespace != "" && references[i].Namespace != object.GetNamespace() {
-			return nil, fmt.Errorf("annotation %s: entry %d: namespace must be that of the object, %q", Annotation, i, object.GetNamespace())
+			return nil, fmt.Errorf("annotation %s: entry %d: namespace must be that of the object, %q", Annotation, i,
+				object.GetNamespace())
 		}
 		references[i].Namespace = object.GetNamespace()
 	}

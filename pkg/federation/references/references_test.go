@@ -15,8 +15,13 @@ import (
 )
 
 func TestInherit(t *testing.T) {
-	overwrite := &workv1alpha2.ResourceBindingSpec{ConflictResolution: policyv1alpha1.ConflictOverwrite, Clusters: []workv1alpha2.TargetCluster{{Name: "m1"}, {Name: "m2"}}}
-	preserve := &workv1alpha2.ResourceBindingSpec{PreserveResourcesOnDeletion: new(true), Clusters: []workv1alpha2.TargetCluster{{Name: "m1"}}}
+	overwrite := &workv1alpha2.ResourceBindingSpec{
+		ConflictResolution: policyv1alpha1.ConflictOverwrite,
+		Clusters:           []workv1alpha2.TargetCluster{{Name: "m1"}, {Name: "m2"}},
+	}
+	preserve := &workv1alpha2.ResourceBindingSpec{
+		PreserveResourcesOnDeletion: new(true), Clusters: []workv1alpha2.TargetCluster{{Name: "m1"}},
+	}
 	suspended := &workv1alpha2.ResourceBindingSpec{
 		Clusters:   []workv1alpha2.TargetCluster{{Name: "m1"}, {Name: "m3"}},
 		Suspension: &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: new(true)}},
@@ -27,10 +32,19 @@ func TestInherit(t *testing.T) {
 		preserve  bool
 		suspended []string
 	}{
-		"nobody says anything":            {[]*workv1alpha2.ResourceBindingSpec{{}}, policyv1alpha1.ConflictAbort, false, nil},
-		"one overwrites, one preserves":   {[]*workv1alpha2.ResourceBindingSpec{overwrite, preserve}, policyv1alpha1.ConflictOverwrite, true, nil},
-		"suspended where all agree":       {[]*workv1alpha2.ResourceBindingSpec{suspended, preserve}, policyv1alpha1.ConflictAbort, true, []string{"m3"}},
-		"suspended everywhere, by a lone": {[]*workv1alpha2.ResourceBindingSpec{suspended}, policyv1alpha1.ConflictAbort, false, []string{"m1", "m3"}},
+		"nobody says anything": {
+			[]*workv1alpha2.ResourceBindingSpec{{}}, policyv1alpha1.ConflictAbort, false, nil,
+		},
+		"one overwrites, one preserves": {
+			[]*workv1alpha2.ResourceBindingSpec{overwrite, preserve}, policyv1alpha1.ConflictOverwrite, true, nil,
+		},
+		"suspended where all agree": {
+			[]*workv1alpha2.ResourceBindingSpec{suspended, preserve}, policyv1alpha1.ConflictAbort, true,
+			[]string{"m3"},
+		},
+		"suspended everywhere, by a lone": {
+			[]*workv1alpha2.ResourceBindingSpec{suspended}, policyv1alpha1.ConflictAbort, false, []string{"m1", "m3"},
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +66,8 @@ func TestInherit(t *testing.T) {
 
 func TestCopiesThatAreEvictedKeepTheirDependencies(t *testing.T) {
 	spec := &workv1alpha2.ResourceBindingSpec{
-		Clusters: []workv1alpha2.TargetCluster{{Name: "m2", Replicas: 3}}, GracefulEvictionTasks: []workv1alpha2.GracefulEvictionTask{{FromCluster: "m1"}},
+		Clusters:              []workv1alpha2.TargetCluster{{Name: "m2", Replicas: 3}},
+		GracefulEvictionTasks: []workv1alpha2.GracefulEvictionTask{{FromCluster: "m1"}},
 	}
 	got := SnapshotOf(types.NamespacedName{Namespace: "shop", Name: "a"}, spec)
 	if len(got.Clusters) != 2 || got.Clusters[0].Name != "m1" || got.Clusters[1].Replicas != 3 {
@@ -69,14 +84,18 @@ func TestAnnotation(t *testing.T) {
 		want int
 		bad  bool
 	}{
-		"absent":            {"", 0, false},
-		"by labels":         {`[{"apiVersion":"v1","kind":"Service","labelSelector":{"matchLabels":{"app":"shop"}}}]`, 1, false},
+		"absent": {"", 0, false},
+		"by labels": {
+			`[{"apiVersion":"v1","kind":"Service","labelSelector":{"matchLabels":{"app":"shop"}}}]`, 1, false,
+		},
 		"by name":           {`[{"apiVersion":"v1","kind":"Service","name":"shop","namespace":"shop"}]`, 1, false},
 		"another namespace": {`[{"apiVersion":"v1","kind":"Secret","name":"root","namespace":"kube-system"}]`, 0, true},
 		"no list":           {`{}`, 0, true},
 		"no kind":           {`[{"apiVersion":"v1","name":"shop"}]`, 0, true},
 		"neither":           {`[{"apiVersion":"v1","kind":"Service"}]`, 0, true},
-		"bad selector":      {`[{"apiVersion":"v1","kind":"Service","labelSelector":{"matchLabels":{"-":"?"}}}]`, 0, true},
+		"bad selector": {
+			`[{"apiVersion":"v1","kind":"Service","labelSelector":{"matchLabels":{"-":"?"}}}]`, 0, true,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -100,11 +119,15 @@ func TestAnnotation(t *testing.T) {
 
 func TestObjectsOfNamespacesTakeAlongThoseOfTheirOwn(t *testing.T) {
 	reference := func(namespace string) Reference {
-		return Reference{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, NamespacedName: types.NamespacedName{Namespace: namespace, Name: "a"}}
+		return Reference{
+			GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"},
+			NamespacedName:   types.NamespacedName{Namespace: namespace, Name: "a"},
+		}
 	}
 	all := []Reference{reference("kube-system"), reference("shop"), reference("")}
 	got, err := within("shop", all)
-	if len(got) != 1 || got[0].Namespace != "shop" || !errors.Is(err, ErrElsewhere) || !strings.Contains(err.Error(), `Secret "a" of namespace "kube-system", Secret "a" of namespace ""`) {
+	if len(got) != 1 || got[0].Namespace != "shop" || !errors.Is(err, ErrElsewhere) ||
+		!strings.Contains(err.Error(), `Secret "a" of namespace "kube-system", Secret "a" of namespace ""`) {
 		t.Errorf("got %v, %v", got, err)
 	}
 	if got, err = within("shop", all[1:2]); len(got) != 1 || err != nil {

@@ -12,8 +12,8 @@ import (
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 )
 
-// SnapshotOf tells where a referrer is, or still is: copies that are being evicted need what they refer to until they are gone. It
-// is nil while the referrer is nowhere.
+// SnapshotOf tells where a referrer is, or still is: copies that are being evicted need what they refer to until they
+// are gone. It is nil while the referrer is nowhere.
 func SnapshotOf(key types.NamespacedName, spec *workv1alpha2.ResourceBindingSpec) *workv1alpha2.BindingSnapshot {
 	clusters := map[string]workv1alpha2.TargetCluster{}
 	for _, task := range spec.GracefulEvictionTasks {
@@ -27,7 +27,8 @@ func SnapshotOf(key types.NamespacedName, spec *workv1alpha2.ResourceBindingSpec
 	}
 	return &workv1alpha2.BindingSnapshot{
 		Namespace: key.Namespace, Name: key.Name,
-		Clusters: slices.SortedFunc(maps.Values(clusters), func(a, b workv1alpha2.TargetCluster) int { return strings.Compare(a.Name, b.Name) }),
+		Clusters: slices.SortedFunc(maps.Values(clusters),
+			func(a, b workv1alpha2.TargetCluster) int { return strings.Compare(a.Name, b.Name) }),
 	}
 }
 
@@ -36,9 +37,12 @@ func KeyOf(s workv1alpha2.BindingSnapshot) types.NamespacedName {
 	return types.NamespacedName{Namespace: s.Namespace, Name: s.Name}
 }
 
-// WithSnapshot gives the list with the entry of one referrer set, or taken out if the snapshot is nil. The order is always the same.
-func WithSnapshot(list []workv1alpha2.BindingSnapshot, referrer types.NamespacedName, snapshot *workv1alpha2.BindingSnapshot) []workv1alpha2.BindingSnapshot {
-	result := slices.DeleteFunc(slices.Clone(list), func(s workv1alpha2.BindingSnapshot) bool { return KeyOf(s) == referrer })
+// WithSnapshot gives the list with the entry of one referrer set, or taken out if the snapshot is nil. The order is
+// always the same.
+func WithSnapshot(list []workv1alpha2.BindingSnapshot, referrer types.NamespacedName,
+	snapshot *workv1alpha2.BindingSnapshot) []workv1alpha2.BindingSnapshot {
+	result := slices.DeleteFunc(slices.Clone(list),
+		func(s workv1alpha2.BindingSnapshot) bool { return KeyOf(s) == referrer })
 	if snapshot != nil {
 		result = append(result, *snapshot)
 	}
@@ -51,8 +55,8 @@ func WithSnapshot(list []workv1alpha2.BindingSnapshot, referrer types.Namespaced
 	return result
 }
 
-// Inherit takes over what the referrers of an object without a policy agree on. Overwriting and preserving need one that says so;
-// dispatching to a cluster is suspended if that of all that need the object there is.
+// Inherit takes over what the referrers of an object without a policy agree on. Overwriting and preserving need one
+// that says so; dispatching to a cluster is suspended if that of all that need the object there is.
 func Inherit(spec *workv1alpha2.ResourceBindingSpec, referrers []*workv1alpha2.ResourceBindingSpec) {
 	spec.ConflictResolution = policyv1alpha1.ConflictAbort
 	spec.PreserveResourcesOnDeletion = nil

@@ -28,7 +28,8 @@ type Candidate struct {
 	request  *certificatesv1.CertificateSigningRequest
 }
 
-// Candidates lists the agents that wait, of one member or, without a name, of all. Requests that are not what agents ask for are left out.
+// Candidates lists the agents that wait, of one member or, without a name, of all. Requests that are not what agents
+// ask for are left out.
 func Candidates(ctx context.Context, fleet client.Client, name string) ([]Candidate, error) {
 	all, err := invitedAgents(ctx, fleet, name)
 	return slices.DeleteFunc(all, func(c Candidate) bool { return c.Accepted }), err
@@ -62,7 +63,8 @@ func invitedAgents(ctx context.Context, fleet client.Client, name string) ([]Can
 	return result, nil
 }
 
-func candidateOf(ctx context.Context, fleet client.Client, request *certificatesv1.CertificateSigningRequest) (*Candidate, error) {
+func candidateOf(ctx context.Context, fleet client.Client,
+	request *certificatesv1.CertificateSigningRequest) (*Candidate, error) {
 	name := request.Labels[MemberLabel]
 	accepted := isApproved(request)
 	if !isPending(request) && !accepted || request.Spec.Username != InvitedUser(name) {
@@ -83,8 +85,9 @@ func candidateOf(ctx context.Context, fleet client.Client, request *certificates
 	}, nil
 }
 
-// Choose the candidate of a member. Of several, the fingerprint of the key, or its first eight digits at least, chooses. Who names a key gets
-// the agent that was accepted with it before, too: an acceptance that broke off may be repeated.
+// Choose the candidate of a member. Of several, the fingerprint of the key, or its first eight digits at least,
+// chooses. Who names a key gets the agent that was accepted with it before, too: an acceptance that broke off may be
+// repeated.
 func Choose(waiting, accepted []Candidate, member, key string) (*Candidate, error) {
 	if key != "" && len(key) < 8 {
 		return nil, fmt.Errorf("--key %s: give at least the first 8 digits of the fingerprint", key)
@@ -94,15 +97,19 @@ func Choose(waiting, accepted []Candidate, member, key string) (*Candidate, erro
 	case len(chosen) == 1:
 		return &chosen[0], nil
 	case len(chosen) > 1:
-		return nil, fmt.Errorf("%d agents wait as %q: choose one with --key, by the fingerprint that its log shows", len(chosen), member)
+		return nil, fmt.Errorf("%d agents wait as %q: choose one with --key, by the fingerprint that its log shows",
+			len(chosen), member)
 	case len(before) > 0 && key != "":
 		return &before[0], nil
 	case len(before) > 0:
-		return nil, fmt.Errorf("no agent of %q waits: the one with key %s was accepted; `trellisctl members` shows whether it serves the member", member, before[0].Fingerprint)
+		return nil, fmt.Errorf("no agent of %q waits: the one with key %s was accepted; `trellisctl members` shows "+
+			"whether it serves the member", member, before[0].Fingerprint)
 	case key != "":
-		return nil, fmt.Errorf("no agent of %q waits with a key %s; `trellisctl accept` lists those that do", member, key)
+		return nil, fmt.Errorf("no agent of %q waits with a key %s; `trellisctl accept` lists those that do", member,
+			key)
 	}
-	return nil, fmt.Errorf("no agent of %q waits; `trellisctl register %s` invites one, and `trellisctl accept` lists those that wait", member, member)
+	return nil, fmt.Errorf("no agent of %q waits; `trellisctl register %s` invites one, and `trellisctl accept` "+
+		"lists those that wait", member, member)
 }
 
 func matching(candidates []Candidate, member, key string) []Candidate {
@@ -122,7 +129,8 @@ func Accept(ctx context.Context, fleet client.Client, chosen *Candidate) error {
 		return nil
 	}
 	if chosen.ID == "" {
-		return fmt.Errorf("the agent of %q does not say which cluster it runs for (annotation %s)", chosen.Member, IDAnnotation)
+		return fmt.Errorf("the agent of %q does not say which cluster it runs for (annotation %s)", chosen.Member,
+			IDAnnotation)
 	}
 	var cluster *clusterv1alpha1.Cluster
 	// The fleet writes the Cluster, too.
@@ -142,7 +150,8 @@ func Accept(ctx context.Context, fleet client.Client, chosen *Candidate) error {
 	return err
 }
 
-// identify notes in the member which cluster its agent runs for, if both may still be what the other one takes them for.
+// identify notes in the member which cluster its agent runs for, if both may still be what the other one takes them
+// for.
 func identify(ctx context.Context, fleet client.Client, chosen *Candidate) (*clusterv1alpha1.Cluster, error) {
 	cluster := &clusterv1alpha1.Cluster{}
 	if err := fleet.Get(ctx, client.ObjectKey{Name: chosen.Member}, cluster); err != nil {
@@ -153,17 +162,21 @@ func identify(ctx context.Context, fleet client.Client, chosen *Candidate) (*clu
 		return nil, fmt.Errorf("listing the members of the fleet: %w", err)
 	}
 	if other := Duplicate(chosen.Member, chosen.ID, list.Items); other != nil {
-		return nil, fmt.Errorf("the agent runs for a cluster that is a member already, as %q; to give it another name, let it leave first: `trellisctl unjoin %s`", other.Name, other.Name)
+		return nil, fmt.Errorf("the agent runs for a cluster that is a member already, as %q; to give it another "+
+			"name, let it leave first: `trellisctl unjoin %s`", other.Name, other.Name)
 	}
 	switch {
 	case cluster.Spec.SyncMode != clusterv1alpha1.Pull || cluster.DeletionTimestamp != nil:
-		return nil, fmt.Errorf("member %q takes no agent: it is leaving, or the fleet talks to it (spec.syncMode)", chosen.Member)
+		return nil, fmt.Errorf("member %q takes no agent: it is leaving, or the fleet talks to it (spec.syncMode)",
+			chosen.Member)
 	case cluster.Spec.ID != "" && cluster.Spec.ID != chosen.ID:
-		return nil, fmt.Errorf("member %q is cluster %s, and the agent runs for %s; let the old one leave first: `trellisctl unjoin %s`", chosen.Member, cluster.Spec.ID, chosen.ID, chosen.Member)
+		return nil, fmt.Errorf("member %q is cluster %s, and the agent runs for %s; let the old one leave first: "+
+			"`trellisctl unjoin %s`", chosen.Member, cluster.Spec.ID, chosen.ID, chosen.Member)
 	}
 	before := cluster.DeepCopy()
 	cluster.Spec.ID = chosen.ID
-	if err := fleet.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := fleet.Patch(ctx, cluster,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return nil, fmt.Errorf("spec.id of member %s: %w", cluster.Name, err)
 	}
 	return cluster, nil

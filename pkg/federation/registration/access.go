@@ -25,35 +25,44 @@ func accessRules() []rbacv1.PolicyRule {
 	}
 }
 
-// GrantAccess creates in a member a namespace and a service account that may do what a fleet does there, both named access. All
-// of it belongs to the ClusterRole of that name.
+// GrantAccess creates in a member a namespace and a service account that may do what a fleet does there, both named
+// access. All of it belongs to the ClusterRole of that name.
 func GrantAccess(ctx context.Context, member client.Client, access string) (types.NamespacedName, error) {
 	return grant(ctx, member, access, accessRules())
 }
 
-func grant(ctx context.Context, member client.Client, access string, rules []rbacv1.PolicyRule) (types.NamespacedName, error) {
+func grant(ctx context.Context, member client.Client, access string,
+	rules []rbacv1.PolicyRule) (types.NamespacedName, error) {
 	account := types.NamespacedName{Namespace: access, Name: access}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: access}}
 	if err := ensure(ctx, member, role, nil, func() { role.Rules = rules }); err != nil {
 		return account, err
 	}
-	owner := &metav1.OwnerReference{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: role.Name, UID: role.UID}
+	owner := &metav1.OwnerReference{
+		APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: role.Name, UID: role.UID,
+	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: access}}
 	if err := ensure(ctx, member, namespace, owner, func() {}); err != nil {
 		return account, err
 	}
-	serviceAccount := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}}
-	if err := ensure(ctx, member, serviceAccount, owner, func() { serviceAccount.AutomountServiceAccountToken = new(false) }); err != nil {
+	serviceAccount := &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name},
+	}
+	if err := ensure(ctx, member, serviceAccount, owner,
+		func() { serviceAccount.AutomountServiceAccountToken = new(false) }); err != nil {
 		return account, err
 	}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: access}}
 	return account, ensure(ctx, member, binding, owner, func() {
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: access}
-		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}}
+		binding.Subjects = []rbacv1.Subject{
+			{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name},
+		}
 	})
 }
 
-func ensure(ctx context.Context, c client.Client, object client.Object, owner *metav1.OwnerReference, fill func()) error {
+func ensure(ctx context.Context, c client.Client, object client.Object, owner *metav1.OwnerReference,
+	fill func()) error {
 	_, err := controllerutil.CreateOrPatch(ctx, c, object, func() error {
 		labels := object.GetLabels()
 		if labels == nil {
@@ -73,7 +82,8 @@ func ensure(ctx context.Context, c client.Client, object client.Object, owner *m
 	return nil
 }
 
-// RevokeAccess removes what GrantAccess or GrantImpersonation created: the ClusterRole at once, the rest by the member's garbage collection.
+// RevokeAccess removes what GrantAccess or GrantImpersonation created: the ClusterRole at once, the rest by the
+// member's garbage collection.
 func RevokeAccess(ctx context.Context, member client.Client, access string) error {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: access}}
 	err := member.Delete(ctx, role, client.PropagationPolicy(metav1.DeletePropagationBackground))
@@ -84,9 +94,14 @@ func RevokeAccess(ctx context.Context, member client.Client, access string) erro
 }
 
 // RequestToken asks a member for a token. The member may give it a shorter life.
-func RequestToken(ctx context.Context, member client.Client, account types.NamespacedName, lifetime time.Duration) (*authenticationv1.TokenRequestStatus, error) {
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(lifetime.Seconds()))}}
-	serviceAccount := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}}
+func RequestToken(ctx context.Context, member client.Client, account types.NamespacedName,
+	lifetime time.Duration) (*authenticationv1.TokenRequestStatus, error) {
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(lifetime.Seconds()))},
+	}
+	serviceAccount := &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name},
+	}
 	if err := member.SubResource("token").Create(ctx, serviceAccount, request); err != nil {
 		return nil, fmt.Errorf("asking the member for a token of service account %s: %w", account, err)
 	}
@@ -94,7 +109,8 @@ func RequestToken(ctx context.Context, member client.Client, account types.Names
 }
 
 // SetToken writes a token and all that its renewal needs into a Secret of the fleet.
-func SetToken(secret *corev1.Secret, token *authenticationv1.TokenRequestStatus, account types.NamespacedName, lifetime time.Duration, now time.Time) {
+func SetToken(secret *corev1.Secret, token *authenticationv1.TokenRequestStatus, account types.NamespacedName,
+	lifetime time.Duration, now time.Time) {
 	metav1.SetMetaDataLabel(&secret.ObjectMeta, JoinedLabel, "true")
 	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, ServiceAccountAnnotation, account.String())
 	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, LifetimeAnnotation, lifetime.String())

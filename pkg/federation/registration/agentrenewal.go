@@ -18,8 +18,8 @@ type AgentRenewal struct {
 	ID string
 }
 
-// ParseAgentRenewal checks all that a request says about itself. The fleet's API knows who asks by the certificate that the agent has; it may have
-// another one for the same user, and nothing else.
+// ParseAgentRenewal checks all that a request says about itself. The fleet's API knows who asks by the certificate that
+// the agent has; it may have another one for the same user, and nothing else.
 func ParseAgentRenewal(request *certificatesv1.CertificateSigningRequest) (AgentRenewal, error) {
 	name, isAgent := strings.CutPrefix(request.Spec.Username, AgentUserPrefix)
 	member, uid, _ := strings.Cut(name, ":")

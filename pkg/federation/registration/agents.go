@@ -21,21 +21,25 @@ const (
 	AgentUserPrefix = "federation.trellis.garden:agent:"
 	// agentRolePrefix and the member's name are the name of what an agent may do in a fleet.
 	agentRolePrefix = "trellis.garden:federation:agent:"
-	// invitationPrefix and the member's name are the name of the service account that an agent asks for its certificate with.
+	// invitationPrefix and the member's name are the name of the service account that an agent asks for its certificate
+	// with.
 	invitationPrefix = "agent-"
 )
 
 // Where a fleet tells of its authorities, old and new while they are rotated.
 const (
-	// AuthorityConfigMap is kept in every namespace by the kube-controller-manager; its key ca.crt has who signs the API server's certificate.
-	// Agents read that in the namespace of the members' credentials: who may write there holds all members anyway.
+	// AuthorityConfigMap is kept in every namespace by the kube-controller-manager; its key ca.crt has who signs the
+	// API server's certificate. Agents read that in the namespace of the members' credentials: who may write there
+	// holds all members anyway.
 	AuthorityConfigMap = "kube-root-ca.crt"
-	// ClientAuthorityConfigMap, in kube-system, is kept by the API server; its key client-ca-file has whose client certificates it accepts.
+	// ClientAuthorityConfigMap, in kube-system, is kept by the API server; its key client-ca-file has whose client
+	// certificates it accepts.
 	ClientAuthorityConfigMap    = "extension-apiserver-authentication"
 	ClientAuthorityConfigMapKey = "client-ca-file"
 )
 
-// AgentUser is the user that the agent of a member is in the fleet. A member that is registered again under its name has another.
+// AgentUser is the user that the agent of a member is in the fleet. A member that is registered again under its name
+// has another.
 func AgentUser(member *clusterv1alpha1.Cluster) string {
 	return AgentUserPrefix + member.Name + ":" + string(member.UID)
 }
@@ -47,11 +51,14 @@ func InvitedUser(member string) string {
 
 // ownedBy makes objects go with a member.
 func ownedBy(cluster *clusterv1alpha1.Cluster) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: clusterv1alpha1.GroupVersion.String(), Kind: "Cluster", Name: cluster.Name, UID: cluster.UID}
+	return metav1.OwnerReference{
+		APIVersion: clusterv1alpha1.GroupVersion.String(), Kind: "Cluster", Name: cluster.Name, UID: cluster.UID,
+	}
 }
 
 // upsert writes an object of the fleet that goes with its owner.
-func upsert(ctx context.Context, fleet client.Client, object client.Object, owner metav1.OwnerReference, fill func()) error {
+func upsert(ctx context.Context, fleet client.Client, object client.Object, owner metav1.OwnerReference,
+	fill func()) error {
 	_, err := controllerutil.CreateOrPatch(ctx, fleet, object, func() error {
 		object.SetOwnerReferences([]metav1.OwnerReference{owner})
 		fill()
@@ -63,31 +70,37 @@ func upsert(ctx context.Context, fleet client.Client, object client.Object, owne
 	return nil
 }
 
-// grantAgent lets the agent of a member read its Works, and report on them and on the member; nothing of others. All of it goes with
-// the Cluster.
+// grantAgent lets the agent of a member read its Works, and report on them and on the member; nothing of others. All of
+// it goes with the Cluster.
 func grantAgent(ctx context.Context, fleet client.Client, cluster *clusterv1alpha1.Cluster) error {
 	subject := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: AgentUser(cluster)}
 	execution := clusterv1alpha1.ExecutionNamespace(cluster.Name)
 	if err := ensureNamespace(ctx, fleet, execution); err != nil {
 		return err
 	}
-	if err := grantEverywhere(ctx, fleet, cluster, agentRolePrefix+cluster.Name, subject, agentRules(cluster.Name)); err != nil {
+	if err := grantEverywhere(ctx, fleet, cluster, agentRolePrefix+cluster.Name, subject,
+		agentRules(cluster.Name)); err != nil {
 		return err
 	}
 	if err := grantIn(ctx, fleet, cluster, execution, subject, workRules()); err != nil {
 		return err
 	}
-	if err := grantIn(ctx, fleet, cluster, clusterv1alpha1.CredentialsNamespace, subject, append(leaseRules(cluster.Name), readRules(AuthorityConfigMap)...)); err != nil {
+	if err := grantIn(ctx, fleet, cluster, clusterv1alpha1.CredentialsNamespace, subject,
+		append(leaseRules(cluster.Name), readRules(AuthorityConfigMap)...)); err != nil {
 		return err
 	}
-	if err := grantIn(ctx, fleet, cluster, metav1.NamespaceSystem, subject, readRules(ClientAuthorityConfigMap)); err != nil {
+	if err := grantIn(ctx, fleet, cluster, metav1.NamespaceSystem, subject,
+		readRules(ClientAuthorityConfigMap)); err != nil {
 		return err
 	}
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.CredentialsNamespace, Name: cluster.Name}}
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.CredentialsNamespace, Name: cluster.Name},
+	}
 	return upsert(ctx, fleet, lease, ownedBy(cluster), func() {})
 }
 
-func grantEverywhere(ctx context.Context, fleet client.Client, cluster *clusterv1alpha1.Cluster, name string, subject rbacv1.Subject, rules []rbacv1.PolicyRule) error {
+func grantEverywhere(ctx context.Context, fleet client.Client, cluster *clusterv1alpha1.Cluster, name string,
+	subject rbacv1.Subject, rules []rbacv1.PolicyRule) error {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := upsert(ctx, fleet, role, ownedBy(cluster), func() { role.Rules = rules }); err != nil {
 		return err
@@ -99,7 +112,8 @@ func grantEverywhere(ctx context.Context, fleet client.Client, cluster *clusterv
 	})
 }
 
-func grantIn(ctx context.Context, fleet client.Client, cluster *clusterv1alpha1.Cluster, namespace string, subject rbacv1.Subject, rules []rbacv1.PolicyRule) error {
+func grantIn(ctx context.Context, fleet client.Client, cluster *clusterv1alpha1.Cluster, namespace string,
+	subject rbacv1.Subject, rules []rbacv1.PolicyRule) error {
 	name := agentRolePrefix + cluster.Name
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	if err := upsert(ctx, fleet, role, ownedBy(cluster), func() { role.Rules = rules }); err != nil {
@@ -114,32 +128,56 @@ func grantIn(ctx context.Context, fleet client.Client, cluster *clusterv1alpha1.
 
 // requestRules let agents ask for certificates, and fetch them: without the key they are of no use to others.
 func requestRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{{APIGroups: []string{certificatesv1.GroupName}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get"}}}
+	return []rbacv1.PolicyRule{
+		{
+			APIGroups: []string{certificatesv1.GroupName}, Resources: []string{"certificatesigningrequests"},
+			Verbs: []string{"create", "get"},
+		},
+	}
 }
 
 func agentRules(cluster string) []rbacv1.PolicyRule {
 	group, only := []string{clusterv1alpha1.GroupVersion.Group}, []string{cluster}
 	return append(requestRules(),
-		rbacv1.PolicyRule{APIGroups: group, Resources: []string{"clusters"}, ResourceNames: only, Verbs: []string{"get", "list", "watch"}},
-		rbacv1.PolicyRule{APIGroups: group, Resources: []string{"clusters/status"}, ResourceNames: only, Verbs: []string{"patch"}},
-		rbacv1.PolicyRule{APIGroups: []string{"config.karmada.io"}, Resources: []string{"resourceinterpretercustomizations", "resourceinterpreterwebhookconfigurations"},
-			Verbs: []string{"get", "list", "watch"}},
+		rbacv1.PolicyRule{
+			APIGroups: group, Resources: []string{"clusters"}, ResourceNames: only,
+			Verbs: []string{"get", "list", "watch"},
+		},
+		rbacv1.PolicyRule{
+			APIGroups: group, Resources: []string{"clusters/status"}, ResourceNames: only, Verbs: []string{"patch"},
+		},
+		rbacv1.PolicyRule{APIGroups: []string{"config.karmada.io"},
+			Resources: []string{"resourceinterpretercustomizations", "resourceinterpreterwebhookconfigurations"},
+			Verbs:     []string{"get", "list", "watch"}},
 	)
 }
 
 // workRules let agents write finalizers and statuses; the admission policy of agents refuses other changes.
 func workRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{"work.karmada.io"}, Resources: []string{"works"}, Verbs: []string{"get", "list", "watch", "patch"}},
+		{
+			APIGroups: []string{"work.karmada.io"}, Resources: []string{"works"},
+			Verbs: []string{"get", "list", "watch", "patch"},
+		},
 		{APIGroups: []string{"work.karmada.io"}, Resources: []string{"works/status"}, Verbs: []string{"patch"}},
 	}
 }
 
 func leaseRules(name string) []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, ResourceNames: []string{name}, Verbs: []string{"patch"}}}
+	return []rbacv1.PolicyRule{
+		{
+			APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, ResourceNames: []string{name},
+			Verbs: []string{"patch"},
+		},
+	}
 }
 
 // readRules let agents read a ConfigMap that tells of authorities.
 func readRules(configMap string) []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{configMap}, Verbs: []string{"get"}}}
+	return []rbacv1.PolicyRule{
+		{
+			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{configMap},
+			Verbs: []string{"get"},
+		},
+	}
 }

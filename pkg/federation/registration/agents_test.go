@@ -26,20 +26,25 @@ func pullMember(name string) *clusterv1alpha1.Cluster {
 	}
 }
 
-func requestOf(t testing.TB, member *clusterv1alpha1.Cluster, change ...func(*x509.CertificateRequest)) *certificatesv1.CertificateSigningRequest {
+func requestOf(t testing.TB, member *clusterv1alpha1.Cluster,
+	change ...func(*x509.CertificateRequest)) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	key, err := NewKey()
 	if err != nil {
 		t.Fatal(err)
 	}
-	signing, err := Request{Member: member.Name, UID: string(member.UID), ID: "id", Version: "v1", Lifetime: time.Hour}.SigningRequest(key)
+	signing, err := Request{
+		Member: member.Name, UID: string(member.UID), ID: "id", Version: "v1", Lifetime: time.Hour,
+	}.SigningRequest(key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(change) == 0 {
 		return signing
 	}
-	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: AgentUser(member), Organization: []string{AgentGroup}}}
+	template := &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: AgentUser(member), Organization: []string{AgentGroup}},
+	}
 	for _, f := range change {
 		f(template)
 	}
@@ -61,25 +66,82 @@ func TestRequests(t *testing.T) {
 		member  *clusterv1alpha1.Cluster
 		err     string
 	}{
-		"an agent's":             {requestOf(t, member), member, ""},
-		"another member's":       {requestOf(t, member), pullMember("edge2"), "not for the agent"},
-		"an earlier member's":    {requestOf(t, member), again, "not for the agent"},
-		"an administrator's":     {requestOf(t, member, func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"system:masters"} }), member, "not for the agent"},
-		"in a second group":      {requestOf(t, member, func(r *x509.CertificateRequest) { r.Subject.Organization = []string{AgentGroup, "x"} }), member, "not for the agent"},
-		"for another user":       {requestOf(t, member, func(r *x509.CertificateRequest) { r.Subject.CommonName = "admin" }), member, "not for the agent"},
-		"with another attribute": {requestOf(t, member, func(r *x509.CertificateRequest) { r.Subject.OrganizationalUnit = []string{"x"} }), member, "not for the agent"},
-		"for two users":          {requestOf(t, member, alsoAs("admin")), member, "not for the agent"},
-		"with an extension":      {requestOf(t, member, func(r *x509.CertificateRequest) { r.ExtraExtensions = []pkix.Extension{{Id: []int{2, 5, 29, 19}}} }), member, "extensions"},
-		"of any length":          {withSpec(requestOf(t, member), func(s *certificatesv1.CertificateSigningRequestSpec) { s.ExpirationSeconds = nil }), member, "lifetime"},
-		"for years":              {withSpec(requestOf(t, member), func(s *certificatesv1.CertificateSigningRequestSpec) { s.ExpirationSeconds = new(int32(1 << 30)) }), member, "720h0m0s is the longest"},
-		"for a time in the past": {withSpec(requestOf(t, member), func(s *certificatesv1.CertificateSigningRequestSpec) { s.ExpirationSeconds = new(int32(-1)) }), member, "lifetime"},
-		"too large":              {withSpec(requestOf(t, member), func(s *certificatesv1.CertificateSigningRequestSpec) { s.Request = make([]byte, maxRequestBytes+1) }), member, "more than 16384"},
-		"for a server":           {requestOf(t, member, func(r *x509.CertificateRequest) { r.DNSNames = []string{"kubernetes"} }), member, "other names"},
-		"for a workload":         {requestOf(t, member, func(r *x509.CertificateRequest) { r.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }), member, "other names"},
-		"by another signer":      {withSpec(requestOf(t, member), func(s *certificatesv1.CertificateSigningRequestSpec) { s.SignerName = "kubernetes.io/kubelet-serving" }), member, "signer"},
-		"for other usages":       {withSpec(requestOf(t, member), func(s *certificatesv1.CertificateSigningRequestSpec) { s.Usages = append(s.Usages, "server auth") }), member, "usages"},
-		"with something behind":  {withSpec(requestOf(t, member), func(s *certificatesv1.CertificateSigningRequestSpec) { s.Request = append(s.Request, "x"...) }), member, "not one certificate request"},
-		"nothing":                {withSpec(requestOf(t, member), func(s *certificatesv1.CertificateSigningRequestSpec) { s.Request = nil }), member, "not one certificate request"},
+		"an agent's":          {requestOf(t, member), member, ""},
+		"another member's":    {requestOf(t, member), pullMember("edge2"), "not for the agent"},
+		"an earlier member's": {requestOf(t, member), again, "not for the agent"},
+		"an administrator's": {
+			requestOf(t, member, func(r *x509.CertificateRequest) {
+				r.Subject.Organization = []string{"system:masters"}
+			}), member, "not for the agent",
+		},
+		"in a second group": {
+			requestOf(t, member, func(r *x509.CertificateRequest) {
+				r.Subject.Organization = []string{AgentGroup, "x"}
+			}), member, "not for the agent",
+		},
+		"for another user": {
+			requestOf(t, member, func(r *x509.CertificateRequest) { r.Subject.CommonName = "admin" }), member,
+			"not for the agent",
+		},
+		"with another attribute": {
+			requestOf(t, member, func(r *x509.CertificateRequest) { r.Subject.OrganizationalUnit = []string{"x"} }),
+			member, "not for the agent",
+		},
+		"for two users": {requestOf(t, member, alsoAs("admin")), member, "not for the agent"},
+		"with an extension": {
+			requestOf(t, member, func(r *x509.CertificateRequest) {
+				r.ExtraExtensions = []pkix.Extension{{Id: []int{2, 5, 29, 19}}}
+			}), member, "extensions",
+		},
+		"of any length": {
+			withSpec(requestOf(t, member),
+				func(s *certificatesv1.CertificateSigningRequestSpec) { s.ExpirationSeconds = nil }), member,
+			"lifetime",
+		},
+		"for years": {
+			withSpec(requestOf(t, member),
+				func(s *certificatesv1.CertificateSigningRequestSpec) { s.ExpirationSeconds = new(int32(1 << 30)) }),
+			member, "720h0m0s is the longest",
+		},
+		"for a time in the past": {
+			withSpec(requestOf(t, member),
+				func(s *certificatesv1.CertificateSigningRequestSpec) { s.ExpirationSeconds = new(int32(-1)) }), member,
+			"lifetime",
+		},
+		"too large": {
+			withSpec(requestOf(t, member),
+				func(s *certificatesv1.CertificateSigningRequestSpec) { s.Request = make([]byte, maxRequestBytes+1) }),
+			member, "more than 16384",
+		},
+		"for a server": {
+			requestOf(t, member, func(r *x509.CertificateRequest) { r.DNSNames = []string{"kubernetes"} }), member,
+			"other names",
+		},
+		"for a workload": {
+			requestOf(t, member, func(r *x509.CertificateRequest) {
+				r.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}}
+			}), member, "other names",
+		},
+		"by another signer": {
+			withSpec(requestOf(t, member),
+				func(s *certificatesv1.CertificateSigningRequestSpec) {
+					s.SignerName = "kubernetes.io/kubelet-serving"
+				}), member, "signer",
+		},
+		"for other usages": {
+			withSpec(requestOf(t, member),
+				func(s *certificatesv1.CertificateSigningRequestSpec) { s.Usages = append(s.Usages, "server auth") }),
+			member, "usages",
+		},
+		"with something behind": {
+			withSpec(requestOf(t, member),
+				func(s *certificatesv1.CertificateSigningRequestSpec) { s.Request = append(s.Request, "x"...) }),
+			member, "not one certificate request",
+		},
+		"nothing": {
+			withSpec(requestOf(t, member), func(s *certificatesv1.CertificateSigningRequestSpec) { s.Request = nil }),
+			member, "not one certificate request",
+		},
 		"whose signature is bad": {withSpec(requestOf(t, member), spoil), member, "request agent-edge"},
 	} {
 		_, err := Fingerprint(tc.request, tc.member)
@@ -92,11 +154,15 @@ func TestRequests(t *testing.T) {
 // alsoAs adds a common name before the one that is there, which is what a reader sees who takes the last.
 func alsoAs(user string) func(*x509.CertificateRequest) {
 	return func(r *x509.CertificateRequest) {
-		r.Subject.ExtraNames = []pkix.AttributeTypeAndValue{{Type: []int{2, 5, 4, 3}, Value: user}, {Type: []int{2, 5, 4, 3}, Value: r.Subject.CommonName}, {Type: []int{2, 5, 4, 10}, Value: AgentGroup}}
+		r.Subject.ExtraNames = []pkix.AttributeTypeAndValue{
+			{Type: []int{2, 5, 4, 3}, Value: user}, {Type: []int{2, 5, 4, 3}, Value: r.Subject.CommonName},
+			{Type: []int{2, 5, 4, 10}, Value: AgentGroup},
+		}
 	}
 }
 
-func withSpec(r *certificatesv1.CertificateSigningRequest, change func(*certificatesv1.CertificateSigningRequestSpec)) *certificatesv1.CertificateSigningRequest {
+func withSpec(r *certificatesv1.CertificateSigningRequest,
+	change func(*certificatesv1.CertificateSigningRequestSpec)) *certificatesv1.CertificateSigningRequest {
 	change(&r.Spec)
 	return r
 }
@@ -136,14 +202,21 @@ func isForAgent(t *testing.T, request []byte, user string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if parsed.Subject.CommonName != user || !slices.Equal(parsed.Subject.Organization, []string{AgentGroup}) || len(parsed.Subject.Names) != 2 || len(parsed.Extensions) > 0 || parsed.CheckSignature() != nil {
+	if parsed.Subject.CommonName != user || !slices.Equal(parsed.Subject.Organization, []string{AgentGroup}) ||
+		len(parsed.Subject.Names) != 2 || len(parsed.Extensions) > 0 || parsed.CheckSignature() != nil {
 		t.Fatalf("accepted for %s, with extensions %v", parsed.Subject, parsed.Extensions)
 	}
 }
 
 func TestChoose(t *testing.T) {
-	waiting := []Candidate{{Member: "a", Fingerprint: "00112233445566"}, {Member: "b", Fingerprint: "aabbccddeeff"}, {Member: "b", Fingerprint: "aabbccdd0000"}}
-	accepted := []Candidate{{Member: "a", Fingerprint: "9900112233", Accepted: true}, {Member: "d", Fingerprint: "dd00112233", Accepted: true}}
+	waiting := []Candidate{
+		{Member: "a", Fingerprint: "00112233445566"}, {Member: "b", Fingerprint: "aabbccddeeff"},
+		{Member: "b", Fingerprint: "aabbccdd0000"},
+	}
+	accepted := []Candidate{
+		{Member: "a", Fingerprint: "9900112233", Accepted: true},
+		{Member: "d", Fingerprint: "dd00112233", Accepted: true},
+	}
 	for name, tc := range map[string]struct{ member, key, want, err string }{
 		"the only one":  {"a", "", "00112233445566", ""},
 		"by its key":    {"b", "AABBCCDDEE", "aabbccddeeff", ""},
@@ -157,7 +230,9 @@ func TestChoose(t *testing.T) {
 		"another waits": {"a", "99001122", "9900112233", ""},
 	} {
 		got, err := Choose(waiting, accepted, tc.member, tc.key)
-		if (tc.err == "") != (err == nil) || err != nil && !strings.Contains(strings.ReplaceAll(err.Error(), `"`, ""), tc.err) || err == nil && got.Fingerprint != tc.want {
+		if (tc.err == "") != (err == nil) ||
+			err != nil && !strings.Contains(strings.ReplaceAll(err.Error(), `"`, ""), tc.err) ||
+			err == nil && got.Fingerprint != tc.want {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
 	}
@@ -179,10 +254,14 @@ func TestAllowance(t *testing.T) {
 		"everything":        {Allowance{}, object("v1", "Namespace", ""), ""},
 		"a namespace":       {Allowance{Namespaces: []string{"a"}}, object("v1", "ConfigMap", "a"), ""},
 		"another namespace": {Allowance{Namespaces: []string{"a"}}, object("v1", "ConfigMap", "b"), "namespace b"},
-		"none":              {Allowance{Namespaces: []string{"a"}}, object("v1", "Namespace", ""), "without a namespace"},
-		"a kind":            {Allowance{Kinds: []string{"Deployment.apps"}}, object("apps/v1", "Deployment", "b"), ""},
-		"a core kind":       {Allowance{Kinds: []string{"ConfigMap"}}, object("v1", "ConfigMap", "b"), ""},
-		"another group":     {Allowance{Kinds: []string{"Deployment.apps"}}, object("other/v1", "Deployment", "b"), "Deployment.other"},
+		"none": {
+			Allowance{Namespaces: []string{"a"}}, object("v1", "Namespace", ""), "without a namespace",
+		},
+		"a kind":      {Allowance{Kinds: []string{"Deployment.apps"}}, object("apps/v1", "Deployment", "b"), ""},
+		"a core kind": {Allowance{Kinds: []string{"ConfigMap"}}, object("v1", "ConfigMap", "b"), ""},
+		"another group": {
+			Allowance{Kinds: []string{"Deployment.apps"}}, object("other/v1", "Deployment", "b"), "Deployment.other",
+		},
 	} {
 		err := tc.allowance.Check(tc.object)
 		if (tc.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.err) {
@@ -190,13 +269,16 @@ func TestAllowance(t *testing.T) {
 		}
 	}
 	for name, wrong := range map[string]Allowance{
-		"a namespace": {Namespaces: []string{"A"}}, "a resource": {Kinds: []string{"deployments.apps"}}, "a version": {Kinds: []string{"apps/v1/Deployment"}}, "nothing": {Kinds: []string{""}},
+		"a namespace": {Namespaces: []string{"A"}}, "a resource": {Kinds: []string{"deployments.apps"}},
+		"a version": {Kinds: []string{"apps/v1/Deployment"}}, "nothing": {Kinds: []string{""}},
 	} {
 		if wrong.Validate() == nil {
 			t.Errorf("%s: is not refused", name)
 		}
 	}
-	if err := (Allowance{Namespaces: []string{"a"}, Kinds: []string{"ConfigMap", "Deployment.apps"}}).Validate(); err != nil {
+	if err := (Allowance{
+		Namespaces: []string{"a"}, Kinds: []string{"ConfigMap", "Deployment.apps"},
+	}).Validate(); err != nil {
 		t.Error(err)
 	}
 }
@@ -208,9 +290,17 @@ func TestManifest(t *testing.T) {
 		allowance Allowance
 		has, not  []string
 	}{
-		"everything": {Allowance{}, []string{"kind: ClusterRoleBinding", "- agent\n"}, []string{"-write", "--allow", "status:", "creationTimestamp"}},
+		"everything": {
+			Allowance{}, []string{"kind: ClusterRoleBinding", "- agent\n"},
+			[]string{"-write", "--allow", "status:", "creationTimestamp"},
+		},
 		"a namespace": {Allowance{Namespaces: []string{"shop"}, Kinds: []string{"ConfigMap"}},
-			[]string{"namespace: shop", "--allow-namespaces=shop", "--allow-kinds=ConfigMap", "trellis-fleet-1a2b3c4d-agent-write"}, []string{"status:"}},
+			[]string{
+				"namespace: shop", "--allow-namespaces=shop", "--allow-kinds=ConfigMap",
+				"trellis-fleet-1a2b3c4d-agent-write",
+			}, []string{
+				"status:",
+			}},
 	} {
 		text, err := YAML(clientgoscheme.Scheme, invitation.Manifest(AgentOptions{Image: "i", Allowance: tc.allowance}))
 		if err != nil {

@@ -30,8 +30,10 @@ func (a Allowance) Validate() error {
 	}
 	for _, kind := range a.Kinds {
 		name, group, grouped := strings.Cut(kind, ".")
-		if len(validation.IsDNS1035Label(strings.ToLower(name))) > 0 || name == strings.ToLower(name) || grouped && len(validation.IsDNS1123Subdomain(group)) > 0 {
-			return fmt.Errorf("--allow-kinds: %q is not a kind; write ConfigMap, or Deployment.apps for kinds of a group", kind)
+		if len(validation.IsDNS1035Label(strings.ToLower(name))) > 0 || name == strings.ToLower(name) ||
+			grouped && len(validation.IsDNS1123Subdomain(group)) > 0 {
+			return fmt.Errorf("--allow-kinds: %q is not a kind; write ConfigMap, or Deployment.apps for kinds of a "+
+				"group", kind)
 		}
 	}
 	return nil
@@ -49,5 +51,6 @@ func (a Allowance) Check(object *unstructured.Unstructured) error {
 	case object.GetNamespace() == "":
 		return fmt.Errorf("%w: the agent takes no objects without a namespace (--allow-namespaces)", ErrNotAllowed)
 	}
-	return fmt.Errorf("%w: the agent takes nothing in namespace %s (--allow-namespaces)", ErrNotAllowed, object.GetNamespace())
+	return fmt.Errorf("%w: the agent takes nothing in namespace %s (--allow-namespaces)", ErrNotAllowed,
+		object.GetNamespace())
 }

@@ -45,8 +45,8 @@ type JoinOptions struct {
 	Tell func(format string, arguments ...any)
 }
 
-// Join makes the cluster that config leads to a member that the fleet talks to. Joining a member again under its name renews its
-// credentials and description.
+// Join makes the cluster that config leads to a member that the fleet talks to. Joining a member again under its name
+// renews its credentials and description.
 func Join(ctx context.Context, fleet, member client.Client, config *rest.Config, options JoinOptions) error {
 	if err := ValidateName(options.Name); err != nil {
 		return err
@@ -60,7 +60,8 @@ func Join(ctx context.Context, fleet, member client.Client, config *rest.Config,
 	}
 	id, err := Identity(ctx, member)
 	if err != nil {
-		return fmt.Errorf("the cluster to join does not answer as it should; check its kubeconfig with `kubectl get namespaces`: %w", err)
+		return fmt.Errorf("the cluster to join does not answer as it should; check its kubeconfig with `kubectl get "+
+			"namespaces`: %w", err)
 	}
 	if err := checkName(ctx, fleet, options.Name, id, clusterv1alpha1.Push); err != nil {
 		return err
@@ -79,8 +80,11 @@ func Join(ctx context.Context, fleet, member client.Client, config *rest.Config,
 	if err != nil {
 		return err
 	}
-	options.Tell("Storing credentials in the fleet, renewed by the fleet from half of their life on (valid until %s)", token.ExpirationTimestamp.UTC().Format(time.RFC3339))
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.CredentialsNamespace, Name: options.Name}}
+	options.Tell("Storing credentials in the fleet, renewed by the fleet from half of their life on (valid until %s)",
+		token.ExpirationTimestamp.UTC().Format(time.RFC3339))
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.CredentialsNamespace, Name: options.Name},
+	}
 	if err := ensureNamespace(ctx, fleet, secret.Namespace); err != nil {
 		return err
 	}
@@ -97,12 +101,13 @@ func Join(ctx context.Context, fleet, member client.Client, config *rest.Config,
 	return waitReachable(ctx, fleet, options)
 }
 
-// authorityOf reads the certificates that a cluster's API is known by. The server's name of a kubeconfig belongs to its address: who
-// gives another endpoint has the certificate checked against that.
+// authorityOf reads the certificates that a cluster's API is known by. The server's name of a kubeconfig belongs to its
+// address: who gives another endpoint has the certificate checked against that.
 func authorityOf(config *rest.Config, endpoint string) ([]byte, error) {
 	switch {
 	case config.ServerName != "" && endpoint == "":
-		return nil, fmt.Errorf("the kubeconfig sets tls-server-name, which fleets don't: give an address that the server's certificate is for, "+
+		return nil, fmt.Errorf("the kubeconfig sets tls-server-name, which fleets don't: give an address that the "+
+			"server's certificate is for, "+
 			"such as https://%s (join: --endpoint, register: --fleet-endpoint)", config.ServerName)
 	case config.Insecure:
 		return nil, nil
@@ -122,7 +127,8 @@ func checkName(ctx context.Context, fleet client.Client, name, id string, mode c
 		return fmt.Errorf("listing the members of the fleet: %w", err)
 	}
 	if other := Duplicate(name, id, list.Items); other != nil {
-		return fmt.Errorf("this cluster is a member already, as %q; to give it another name, let it leave first: `trellisctl unjoin %s`", other.Name, other.Name)
+		return fmt.Errorf("this cluster is a member already, as %q; to give it another name, let it leave first: "+
+			"`trellisctl unjoin %s`", other.Name, other.Name)
 	}
 	for i := range list.Items {
 		c := &list.Items[i]
@@ -131,11 +137,13 @@ func checkName(ctx context.Context, fleet client.Client, name, id string, mode c
 		}
 		switch {
 		case c.DeletionTimestamp != nil:
-			return fmt.Errorf("member %q is still leaving the fleet; try again when `kubectl get cluster %s` finds it no more", name, name)
+			return fmt.Errorf("member %q is still leaving the fleet; try again when `kubectl get cluster %s` finds "+
+				"it no more", name, name)
 		case c.Labels[ShootLabel] != "":
 			return fmt.Errorf("member %q is a shoot of the fleet's project; choose another name", name)
 		case c.Spec.ID != id || c.Spec.SyncMode != mode:
-			return fmt.Errorf("the fleet has another member %q; choose another name, or let that one leave first: `trellisctl unjoin %s`", name, name)
+			return fmt.Errorf("the fleet has another member %q; choose another name, or let that one leave first: "+
+				"`trellisctl unjoin %s`", name, name)
 		}
 	}
 	return nil
@@ -160,13 +168,16 @@ func writeCluster(ctx context.Context, fleet client.Client, id string, config *r
 		}
 		cluster.Spec.ProxyURL = options.ProxyURL
 		cluster.Spec.InsecureSkipTLSVerification = config.Insecure
-		cluster.Spec.SecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: clusterv1alpha1.CredentialsNamespace, Name: options.Name}
+		cluster.Spec.SecretRef = &clusterv1alpha1.LocalSecretReference{
+			Namespace: clusterv1alpha1.CredentialsNamespace, Name: options.Name,
+		}
 	}); err != nil {
 		return fmt.Errorf("member %s in the fleet: %w", options.Name, err)
 	}
 	options.Tell("Registered %s, reached at %s", cluster.Name, cluster.Spec.APIEndpoint)
 	if config.Insecure {
-		options.Tell("Warning: the kubeconfig accepts any server certificate, so the fleet will too (spec.insecureSkipTLSVerification)")
+		options.Tell("Warning: the kubeconfig accepts any server certificate, so the fleet will too " +
+			"(spec.insecureSkipTLSVerification)")
 	}
 	if isLoopback(cluster.Spec.APIEndpoint) {
 		options.Tell("Warning: that address means the fleet's own machine to the fleet; --endpoint gives another")
@@ -207,8 +218,10 @@ func waitReachable(ctx context.Context, fleet client.Client, options JoinOptions
 	options.Tell("Waiting until the fleet reaches %s", options.Name)
 	ready, err := waitReady(ctx, fleet, options.Name, options.Timeout)
 	if err != nil {
-		return fmt.Errorf("%w; the registration stays: the fleet goes on trying, and `trellisctl unjoin %s` takes it back. "+
-			"Is the address right that the fleet's processes have to reach (--endpoint, --proxy-url)?", err, options.Name)
+		return fmt.Errorf("%w; the registration stays: the fleet goes on trying, and `trellisctl unjoin %s` takes "+
+			"it back. "+
+			"Is the address right that the fleet's processes have to reach (--endpoint, --proxy-url)?", err,
+			options.Name)
 	}
 	options.Tell("%s is a member: %s", options.Name, ready)
 	return nil
@@ -225,27 +238,29 @@ func transient(ctx context.Context, err error) error {
 func waitReady(ctx context.Context, fleet client.Client, name string, timeout time.Duration) (string, error) {
 	cluster := &clusterv1alpha1.Cluster{}
 	last := "the fleet's processes have not looked at it; is the fleet hibernated?"
-	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
-		if err := fleet.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
-			return false, client.IgnoreNotFound(transient(ctx, err))
-		}
-		ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
-		if ready != nil {
-			last = ready.Message
-		}
-		return ready != nil && ready.Status == metav1.ConditionTrue && cluster.Status.KubernetesVersion != "", nil
-	})
+	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, timeout, true,
+		func(ctx context.Context) (bool, error) {
+			if err := fleet.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
+				return false, client.IgnoreNotFound(transient(ctx, err))
+			}
+			ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
+			if ready != nil {
+				last = ready.Message
+			}
+			return ready != nil && ready.Status == metav1.ConditionTrue && cluster.Status.KubernetesVersion != "", nil
+		})
 	if wait.Interrupted(err) {
 		return "", fmt.Errorf("%s is not ready after %s: %s", name, timeout, last)
 	}
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("Kubernetes %s, %d APIs", cluster.Status.KubernetesVersion, len(cluster.Status.APIEnablements)), nil
+	return fmt.Sprintf("Kubernetes %s, %d APIs", cluster.Status.KubernetesVersion, len(cluster.Status.APIEnablements)),
+		nil
 }
 
-// putCluster creates a Cluster, or changes the one that is there. (controllerutil.CreateOrPatch copies what it reads as JSON, in which
-// the grades of a status have no place: they are unsigned.)
+// putCluster creates a Cluster, or changes the one that is there. (controllerutil.CreateOrPatch copies what it reads as
+// JSON, in which the grades of a status have no place: they are unsigned.)
 func putCluster(ctx context.Context, fleet client.Client, cluster *clusterv1alpha1.Cluster, fill func()) error {
 	err := fleet.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)
 	if apierrors.IsNotFound(err) {

@@ -14,12 +14,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-garden/trellis/pkg/apply"
 )
 
 const (
@@ -54,12 +55,15 @@ type AgentOptions struct {
 	Allowance
 }
 
-// Manifest is what an agent consists of in its member, in the order in which it is created. Applying it is how the owner of the member
-// accepts the fleet, so what the fleet may do is all in it.
+// Manifest is what an agent consists of in its member, in the order in which it is created. Applying it is how the
+// owner of the member accepts the fleet, so what the fleet may do is all in it.
 func (i *Invitation) Manifest(options AgentOptions) []client.Object {
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: i.Access}},
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: i.Access, Name: agentName}, AutomountServiceAccountToken: new(false)},
+		&corev1.ServiceAccount{
+			ObjectMeta:                   metav1.ObjectMeta{Namespace: i.Access, Name: agentName},
+			AutomountServiceAccountToken: new(false),
+		},
 	}
 	objects = append(objects, i.access(options.Namespaces)...)
 	objects = append(objects, i.secret(), i.deployment(options))
@@ -72,36 +76,53 @@ func (i *Invitation) Manifest(options AgentOptions) []client.Object {
 func (i *Invitation) secret() *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: i.Access, Name: InvitationSecret},
-		Data:       map[string][]byte{InvitationKubeconfig: i.Kubeconfig, InvitationMember: []byte(i.Member), InvitationUID: []byte(i.UID)},
+		Data: map[string][]byte{
+			InvitationKubeconfig: i.Kubeconfig, InvitationMember: []byte(i.Member), InvitationUID: []byte(i.UID),
+		},
 	}
 }
 
-// access is everything, or with namespaces: reading everywhere, which capacity and watches need, and writing in these and in its own.
+// access is everything, or with namespaces: reading everywhere, which capacity and watches need, and writing in these
+// and in its own.
 func (i *Invitation) access(namespaces []string) []client.Object {
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: i.Access, Name: agentName}}
 	toRole := func(name string) rbacv1.RoleRef {
 		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
 	}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: i.Access}, Rules: accessRules()}
-	objects := []client.Object{role, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: i.Access}, RoleRef: toRole(i.Access), Subjects: subjects}}
+	objects := []client.Object{
+		role, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: i.Access}, RoleRef: toRole(i.Access), Subjects: subjects,
+		},
+	}
 	if len(namespaces) == 0 {
 		return objects
 	}
 	role.Rules = []rbacv1.PolicyRule{
 		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
 		{NonResourceURLs: []string{"*"}, Verbs: []string{"get"}},
-		{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{i.Access}, Verbs: []string{"delete"}},
-		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles", "clusterrolebindings"}, ResourceNames: []string{i.Access, i.Access + writeSuffix}, Verbs: []string{"patch"}},
+		{
+			APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{i.Access},
+			Verbs: []string{"delete"},
+		},
+		{
+			APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles", "clusterrolebindings"},
+			ResourceNames: []string{i.Access, i.Access + writeSuffix}, Verbs: []string{"patch"},
+		},
 	}
 	write := i.Access + writeSuffix
-	objects = append(objects, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: write}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
-	}})
+	objects = append(objects, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: write},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		}})
 	for _, namespace := range namespaces {
 		objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	}
 	for _, namespace := range append(slices.Clone(namespaces), i.Access) {
-		objects = append(objects, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: i.Access}, RoleRef: toRole(write), Subjects: subjects})
+		objects = append(objects, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: i.Access}, RoleRef: toRole(write),
+			Subjects: subjects,
+		})
 	}
 	return objects
 }
@@ -116,11 +137,16 @@ func (i *Invitation) deployment(options AgentOptions) *appsv1.Deployment {
 			Selector: &metav1.LabelSelector{MatchLabels: selector},
 			Template: corev1.PodTemplateSpec{
 				// Another invitation starts the agent anew: it may lead to another address, or pin another authority.
-				ObjectMeta: metav1.ObjectMeta{Labels: selector, Annotations: map[string]string{invitationHash: HashOf(i.Kubeconfig)}},
+				ObjectMeta: metav1.ObjectMeta{
+					Labels: selector, Annotations: map[string]string{invitationHash: HashOf(i.Kubeconfig)},
+				},
 				Spec: corev1.PodSpec{
-					ServiceAccountName: agentName, AutomountServiceAccountToken: new(true), EnableServiceLinks: new(false),
-					SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
-					Containers:      []corev1.Container{i.container(options)},
+					ServiceAccountName: agentName, AutomountServiceAccountToken: new(true),
+					EnableServiceLinks: new(false),
+					SecurityContext: &corev1.PodSecurityContext{
+						SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+					},
+					Containers: []corev1.Container{i.container(options)},
 				},
 			},
 		},
@@ -137,7 +163,9 @@ func (i *Invitation) container(options AgentOptions) corev1.Container {
 	}
 	health := func(path string) *corev1.Probe {
 		return &corev1.Probe{
-			ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(agentHealthPort)}},
+			ProbeHandler: corev1.ProbeHandler{
+				HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(agentHealthPort)},
+			},
 			PeriodSeconds: 10, TimeoutSeconds: 5, FailureThreshold: 6,
 		}
 	}
@@ -145,13 +173,18 @@ func (i *Invitation) container(options AgentOptions) corev1.Container {
 		Name: agentName, Image: options.Image, Args: arguments,
 		Env: []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "256MiB"}},
 		Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("48Mi")},
+			Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("48Mi"),
+			},
 		},
 		SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), RunAsNonRoot: new(true), RunAsUser: new(int64(65532)),
+			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), RunAsNonRoot: new(true),
+			RunAsUser:    new(int64(65532)),
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
-		Ports:         []corev1.ContainerPort{{Name: "metrics", ContainerPort: agentMetricsPort, Protocol: corev1.ProtocolTCP}},
+		Ports: []corev1.ContainerPort{
+			{Name: "metrics", ContainerPort: agentMetricsPort, Protocol: corev1.ProtocolTCP},
+		},
 		LivenessProbe: health("/healthz"),
 	}
 }
@@ -160,7 +193,7 @@ func (i *Invitation) container(options AgentOptions) corev1.Container {
 func YAML(scheme *runtime.Scheme, objects []client.Object) ([]byte, error) {
 	var text strings.Builder
 	for _, object := range objects {
-		plain, err := plainOf(scheme, object)
+		plain, err := apply.ToUnstructured(scheme, object)
 		if err != nil {
 			return nil, err
 		}
@@ -174,35 +207,17 @@ func YAML(scheme *runtime.Scheme, objects []client.Object) ([]byte, error) {
 	return []byte(text.String()), nil
 }
 
-// plainOf drops what only servers fill in.
-func plainOf(scheme *runtime.Scheme, object client.Object) (*unstructured.Unstructured, error) {
-	plain := &unstructured.Unstructured{}
-	if err := scheme.Convert(object, plain, nil); err != nil {
-		return nil, fmt.Errorf("encoding %T: %w", object, err)
-	}
-	delete(plain.Object, "status")
-	unstructured.RemoveNestedField(plain.Object, "metadata", "creationTimestamp")
-	unstructured.RemoveNestedField(plain.Object, "spec", "template", "metadata", "creationTimestamp")
-	return plain, nil
-}
-
 // ApplyManifest brings an agent into a member.
 func ApplyManifest(ctx context.Context, member client.Client, objects []client.Object) error {
-	for _, object := range objects {
-		plain, err := plainOf(member.Scheme(), object)
-		if err != nil {
-			return err
-		}
-		if err := member.Apply(ctx, client.ApplyConfigurationFromUnstructured(plain), client.FieldOwner("trellisctl"), client.ForceOwnership); err != nil {
-			return fmt.Errorf("%s %s in the member: %w", plain.GetKind(), client.ObjectKeyFromObject(plain), err)
-		}
+	if err := apply.Objects(ctx, member, apply.Trellisctl, objects...); err != nil {
+		return fmt.Errorf("in the member: %w", err)
 	}
 	return nil
 }
 
-// RemoveAgent takes an agent out of its member: what it may do in other namespaces, then the namespace that it runs in. Its rights in
-// the whole cluster go with that namespace, which comes to own them here: an agent can't delete the role that its rights come from
-// once it has deleted the binding to it, nor the binding without the role.
+// RemoveAgent takes an agent out of its member: what it may do in other namespaces, then the namespace that it runs in.
+// Its rights in the whole cluster go with that namespace, which comes to own them here: an agent can't delete the role
+// that its rights come from once it has deleted the binding to it, nor the binding without the role.
 func RemoveAgent(ctx context.Context, member client.Client, access string) error {
 	var bindings rbacv1.RoleBindingList
 	if err := member.List(ctx, &bindings, client.MatchingLabels{managedByLabel: managedBy}); err != nil {

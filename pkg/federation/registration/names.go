@@ -16,40 +16,47 @@ import (
 )
 
 const (
-	// JoinedLabel (value "true") is on Secrets of a fleet whose credentials the fleet renews, and removes when the member leaves.
+	// JoinedLabel (value "true") is on Secrets of a fleet whose credentials the fleet renews, and removes when the
+	// member leaves.
 	JoinedLabel = "federation.trellis.garden/joined"
-	// ServiceAccountAnnotation, on such a Secret, is <namespace>/<name> of the member's service account that the token is for.
+	// ServiceAccountAnnotation, on such a Secret, is <namespace>/<name> of the member's service account that the token
+	// is for.
 	ServiceAccountAnnotation = "federation.trellis.garden/service-account"
 	// RenewAnnotation, on such a Secret, says when the token is to be renewed (RFC 3339).
-	RenewAnnotation = "federation.trellis.garden/renew-at"
+	RenewAnnotation = clusterv1alpha1.RenewAnnotation
 	// LifetimeAnnotation, on such a Secret, says for how long tokens are asked for (a Go duration).
 	LifetimeAnnotation = "federation.trellis.garden/token-lifetime"
 	// ShootLabel is on Clusters that were made for shoots of the fleet's project.
 	ShootLabel = "federation.trellis.garden/shoot"
 
-	managedByLabel = "app.kubernetes.io/managed-by"
-	managedBy      = "trellis-federation"
+	managedByLabel = clusterv1alpha1.ManagedByLabel
+	managedBy      = clusterv1alpha1.ManagedByFleet
 )
 
-// DefaultTokenLifetime is long enough for a fleet that is stopped for a fortnight; tokens are renewed when half of it is over.
+// DefaultTokenLifetime is long enough for a fleet that is stopped for a fortnight; tokens are renewed when half of it
+// is over.
 const DefaultTokenLifetime = 30 * 24 * time.Hour
 
 // ValidateName checks the name of a new member: the namespace of its Works carries it.
 func ValidateName(name string) error {
-	if len(validation.IsDNS1123Label(name)) > 0 || len(validation.IsDNS1123Label(clusterv1alpha1.ExecutionNamespace(name))) > 0 {
-		return fmt.Errorf("name %q: use up to %d lower-case letters, digits and dashes, beginning and ending with a letter or digit",
+	if len(validation.IsDNS1123Label(name)) > 0 ||
+		len(validation.IsDNS1123Label(clusterv1alpha1.ExecutionNamespace(name))) > 0 {
+		return fmt.Errorf("name %q: use up to %d lower-case letters, digits and dashes, beginning and ending with a "+
+			"letter or digit",
 			name, validation.DNS1123LabelMaxLength-len(clusterv1alpha1.ExecutionNamespacePrefix))
 	}
 	return nil
 }
 
-// validateEndpoint checks an address that people give for an API; the flag is for the error. Empty means another source.
+// validateEndpoint checks an address that people give for an API; the flag is for the error. Empty means another
+// source.
 func validateEndpoint(flag, endpoint string) error {
 	u, err := url.Parse(endpoint)
 	switch {
 	case endpoint == "":
 		return nil
-	case err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+	case err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "":
 		return fmt.Errorf("%s %q: write the URL of an API, such as https://api.example.com:6443", flag, endpoint)
 	}
 	return nil
@@ -73,8 +80,8 @@ const AccessPrefix = "trellis-fleet-"
 // NamePrefix is what the names of a fleet's users and groups begin with in its members; it tells fleets apart.
 func NamePrefix(fleetID string) string { return AccessName(fleetID) + ":" }
 
-// AccessName is that of everything that a fleet has in a member; it tells fleets apart. Deleting the ClusterRole of this name in
-// the member deletes all of it.
+// AccessName is that of everything that a fleet has in a member; it tells fleets apart. Deleting the ClusterRole of
+// this name in the member deletes all of it.
 func AccessName(fleetID string) string {
 	short, _, _ := strings.Cut(fleetID, "-")
 	if len(short) > 8 {

@@ -39,9 +39,10 @@ type Invitation struct {
 	Expires time.Time
 }
 
-// Register makes a member that waits for its agent, and invites that. Registering it again gives another invitation, and an agent that was
-// accepted the rights that agents have now.
-func Register(ctx context.Context, fleet client.Client, config *rest.Config, options RegisterOptions) (*Invitation, error) {
+// Register makes a member that waits for its agent, and invites that. Registering it again gives another invitation,
+// and an agent that was accepted the rights that agents have now.
+func Register(ctx context.Context, fleet client.Client, config *rest.Config,
+	options RegisterOptions) (*Invitation, error) {
 	if err := ValidateName(options.Name); err != nil {
 		return nil, err
 	}
@@ -78,7 +79,10 @@ func Register(ctx context.Context, fleet client.Client, config *rest.Config, opt
 	if err != nil {
 		return nil, err
 	}
-	return &Invitation{Member: cluster.Name, UID: string(cluster.UID), Access: AccessName(fleetID) + "-agent", Kubeconfig: kubeconfig, Expires: expires}, nil
+	return &Invitation{
+		Member: cluster.Name, UID: string(cluster.UID), Access: AccessName(fleetID) + "-agent", Kubeconfig: kubeconfig,
+		Expires: expires,
+	}, nil
 }
 
 // expect makes the Cluster, or finds the one that was registered before.
@@ -89,9 +93,11 @@ func expect(ctx context.Context, fleet client.Client, description Description) (
 	case err != nil && !apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("member %s: is this the API of a fleet? %w", description.Name, err)
 	case err == nil && cluster.DeletionTimestamp != nil:
-		return nil, fmt.Errorf("member %q is still leaving the fleet; try again when `kubectl get cluster %s` finds it no more", cluster.Name, cluster.Name)
+		return nil, fmt.Errorf("member %q is still leaving the fleet; try again when `kubectl get cluster %s` finds "+
+			"it no more", cluster.Name, cluster.Name)
 	case err == nil && cluster.Spec.SyncMode != clusterv1alpha1.Pull:
-		return nil, fmt.Errorf("the fleet has another member %q, to which it talks itself; choose another name, or let that one leave first: `trellisctl unjoin %s`", cluster.Name, cluster.Name)
+		return nil, fmt.Errorf("the fleet has another member %q, to which it talks itself; choose another name, or "+
+			"let that one leave first: `trellisctl unjoin %s`", cluster.Name, cluster.Name)
 	}
 	if err := putCluster(ctx, fleet, cluster, func() {
 		description.describe(cluster)
@@ -103,19 +109,27 @@ func expect(ctx context.Context, fleet client.Client, description Description) (
 }
 
 // invite makes a token with which an agent may ask for its certificate, and nothing else.
-func invite(ctx context.Context, fleet client.Client, cluster *clusterv1alpha1.Cluster, lifetime time.Duration) (string, time.Time, error) {
+func invite(ctx context.Context, fleet client.Client, cluster *clusterv1alpha1.Cluster,
+	lifetime time.Duration) (string, time.Time, error) {
 	if err := ensureNamespace(ctx, fleet, clusterv1alpha1.CredentialsNamespace); err != nil {
 		return "", time.Time{}, err
 	}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.CredentialsNamespace, Name: invitationPrefix + cluster.Name}}
-	if err := upsert(ctx, fleet, account, ownedBy(cluster), func() { account.AutomountServiceAccountToken = new(false) }); err != nil {
+	account := &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: clusterv1alpha1.CredentialsNamespace, Name: invitationPrefix + cluster.Name,
+		},
+	}
+	if err := upsert(ctx, fleet, account, ownedBy(cluster),
+		func() { account.AutomountServiceAccountToken = new(false) }); err != nil {
 		return "", time.Time{}, err
 	}
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}
-	if err := grantEverywhere(ctx, fleet, cluster, "trellis.garden:federation:invited:"+cluster.Name, subject, requestRules()); err != nil {
+	if err := grantEverywhere(ctx, fleet, cluster, "trellis.garden:federation:invited:"+cluster.Name, subject,
+		requestRules()); err != nil {
 		return "", time.Time{}, err
 	}
-	token, err := RequestToken(ctx, fleet, types.NamespacedName{Namespace: account.Namespace, Name: account.Name}, lifetime)
+	token, err := RequestToken(ctx, fleet, types.NamespacedName{Namespace: account.Namespace, Name: account.Name},
+		lifetime)
 	if err != nil {
 		return "", time.Time{}, err
 	}
@@ -125,7 +139,9 @@ func invite(ctx context.Context, fleet client.Client, cluster *clusterv1alpha1.C
 func kubeconfigOf(endpoint string, authority []byte, insecure bool, token string) ([]byte, error) {
 	const name = "fleet"
 	config := clientcmdapi.NewConfig()
-	config.Clusters[name] = &clientcmdapi.Cluster{Server: endpoint, CertificateAuthorityData: authority, InsecureSkipTLSVerify: insecure}
+	config.Clusters[name] = &clientcmdapi.Cluster{
+		Server: endpoint, CertificateAuthorityData: authority, InsecureSkipTLSVerify: insecure,
+	}
 	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	config.CurrentContext = name

@@ -37,7 +37,8 @@ func TestValidateName(t *testing.T) {
 func TestValidateEndpoint(t *testing.T) {
 	for endpoint, fits := range map[string]bool{
 		"": true, "https://api.example.com": true, "https://[::1]:6443/prefix": true,
-		"api.example.com": false, "http://api.example.com": false, "https://": false, "https://a:b@c": false, "https://a?b": false, "https://a#b": false,
+		"api.example.com": false, "http://api.example.com": false, "https://": false, "https://a:b@c": false,
+		"https://a?b": false, "https://a#b": false,
 	} {
 		if err := validateEndpoint("--endpoint", endpoint); (err == nil) != fits {
 			t.Errorf("%q: %v", endpoint, err)
@@ -49,7 +50,9 @@ func TestTokensAreRenewedAtHalfTime(t *testing.T) {
 	now := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 	account := types.NamespacedName{Namespace: "n", Name: "a"}
 	secret := &corev1.Secret{}
-	SetToken(secret, &authenticationv1.TokenRequestStatus{Token: "t", ExpirationTimestamp: metav1.NewTime(now.Add(10 * time.Hour))}, account, 24*time.Hour, now)
+	SetToken(secret, &authenticationv1.TokenRequestStatus{
+		Token: "t", ExpirationTimestamp: metav1.NewTime(now.Add(10 * time.Hour)),
+	}, account, 24*time.Hour, now)
 	if string(secret.Data[clusterv1alpha1.SecretToken]) != "t" {
 		t.Error("the token is stored")
 	}
@@ -72,8 +75,10 @@ func FuzzRenewal(f *testing.F) {
 	f.Add("a/b/c", "", "")
 	f.Fuzz(func(t *testing.T, account, renew, lifetime string) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-			Labels:      map[string]string{JoinedLabel: "true"},
-			Annotations: map[string]string{ServiceAccountAnnotation: account, RenewAnnotation: renew, LifetimeAnnotation: lifetime},
+			Labels: map[string]string{JoinedLabel: "true"},
+			Annotations: map[string]string{
+				ServiceAccountAnnotation: account, RenewAnnotation: renew, LifetimeAnnotation: lifetime,
+			},
 		}}
 		got, life, due := Renewal(secret, time.Unix(1_800_000_000, 0))
 		if due && (got.Namespace == "" || got.Name == "" || strings.Contains(got.Name, "/") || life < 10*time.Minute) {
@@ -93,15 +98,18 @@ func TestAuthorityOf(t *testing.T) {
 		want     string
 		err      string
 	}{
-		"data":                     {rest.TLSClientConfig{CAData: []byte("data"), CAFile: file}, "", "data", ""},
-		"file":                     {rest.TLSClientConfig{CAFile: file}, "", "from file", ""},
-		"no file":                  {rest.TLSClientConfig{CAFile: file + "x"}, "", "", "no such file"},
-		"any will do":              {rest.TLSClientConfig{Insecure: true}, "", "", ""},
-		"another's name":           {rest.TLSClientConfig{ServerName: "x"}, "", "", "--endpoint"},
-		"a name, not the endpoint": {rest.TLSClientConfig{ServerName: "x", CAData: []byte("data")}, "https://x", "data", ""},
+		"data":           {rest.TLSClientConfig{CAData: []byte("data"), CAFile: file}, "", "data", ""},
+		"file":           {rest.TLSClientConfig{CAFile: file}, "", "from file", ""},
+		"no file":        {rest.TLSClientConfig{CAFile: file + "x"}, "", "", "no such file"},
+		"any will do":    {rest.TLSClientConfig{Insecure: true}, "", "", ""},
+		"another's name": {rest.TLSClientConfig{ServerName: "x"}, "", "", "--endpoint"},
+		"a name, not the endpoint": {
+			rest.TLSClientConfig{ServerName: "x", CAData: []byte("data")}, "https://x", "data", "",
+		},
 	} {
 		got, err := authorityOf(&rest.Config{TLSClientConfig: tc.config}, tc.endpoint)
-		if string(got) != tc.want || (tc.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.err) {
+		if string(got) != tc.want || (tc.err == "") != (err == nil) ||
+			err != nil && !strings.Contains(err.Error(), tc.err) {
 			t.Errorf("%s: got %q, %v", name, got, err)
 		}
 	}
@@ -110,7 +118,9 @@ func TestAuthorityOf(t *testing.T) {
 func clients(t *testing.T, objects ...client.Object) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, clusterv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, rbacv1.AddToScheme, clusterv1alpha1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -120,13 +130,17 @@ func clients(t *testing.T, objects ...client.Object) client.Client {
 
 func TestNamesAndClustersAreTakenOnce(t *testing.T) {
 	member := func(name, id string, change ...func(*clusterv1alpha1.Cluster)) *clusterv1alpha1.Cluster {
-		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1alpha1.ClusterSpec{ID: id, SyncMode: clusterv1alpha1.Push}}
+		c := &clusterv1alpha1.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       clusterv1alpha1.ClusterSpec{ID: id, SyncMode: clusterv1alpha1.Push},
+		}
 		for _, f := range change {
 			f(c)
 		}
 		return c
 	}
-	fleet := clients(t, member("edge", "1"), member("shoot", "2", func(c *clusterv1alpha1.Cluster) { c.Labels = map[string]string{ShootLabel: "shoot"} }))
+	fleet := clients(t, member("edge", "1"),
+		member("shoot", "2", func(c *clusterv1alpha1.Cluster) { c.Labels = map[string]string{ShootLabel: "shoot"} }))
 	for name, tc := range map[string]struct{ name, id, err string }{
 		"new":                 {"other", "3", ""},
 		"again":               {"edge", "1", ""},
@@ -161,7 +175,8 @@ func TestAccessIsRevokedByOneObject(t *testing.T) {
 		if err := member.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			t.Fatal(err)
 		}
-		if owners := object.GetOwnerReferences(); len(owners) != 1 || owners[0].Kind != "ClusterRole" || owners[0].Name != access {
+		if owners := object.GetOwnerReferences(); len(owners) != 1 || owners[0].Kind != "ClusterRole" ||
+			owners[0].Name != access {
 			t.Errorf("%T: owners %+v", object, owners)
 		}
 	}
@@ -170,7 +185,8 @@ func TestAccessIsRevokedByOneObject(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := client.IgnoreNotFound(member.Get(ctx, client.ObjectKey{Name: access}, &rbacv1.ClusterRole{})); err != nil {
+	if err := client.IgnoreNotFound(member.Get(ctx, client.ObjectKey{Name: access},
+		&rbacv1.ClusterRole{})); err != nil {
 		t.Error(err)
 	}
 }
@@ -178,32 +194,40 @@ func TestAccessIsRevokedByOneObject(t *testing.T) {
 // TestUnjoinTakesBackHalfAJoin: the credentials are there before the member is.
 func TestUnjoinTakesBackHalfAJoin(t *testing.T) {
 	secret := func(name string, labels map[string]string) *corev1.Secret {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.CredentialsNamespace, Name: name, Labels: labels}}
+		return &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.CredentialsNamespace, Name: name, Labels: labels},
+		}
 	}
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "1"}}
 	joined, foreign := secret("half", map[string]string{JoinedLabel: "true"}), secret("foreign", nil)
 	fleet := clients(t, system, joined, foreign)
 	var told string
 	tell := func(format string, arguments ...any) { told = fmt.Sprintf(format, arguments...) }
-	if err := Unjoin(t.Context(), fleet, "half", time.Minute, tell); err != nil || !strings.Contains(told, AccessName("1")) {
+	if err := Unjoin(t.Context(), fleet, "half", time.Minute, tell); err != nil ||
+		!strings.Contains(told, AccessName("1")) {
 		t.Errorf("told %q, got %v", told, err)
 	}
 	if err := fleet.Get(t.Context(), client.ObjectKeyFromObject(joined), joined); !apierrors.IsNotFound(err) {
 		t.Errorf("the credentials: %v", err)
 	}
-	if err := Unjoin(t.Context(), fleet, "foreign", time.Minute, tell); err == nil || fleet.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign) != nil {
+	if err := Unjoin(t.Context(), fleet, "foreign", time.Minute, tell); err == nil ||
+		fleet.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign) != nil {
 		t.Errorf("a Secret of somebody else is not touched: %v", err)
 	}
 }
 
 func TestUnjoinKeepsShoots(t *testing.T) {
-	shoot := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: map[string]string{ShootLabel: "s"}}}
+	shoot := &clusterv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: map[string]string{ShootLabel: "s"}},
+	}
 	fleet := clients(t, shoot)
 	tell := func(format string, arguments ...any) { t.Logf(format, arguments...) }
-	if err := Unjoin(context.Background(), fleet, "s", 0, tell); err == nil || !strings.Contains(err.Error(), "federation.trellis.garden/join=false") {
+	if err := Unjoin(context.Background(), fleet, "s", 0, tell); err == nil ||
+		!strings.Contains(err.Error(), "federation.trellis.garden/join=false") {
 		t.Errorf("got %v", err)
 	}
-	if err := Unjoin(context.Background(), fleet, "x", 0, tell); err == nil || !strings.Contains(err.Error(), "trellisctl members") {
+	if err := Unjoin(context.Background(), fleet, "x", 0, tell); err == nil ||
+		!strings.Contains(err.Error(), "trellisctl members") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -211,7 +235,9 @@ func TestUnjoinKeepsShoots(t *testing.T) {
 // A cluster may join or be registered again when the fleet has long told how it is.
 func TestClustersAreWrittenAgain(t *testing.T) {
 	surveyed := pullMember("m")
-	surveyed.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{AllocatableModelings: []clusterv1alpha1.AllocatableModeling{{Grade: 1, Count: 2}}}
+	surveyed.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{
+		AllocatableModelings: []clusterv1alpha1.AllocatableModeling{{Grade: 1, Count: 2}},
+	}
 	fleet := clients(t, surveyed)
 	for range 2 {
 		cluster, err := expect(t.Context(), fleet, Description{Name: "m", Region: "north"})

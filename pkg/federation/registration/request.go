@@ -107,7 +107,8 @@ func (r Request) SigningRequest(key []byte) (*certificatesv1.CertificateSigningR
 		return nil, err
 	}
 	user := AgentUser(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: r.Member, UID: types.UID(r.UID)}})
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: user, Organization: []string{AgentGroup}}}, signer)
+	der, err := x509.CreateCertificateRequest(rand.Reader,
+		&x509.CertificateRequest{Subject: pkix.Name{CommonName: user, Organization: []string{AgentGroup}}}, signer)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +135,8 @@ func agentUsages() []certificatesv1.KeyUsage {
 	return []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
 }
 
-// Fingerprint is that of the key that a request is for. An error tells why the request is not one for the agent of the member.
+// Fingerprint is that of the key that a request is for. An error tells why the request is not one for the agent of the
+// member.
 func Fingerprint(request *certificatesv1.CertificateSigningRequest, member *clusterv1alpha1.Cluster) (string, error) {
 	parsed, err := parseRequest(request)
 	if err != nil {
@@ -149,7 +151,8 @@ func Fingerprint(request *certificatesv1.CertificateSigningRequest, member *clus
 // parseRequest reads what is to be signed. Who asks for it has the key.
 func parseRequest(request *certificatesv1.CertificateSigningRequest) (*x509.CertificateRequest, error) {
 	if len(request.Spec.Request) > maxRequestBytes {
-		return nil, fmt.Errorf("request %s: %d bytes, more than %d", request.Name, len(request.Spec.Request), maxRequestBytes)
+		return nil, fmt.Errorf("request %s: %d bytes, more than %d", request.Name, len(request.Spec.Request),
+			maxRequestBytes)
 	}
 	block, rest := pem.Decode(request.Spec.Request)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(rest) > 0 {
@@ -165,19 +168,26 @@ func parseRequest(request *certificatesv1.CertificateSigningRequest) (*x509.Cert
 	return parsed, nil
 }
 
-// checkRequest tells why a request is for anything else than a client certificate of that user, who is the agent of the member.
-func checkRequest(request *certificatesv1.CertificateSigningRequest, parsed *x509.CertificateRequest, member, user string) error {
+// checkRequest tells why a request is for anything else than a client certificate of that user, who is the agent of the
+// member.
+func checkRequest(request *certificatesv1.CertificateSigningRequest, parsed *x509.CertificateRequest,
+	member, user string) error {
 	subject, lifetime := parsed.Subject, lifetimeOf(request)
 	switch {
 	// Names has every attribute: there is none besides these two.
-	case request.Labels[MemberLabel] != member || subject.CommonName != user || !slices.Equal(subject.Organization, []string{AgentGroup}) || len(subject.Names) != 2:
-		return fmt.Errorf("request %s: for %q of %q, not for the agent of member %q", request.Name, subject.CommonName, subject.Organization, member)
+	case request.Labels[MemberLabel] != member || subject.CommonName != user ||
+		!slices.Equal(subject.Organization, []string{AgentGroup}) || len(subject.Names) != 2:
+		return fmt.Errorf("request %s: for %q of %q, not for the agent of member %q", request.Name, subject.CommonName,
+			subject.Organization, member)
 	case len(parsed.Extensions) > 0:
 		return fmt.Errorf("request %s: asks for other names or extensions too", request.Name)
-	case request.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName || !slices.Equal(request.Spec.Usages, agentUsages()):
-		return fmt.Errorf("request %s: for signer %s and usages %v", request.Name, request.Spec.SignerName, request.Spec.Usages)
+	case request.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName ||
+		!slices.Equal(request.Spec.Usages, agentUsages()):
+		return fmt.Errorf("request %s: for signer %s and usages %v", request.Name, request.Spec.SignerName,
+			request.Spec.Usages)
 	case lifetime <= 0 || lifetime > MaxCertificateLifetime:
-		return fmt.Errorf("request %s: for a lifetime of %s, and %s is the longest", request.Name, lifetime, MaxCertificateLifetime)
+		return fmt.Errorf("request %s: for a lifetime of %s, and %s is the longest", request.Name, lifetime,
+			MaxCertificateLifetime)
 	}
 	return nil
 }
@@ -197,9 +207,10 @@ func isPending(request *certificatesv1.CertificateSigningRequest) bool {
 
 func isApproved(request *certificatesv1.CertificateSigningRequest) bool {
 	_, denied := Denied(request)
-	return !denied && slices.ContainsFunc(request.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
-		return c.Type == certificatesv1.CertificateApproved
-	})
+	return !denied && slices.ContainsFunc(request.Status.Conditions,
+		func(c certificatesv1.CertificateSigningRequestCondition) bool {
+			return c.Type == certificatesv1.CertificateApproved
+		})
 }
 
 // Denied gives the words with which a request was denied, or could not be signed.
@@ -213,10 +224,12 @@ func Denied(request *certificatesv1.CertificateSigningRequest) (string, bool) {
 }
 
 // Approve approves a request.
-func Approve(ctx context.Context, fleet client.Client, request *certificatesv1.CertificateSigningRequest, reason, message string) error {
+func Approve(ctx context.Context, fleet client.Client, request *certificatesv1.CertificateSigningRequest,
+	reason, message string) error {
 	request = request.DeepCopy()
 	request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastUpdateTime: metav1.Now(),
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: reason, Message: message,
+		LastUpdateTime: metav1.Now(),
 	})
 	if err := fleet.SubResource("approval").Update(ctx, request); err != nil {
 		return fmt.Errorf("approving %s: %w", request.Name, err)

@@ -7,7 +7,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 )
 
-// lapsing is a reservations that has heard of binding x, which has five replicas in cluster a, whose last survey shows two of them.
+// lapsing is a reservations that has heard of binding x, which has five replicas in cluster a, whose last survey shows
+// two of them.
 type lapsing struct {
 	*Reservations
 	t     *testing.T
@@ -146,7 +147,9 @@ func TestReplicasThatWereNotWantedForAWhileAreOnTheirWay(t *testing.T) {
 		promisedPods(t, l.Reservations, "a", 0)
 		for generation, replicas := range []int32{2: 1, 3: 5} {
 			if replicas > 0 {
-				l.Observe(key("x"), Observation{Generation: int64(generation), Request: l.seen.Request, Assigned: map[string]int32{"a": replicas}})
+				l.Observe(key("x"), Observation{
+					Generation: int64(generation), Request: l.seen.Request, Assigned: map[string]int32{"a": replicas},
+				})
 			}
 		}
 		before := l.Promised("a").Pods
@@ -181,7 +184,8 @@ func TestNumberlessReports(t *testing.T) {
 
 // TestWhatDoesNotStartIsTold: who lacks room because of it sees it free in the cluster.
 func TestWhatDoesNotStartIsTold(t *testing.T) {
-	const told = "the clusters that fit have room for 5 of 8 replicas; room for 3 more is promised to replicas of other objects that were sent there and do not start"
+	const told = "the clusters that fit have room for 5 of 8 replicas; room for 3 more is promised to replicas of " +
+		"other objects that were sent there and do not start"
 	explained := func(l *lapsing) string {
 		d := mustDecide(t, l.Reservations, "other", 8, showing(nil, roomFor("a", 10, 2)))
 		l.Withdraw(key("other"))

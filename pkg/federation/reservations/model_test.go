@@ -11,7 +11,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 )
 
-// world is a fleet as it really is, beside what the reservations is shown of it: late, or not at all when the process dies.
+// world is a fleet as it really is, beside what the reservations is shown of it: late, or not at all when the process
+// dies.
 type world struct {
 	t            *testing.T
 	random       *rand.Rand
@@ -80,7 +81,10 @@ func newWorld(t *testing.T, seed uint64) *world {
 		bindings: map[string]*truth{}, cached: map[string]truth{}, members: map[string]*member{},
 	}
 	for name, capacity := range map[string]int64{"a": 20, "b": 10, "c": 5} {
-		w.members[name] = &member{name: name, capacity: capacity, copies: map[string]*replicas{}, ready: w.clock.now(), shown: &survey{begun: w.clock.now()}}
+		w.members[name] = &member{
+			name: name, capacity: capacity, copies: map[string]*replicas{}, ready: w.clock.now(),
+			shown: &survey{begun: w.clock.now()},
+		}
 	}
 	w.reservations = New(w.clock.now, lapse)
 	w.weigh()
@@ -159,7 +163,8 @@ const (
 	actions
 )
 
-// choose an action; every world has its own weights, so that among many there are some in which what is rare elsewhere is common.
+// choose an action; every world has its own weights, so that among many there are some in which what is rare elsewhere
+// is common.
 func (w *world) choose() int {
 	at := w.random.IntN(w.weight)
 	for action, weight := range w.weights {
@@ -184,8 +189,8 @@ func (w *world) note(format string, args ...any) {
 	w.log = append(w.log, fmt.Sprintf("%d ", w.clock.at.Unix())+fmt.Sprintf(format, args...))
 }
 
-// decide scales a binding as it was read, and lets the write succeed, fail, or succeed without an answer. What was read too
-// early cannot be written.
+// decide scales a binding as it was read, and lets the write succeed, fail, or succeed without an answer. What was read
+// too early cannot be written.
 func (w *world) decide(name string) {
 	read := w.cached[name]
 	wanted := read.wanted + int32(w.random.IntN(5))
@@ -223,11 +228,14 @@ func (w *world) ask(name string, read truth, wanted int32) core.Decision {
 }
 
 func (b truth) observation() Observation {
-	return Observation{Generation: b.generation, Request: core.Resources{CPU: 100}, Assigned: maps.Clone(b.assigned), Reports: maps.Clone(b.reports)}
+	return Observation{
+		Generation: b.generation, Request: core.Resources{CPU: 100}, Assigned: maps.Clone(b.assigned),
+		Reports: maps.Clone(b.reports),
+	}
 }
 
-// deliver tells a member what it is to run. Pods that it is not to run any more are gone at once, and that is heard of before a survey
-// that shows it is begun.
+// deliver tells a member what it is to run. Pods that it is not to run any more are gone at once, and that is heard of
+// before a survey that shows it is begun.
 func (w *world) deliver(m *member) {
 	for name, b := range w.bindings {
 		r := m.copies[name]

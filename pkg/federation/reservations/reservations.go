@@ -1,14 +1,14 @@
-// Package reservations keeps account of the capacity of member clusters that decisions have promised and that no survey of the
-// cluster shows yet, so that no two decisions are promised the same room.
+// Package reservations keeps account of the capacity of member clusters that decisions have promised and that no survey
+// of the cluster shows yet, so that no two decisions are promised the same room.
 //
-// A promise begins with the decision, before anything is written. It ends replica by replica: when a survey that was begun
-// after the member said to run them counts their pods, or when the binding asks for less. A decision that could not be
-// written gives its promise back. After a restart the promises follow from the bindings: what the members have reported
-// counts as promised until the first survey after the start, since an older one may not know of it.
+// A promise begins with the decision, before anything is written. It ends replica by replica: when a survey that was
+// begun after the member said to run them counts their pods, or when the binding asks for less. A decision that could
+// not be written gives its promise back. After a restart the promises follow from the bindings: what the members have
+// reported counts as promised until the first survey after the start, since an older one may not know of it.
 //
-// What a member has dealt with and does not run, because a quota there keeps its pods out for example, holds no room for ever:
-// the promise lapses when nothing has changed for a while. It comes back when more replicas run or the member is told something
-// new, even if others were given the room: then nobody gets any more of it.
+// What a member has dealt with and does not run, because a quota there keeps its pods out for example, holds no room
+// for ever: the promise lapses when nothing has changed for a while. It comes back when more replicas run or the member
+// is told something new, even if others were given the room: then nobody gets any more of it.
 package reservations
 
 import (
@@ -49,8 +49,8 @@ type Report struct {
 	Running int32
 	// Numberless reports don't tell Running: as many count as before.
 	Numberless bool
-	// Settled is the number of replicas that the member has dealt with. What of them isn't running is not on its way, as far as one
-	// can see. It is 0 while an answer is awaited.
+	// Settled is the number of replicas that the member has dealt with. What of them isn't running is not on its way,
+	// as far as one can see. It is 0 while an answer is awaited.
 	Settled int32
 	// Generation that the object has in the member; 0 if that is not known.
 	Generation int64
@@ -105,19 +105,22 @@ type report struct {
 // DefaultLapse is what production uses: longer than pods take to be made, also one after the other.
 const DefaultLapse = 10 * time.Minute
 
-// New makes an empty reservations. now gives the time; lapse is how long nothing may change in what a member has dealt with, until what it does
-// not run has no claim to room any more.
+// New makes an empty reservations. now gives the time; lapse is how long nothing may change in what a member has dealt
+// with, until what it does not run has no claim to room any more.
 func New(now func() time.Time, lapse time.Duration) *Reservations {
 	return &Reservations{
-		now: now, lapse: lapse, entries: map[types.NamespacedName]*entry{}, in: map[string]map[types.NamespacedName]*entry{},
+		now: now, lapse: lapse, entries: map[types.NamespacedName]*entry{},
+		in:       map[string]map[types.NamespacedName]*entry{},
 		promised: sums{of: core.Promises{}}, idle: sums{of: core.Promises{}}, surveys: map[string]time.Time{},
 	}
 }
 
-// Decide decides with what is promised to others taken off, and promises what was decided: all under one lock. generation is
-// that of the binding that b was read from. current is called under the lock too, so that the snapshot is not older than one
-// that was used before. Written or Withdraw follows, or neither if it is not known whether the decision was written.
-func (l *Reservations) Decide(key types.NamespacedName, generation int64, b core.Binding, current func() (core.Snapshot, Surveys, error)) (core.Decision, error) {
+// Decide decides with what is promised to others taken off, and promises what was decided: all under one lock.
+// generation is that of the binding that b was read from. current is called under the lock too, so that the snapshot is
+// not older than one that was used before. Written or Withdraw follows, or neither if it is not known whether the
+// decision was written.
+func (l *Reservations) Decide(key types.NamespacedName, generation int64, b core.Binding,
+	current func() (core.Snapshot, Surveys, error)) (core.Decision, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	snapshot, surveys, err := current()
@@ -359,7 +362,8 @@ func (e *entry) wanted(cluster string) int32 {
 	return max(e.assigned[cluster], e.inFlight[cluster], e.doubt[cluster])
 }
 
-// open is the number of replicas that are promised in a cluster: its survey doesn't show them, and they have not lapsed.
+// open is the number of replicas that are promised in a cluster: its survey doesn't show them, and they have not
+// lapsed.
 func (e *entry) open(cluster string) int32 {
 	return max(0, e.wanted(cluster)-e.counted[cluster]-e.lapsed[cluster])
 }
@@ -373,8 +377,8 @@ func (e *entry) idle(cluster string) int32 {
 	return min(e.open(cluster), max(0, r.Settled-r.Running-e.lapsed[cluster]))
 }
 
-// sums of resources by cluster. Decisions hold on to them to explain themselves: what was lent to one is never changed again, but copied
-// first.
+// sums of resources by cluster. Decisions hold on to them to explain themselves: what was lent to one is never changed
+// again, but copied first.
 type sums struct {
 	of   core.Promises
 	lent bool

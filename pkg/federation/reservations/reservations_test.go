@@ -53,7 +53,8 @@ func (c *clock) now() time.Time {
 	return c.at
 }
 
-func mustDecide(t *testing.T, l *Reservations, name string, replicas int32, view func() (core.Snapshot, Surveys, error)) core.Decision {
+func mustDecide(t *testing.T, l *Reservations, name string, replicas int32,
+	view func() (core.Snapshot, Surveys, error)) core.Decision {
 	t.Helper()
 	decision, err := l.Decide(key(name), 0, wants(replicas), view)
 	if err != nil {
@@ -137,7 +138,8 @@ func TestPromiseEndsWithTheSurveyThatShowsThePods(t *testing.T) {
 func TestDecisionCountsUntilTheAPIShowsIt(t *testing.T) {
 	l := New(new(clock).now, lapse)
 	l.Observe(key("x"), Observation{Generation: 1, Assigned: map[string]int32{"a": 2}})
-	if _, err := l.Decide(key("x"), 1, wants(5, core.Target{Cluster: "a", Replicas: 2}), showing(nil, roomFor("a", 10, 0))); err != nil {
+	if _, err := l.Decide(key("x"), 1, wants(5, core.Target{Cluster: "a", Replicas: 2}),
+		showing(nil, roomFor("a", 10, 0))); err != nil {
 		t.Fatal(err)
 	}
 	promisedPods(t, l, "a", 5)

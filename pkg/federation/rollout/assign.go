@@ -8,9 +8,9 @@ import (
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 )
 
-// assign divides the clusters among the waves. Those whose wave has come stay in it, or belong to the first one if the plan is another
-// than before, so that nothing that was updated goes back. A pause after one of the old waves is over then. All others are divided
-// anew: when the clusters of a wave leave, others take their places.
+// assign divides the clusters among the waves. Those whose wave has come stay in it, or belong to the first one if the
+// plan is another than before, so that nothing that was updated goes back. A pause after one of the old waves is over
+// then. All others are divided anew: when the clusters of a wave leave, others take their places.
 func (p *Plan) assign(s *workv1alpha2.RolloutStatus, clusters []Cluster) {
 	kept := p.keptWaves(s)
 	if s.PlanHash != p.hash && s.PlanHash != "" && s.CurrentWave > 0 {

@@ -9,10 +9,12 @@ import (
 )
 
 // errNoRollout is what to do about an object without a staged rollout.
-var errNoRollout = errors.New("the object has no staged rollout: its policy has no spec.rollout, or nothing was decided yet")
+var errNoRollout = errors.New("the object has no staged rollout: its policy has no spec.rollout, or nothing was " +
+	"decided yet")
 
 // Pause gives what people have to ask for so that no further wave comes. Nothing that is given is changed.
-func Pause(control *workv1alpha2.RolloutControl, status *workv1alpha2.RolloutStatus) (*workv1alpha2.RolloutControl, error) {
+func Pause(control *workv1alpha2.RolloutControl,
+	status *workv1alpha2.RolloutStatus) (*workv1alpha2.RolloutControl, error) {
 	if status == nil {
 		return nil, errNoRollout
 	}
@@ -25,13 +27,15 @@ func Pause(control *workv1alpha2.RolloutControl, status *workv1alpha2.RolloutSta
 }
 
 // Resume gives what people have to ask for so that a rollout goes on, whatever it was stopped by.
-func Resume(control *workv1alpha2.RolloutControl, status *workv1alpha2.RolloutStatus) (*workv1alpha2.RolloutControl, error) {
+func Resume(control *workv1alpha2.RolloutControl,
+	status *workv1alpha2.RolloutStatus) (*workv1alpha2.RolloutControl, error) {
 	if status == nil {
 		return nil, errNoRollout
 	}
 	wanted := copyOf(control)
 	wanted.Paused = false
-	stopped := status.Reason == workv1alpha2.RolloutReasonWavePause || status.Reason == workv1alpha2.RolloutReasonDeadline
+	stopped := status.Reason == workv1alpha2.RolloutReasonWavePause ||
+		status.Reason == workv1alpha2.RolloutReasonDeadline
 	switch {
 	case wanted.Undo != nil && wanted.Undo.Number == status.Number:
 		wanted.Undo = nil
@@ -48,9 +52,10 @@ func Resume(control *workv1alpha2.RolloutControl, status *workv1alpha2.RolloutSt
 	return wanted, nil
 }
 
-// Undo gives what people have to ask for so that all clusters get another revision: by default the one that was complete before. One can
-// be named by its number or name.
-func Undo(control *workv1alpha2.RolloutControl, status *workv1alpha2.RolloutStatus, to string) (*workv1alpha2.RolloutControl, error) {
+// Undo gives what people have to ask for so that all clusters get another revision: by default the one that was
+// complete before. One can be named by its number or name.
+func Undo(control *workv1alpha2.RolloutControl, status *workv1alpha2.RolloutStatus,
+	to string) (*workv1alpha2.RolloutControl, error) {
 	if status == nil {
 		return nil, errNoRollout
 	}
@@ -69,7 +74,8 @@ func undoTarget(status *workv1alpha2.RolloutStatus, to string) (string, error) {
 	}
 	switch {
 	case status.Phase == workv1alpha2.RolloutRolledBack:
-		return "", fmt.Errorf("all clusters went back to revision %s already; name another one with --to-revision", status.StableRevision)
+		return "", fmt.Errorf("all clusters went back to revision %s already; name another one with --to-revision",
+			status.StableRevision)
 	case status.StableRevision != status.UpdateRevision:
 		return status.StableRevision, nil
 	}
@@ -78,7 +84,8 @@ func undoTarget(status *workv1alpha2.RolloutStatus, to string) (string, error) {
 			return r, nil
 		}
 	}
-	return "", errors.New("no earlier revision is kept: there was none yet, or spec.rollout.revisionHistoryLimit of the policy is 0")
+	return "", errors.New("no earlier revision is kept: there was none yet, or spec.rollout.revisionHistoryLimit of " +
+		"the policy is 0")
 }
 
 func namedTarget(status *workv1alpha2.RolloutStatus, to string) (string, error) {
@@ -87,7 +94,8 @@ func namedTarget(status *workv1alpha2.RolloutStatus, to string) (string, error) 
 			continue
 		}
 		if r.Revision == status.UpdateRevision {
-			return "", fmt.Errorf("revision %s is that of the object itself: resume the rollout to bring it to all clusters", to)
+			return "", fmt.Errorf("revision %s is that of the object itself: resume the rollout to bring it to all "+
+				"clusters", to)
 		}
 		return r.Revision, nil
 	}

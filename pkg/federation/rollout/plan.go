@@ -79,7 +79,8 @@ func newWave(path string, from *policyv1alpha1.RolloutWave) (wave, error) {
 		}
 	}
 	return wave{
-		name: from.Name, affinity: affinity, most: from.MaxClusters, pause: from.Pause, soak: time.Duration(from.SoakSeconds) * time.Second,
+		name: from.Name, affinity: affinity, most: from.MaxClusters, pause: from.Pause,
+		soak: time.Duration(from.SoakSeconds) * time.Second,
 	}, nil
 }
 

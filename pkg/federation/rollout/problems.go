@@ -7,9 +7,9 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 )
 
-// Problems tells what the waves of a strategy, if there is one, say without effect in a fleet: names that no cluster has, or only such as
-// an earlier wave takes, and waves after one that takes all. Waves that merely match clusters of earlier ones are no problem: a wave for a
-// region may follow one for a canary in it.
+// Problems tells what the waves of a strategy, if there is one, say without effect in a fleet: names that no cluster
+// has, or only such as an earlier wave takes, and waves after one that takes all. Waves that merely match clusters of
+// earlier ones are no problem: a wave for a region may follow one for a canary in it.
 func Problems(strategy *policyv1alpha1.RolloutStrategy, fleet core.Snapshot) []string {
 	if strategy == nil {
 		return nil
@@ -29,7 +29,9 @@ func Problems(strategy *policyv1alpha1.RolloutStrategy, fleet core.Snapshot) []s
 			problems = append(problems, unknown.Message)
 		}
 		if all := firstThat(earlier, (*wave).takesAll); all != nil && w.name != policyv1alpha1.RemainingWave {
-			problems = append(problems, fmt.Sprintf("spec.rollout.waves[%d]: no cluster is left for it: wave %s before it takes all", i, all.name))
+			problems =
+				append(problems, fmt.Sprintf("spec.rollout.waves[%d]: no cluster is left for it: wave %s before it "+
+					"takes all", i, all.name))
 			continue
 		}
 		problems = append(problems, w.comesTooLate(earlier, clusters)...)
@@ -46,8 +48,10 @@ func (w *wave) comesTooLate(earlier []wave, clusters map[string]*core.Cluster) [
 		}
 		takes := func(e *wave) bool { return e.most == nil && e.affinity.Matches(clusters[name]) }
 		if first := firstThat(earlier, takes); first != nil {
-			problems = append(problems, fmt.Sprintf("%s.clusterNames[%d]: wave %s before it takes cluster %s; it gets changes with that one",
-				w.affinity.Path, i, first.name, name))
+			problems =
+				append(problems, fmt.Sprintf("%s.clusterNames[%d]: wave %s before it takes cluster %s; it gets "+
+					"changes with that one",
+					w.affinity.Path, i, first.name, name))
 		}
 	}
 	return problems

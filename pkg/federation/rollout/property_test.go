@@ -34,7 +34,8 @@ func (c *choices) left() bool { return c.next < len(c.bytes) }
 
 func randomStrategy(c *choices) policyv1alpha1.RolloutStrategy {
 	strategy := policyv1alpha1.RolloutStrategy{
-		ProgressDeadlineSeconds: new(int32(1 + c.of(100))), RevisionHistoryLimit: new(int32(c.of(4))), OnFailure: policyv1alpha1.RolloutFailurePause,
+		ProgressDeadlineSeconds: new(int32(1 + c.of(100))), RevisionHistoryLimit: new(int32(c.of(4))),
+		OnFailure: policyv1alpha1.RolloutFailurePause,
 	}
 	if c.of(2) == 1 {
 		strategy.OnFailure = policyv1alpha1.RolloutFailureRollback
@@ -137,7 +138,9 @@ func happen(w *world, c *choices) {
 	case 9:
 		w.control.Undo = nil
 		if c.of(2) == 1 {
-			w.control.Undo = &workv1alpha2.RolloutUndo{Number: w.status.Number, Revision: w.status.Revisions[c.of(len(w.status.Revisions))].Revision}
+			w.control.Undo = &workv1alpha2.RolloutUndo{
+				Number: w.status.Number, Revision: w.status.Revisions[c.of(len(w.status.Revisions))].Revision,
+			}
 		}
 	case 10:
 		one := cluster()
@@ -166,7 +169,8 @@ func check(t *testing.T, w *world, before *workv1alpha2.RolloutStatus, had map[s
 		known[r.Revision] = true
 	}
 	if !known[s.StableRevision] || !known[s.UpdateRevision] || s.UpdateRevision != w.template {
-		t.Errorf("stable %s and update %s of %s are not all among %v", s.StableRevision, s.UpdateRevision, w.template, s.Revisions)
+		t.Errorf("stable %s and update %s of %s are not all among %v", s.StableRevision, s.UpdateRevision, w.template,
+			s.Revisions)
 	}
 	if pending := Pending(&w.control, s); pending != "" && w.planError == nil {
 		t.Errorf("%s, asked for by %+v, was not looked at", pending, w.control)
@@ -216,7 +220,8 @@ func ordered(t *testing.T, w *world, before *workv1alpha2.RolloutStatus, had map
 		for _, name := range wave.Clusters {
 			has := RevisionFor(s, name) == s.UpdateRevision && s.UpdateRevision != s.StableRevision
 			if has != (i < int(s.CurrentWave) && s.UpdateRevision != s.StableRevision) {
-				t.Errorf("%s of wave %d has %s while wave %d is current", name, i+1, RevisionFor(s, name), s.CurrentWave)
+				t.Errorf("%s of wave %d has %s while wave %d is current", name, i+1, RevisionFor(s, name),
+					s.CurrentWave)
 			}
 			old, existed := had[name]
 			if same && existed && !has && old.Revision == s.UpdateRevision && s.UpdateRevision != s.StableRevision &&
@@ -257,7 +262,10 @@ func again(t *testing.T, w *world) {
 	}
 	slices.Reverse(w.clusters)
 	decide := func(previous *workv1alpha2.RolloutStatus) *workv1alpha2.RolloutStatus {
-		return Decide(Input{Plan: plan, Control: &w.control, Previous: previous, Template: w.template, TemplateGeneration: 7, Clusters: w.clusters, Now: w.now}).Status
+		return Decide(Input{
+			Plan: plan, Control: &w.control, Previous: previous, Template: w.template, TemplateGeneration: 7,
+			Clusters: w.clusters, Now: w.now,
+		}).Status
 	}
 	one, two := decide(w.status), decide(&stored)
 	a, _ := json.Marshal(one)

@@ -86,7 +86,8 @@ type decider struct {
 func (d *decider) adopt() {
 	s := d.status
 	s.Number, s.StableRevision, s.UpdateRevision = 1, d.Template, d.Template
-	d.phase(workv1alpha2.RolloutCompleted, workv1alpha2.RolloutReasonInitial, "the first revision went to all clusters at once")
+	d.phase(workv1alpha2.RolloutCompleted, workv1alpha2.RolloutReasonInitial,
+		"the first revision went to all clusters at once")
 }
 
 // follow takes up what was changed by people: the object, or their mind about it.
@@ -96,14 +97,16 @@ func (d *decider) follow() {
 	switch {
 	case s.UpdateRevision != d.Template && s.StableRevision == d.Template:
 		d.begin()
-		d.complete(workv1alpha2.RolloutReasonReverted, "the object has again the content that was complete before; all clusters got it at once")
+		d.complete(workv1alpha2.RolloutReasonReverted,
+			"the object has again the content that was complete before; all clusters got it at once")
 	case s.UpdateRevision != d.Template:
 		d.begin()
 	case undo != "":
 		s.StableRevision, s.CurrentWave = undo, 0
 		d.clearClocks()
 		d.phase(workv1alpha2.RolloutRolledBack, workv1alpha2.RolloutReasonUndone,
-			fmt.Sprintf("somebody went back to revision %s; change the object, or resume to roll its content out again", undo))
+			fmt.Sprintf("somebody went back to revision %s; change the object, or resume to roll its content out again",
+				undo))
 	case s.Phase == workv1alpha2.RolloutRolledBack && (s.Reason == workv1alpha2.RolloutReasonUndone || d.resumed()):
 		d.begin()
 	}
@@ -125,7 +128,8 @@ func (d *decider) undo() string {
 
 // resumed tells whether somebody ended the last stop of this rollout.
 func (d *decider) resumed() bool {
-	return d.Control != nil && d.Control.Resumed != nil && d.Control.Resumed.Number == d.status.Number && d.Control.Resumed.Stop >= d.status.Stops
+	return d.Control != nil && d.Control.Resumed != nil && d.Control.Resumed.Number == d.status.Number &&
+		d.Control.Resumed.Stop >= d.status.Stops
 }
 
 // begin starts a rollout of the object as it is, before the first wave.
@@ -160,7 +164,8 @@ func (d *decider) phase(phase workv1alpha2.RolloutPhase, reason, message string)
 // remember notes the revision of the object as one that can be gone back to.
 func (d *decider) remember() {
 	s := d.status
-	i := slices.IndexFunc(s.Revisions, func(r workv1alpha2.RolloutRevision) bool { return r.Revision == s.UpdateRevision })
+	i := slices.IndexFunc(s.Revisions,
+		func(r workv1alpha2.RolloutRevision) bool { return r.Revision == s.UpdateRevision })
 	entry := workv1alpha2.RolloutRevision{Revision: s.UpdateRevision, Number: s.Number, Time: metav1.NewTime(d.now)}
 	if i >= 0 {
 		if s.Revisions[i].Number == s.Number {
@@ -196,15 +201,18 @@ func RevisionFor(s *workv1alpha2.RolloutStatus, cluster string) string {
 	return s.StableRevision
 }
 
-// SameRevisions tells whether clusters get the same by both statuses, and the same revisions are to be kept. Either may be nil.
+// SameRevisions tells whether clusters get the same by both statuses, and the same revisions are to be kept. Either may
+// be nil.
 func SameRevisions(a, b *workv1alpha2.RolloutStatus) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	if a.Number != b.Number || a.StableRevision != b.StableRevision || a.UpdateRevision != b.UpdateRevision || !reached(a).Equal(reached(b)) {
+	if a.Number != b.Number || a.StableRevision != b.StableRevision || a.UpdateRevision != b.UpdateRevision ||
+		!reached(a).Equal(reached(b)) {
 		return false
 	}
-	return slices.EqualFunc(a.Revisions, b.Revisions, func(x, y workv1alpha2.RolloutRevision) bool { return x.Revision == y.Revision })
+	return slices.EqualFunc(a.Revisions, b.Revisions,
+		func(x, y workv1alpha2.RolloutRevision) bool { return x.Revision == y.Revision })
 }
 
 func sorted(clusters []Cluster) []Cluster {

@@ -32,7 +32,10 @@ type world struct {
 }
 
 func newWorld(t *testing.T, strategy policyv1alpha1.RolloutStrategy, clusters ...string) *world {
-	w := &world{t: t, strategy: strategy, template: "r1", now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC), sick: map[string]bool{}}
+	w := &world{
+		t: t, strategy: strategy, template: "r1", now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC),
+		sick: map[string]bool{},
+	}
 	for _, name := range clusters {
 		w.join(name)
 	}
@@ -57,7 +60,8 @@ func (w *world) cluster(name string) *Cluster {
 // decide once, and give the clusters what follows. They have not applied it yet.
 func (w *world) decide() {
 	in := Input{
-		Control: &w.control, Previous: w.status, Template: w.template, TemplateGeneration: 7, Clusters: slices.Clone(w.clusters), Now: w.now,
+		Control: &w.control, Previous: w.status, Template: w.template, TemplateGeneration: 7,
+		Clusters: slices.Clone(w.clusters), Now: w.now,
 		PlanError: w.planError,
 	}
 	if w.planError == nil {
@@ -151,7 +155,9 @@ func (w *world) run(name string, part func(t *testing.T)) {
 
 func region(name string) *policyv1alpha1.ClusterAffinity {
 	return &policyv1alpha1.ClusterAffinity{FieldSelector: &policyv1alpha1.FieldSelector{
-		MatchExpressions: []policyv1alpha1.FieldSelectorRequirement{{Key: policyv1alpha1.SpreadByFieldRegion, Operator: "In", Values: []string{name}}},
+		MatchExpressions: []policyv1alpha1.FieldSelectorRequirement{
+			{Key: policyv1alpha1.SpreadByFieldRegion, Operator: "In", Values: []string{name}},
+		},
 	}}
 }
 
@@ -448,7 +454,8 @@ func TestAWaveWhoseClustersLoseTheObject(t *testing.T) {
 	w := newWorld(t, strategy, "eu-1", "eu-2", "us-1")
 	w.sick["r2"] = true
 	w.change("r2")
-	w.clusters = slices.DeleteFunc(w.clusters, func(c Cluster) bool { return c.Name == "eu-1" }) // Its unhealthy copy was moved away.
+	// Its unhealthy copy was moved away.
+	w.clusters = slices.DeleteFunc(w.clusters, func(c Cluster) bool { return c.Name == "eu-1" })
 	w.settle()
 	w.wants("eu-2=r1 us-1=r1 Progressing")
 	w.pass(5 * time.Minute)
@@ -477,7 +484,8 @@ func TestAPlanThatCannotBeUnderstood(t *testing.T) {
 	strategy.Waves[1].ClusterAffinity = &policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{
 		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}},
 	}}
-	if _, err := NewPlan(&strategy); err == nil || !strings.Contains(err.Error(), "spec.rollout.waves[1].clusterAffinity.labelSelector") {
+	if _, err := NewPlan(&strategy); err == nil ||
+		!strings.Contains(err.Error(), "spec.rollout.waves[1].clusterAffinity.labelSelector") {
 		t.Errorf("error %v", err)
 	}
 	strategy = canary()

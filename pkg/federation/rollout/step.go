@@ -95,7 +95,8 @@ func (d *decider) doneMessage() string {
 		}
 	}
 	if away > 0 {
-		return fmt.Sprintf("all clusters have the object as it is, but %d that are not available: they get it when they are back", away)
+		return fmt.Sprintf("all clusters have the object as it is, but %d that are not available: they get it when "+
+			"they are back", away)
 	}
 	return "all clusters have the object as it is"
 }
@@ -114,15 +115,16 @@ func (d *decider) stopAfter(current int) {
 	d.status.Stops++
 	d.stopDeadline()
 	d.phase(workv1alpha2.RolloutPaused, workv1alpha2.RolloutReasonWavePause, fmt.Sprintf(
-		"%s is done; the policy wants somebody to resume the rollout now (trellisctl rollout resume)", d.nameOf(current)))
+		"%s is done; the policy wants somebody to resume the rollout now (trellisctl rollout resume)",
+		d.nameOf(current)))
 }
 
 func (d *decider) nameOf(current int) string {
 	return fmt.Sprintf("wave %s (%d of %d)", d.Plan.waves[current].name, current+1, len(d.Plan.waves))
 }
 
-// waitingFor lists what keeps the current wave from being done: clusters that have, or are to have, the new revision and are not healthy
-// with it. Clusters that are away don't count, unless no other is left in the current wave.
+// waitingFor lists what keeps the current wave from being done: clusters that have, or are to have, the new revision
+// and are not healthy with it. Clusters that are away don't count, unless no other is left in the current wave.
 func (d *decider) waitingFor() []string {
 	s := d.status
 	var waiting, away []string
@@ -150,7 +152,9 @@ func (d *decider) waitingFor() []string {
 		}
 	}
 	if current.Left && len(waiting) == 0 {
-		return []string{"its clusters, which all lost the object before they were healthy with it; resume to go on without them"}
+		return []string{
+			"its clusters, which all lost the object before they were healthy with it; resume to go on without them",
+		}
 	}
 	if present == 0 && len(waiting) == 0 {
 		return away
@@ -180,7 +184,8 @@ func (d *decider) wait(current int, waiting []string) {
 	}
 	left := d.Plan.deadline - time.Duration(s.UnhealthySeconds)*time.Second - d.now.Sub(s.UnhealthySince.Time)
 	if left > 0 {
-		d.phase(workv1alpha2.RolloutProgressing, workv1alpha2.RolloutReasonWaiting, fmt.Sprintf("%s: waiting for %s", d.nameOf(current), shortList(waiting)))
+		d.phase(workv1alpha2.RolloutProgressing, workv1alpha2.RolloutReasonWaiting,
+			fmt.Sprintf("%s: waiting for %s", d.nameOf(current), shortList(waiting)))
 		d.after = left
 		return
 	}
@@ -191,14 +196,17 @@ func (d *decider) fail(current int, waiting []string) {
 	s := d.status
 	s.Stops++
 	d.clearClocks()
-	what := fmt.Sprintf("%s was not healthy for more than %s: %s", d.nameOf(current), d.Plan.deadline, shortList(waiting))
+	what := fmt.Sprintf("%s was not healthy for more than %s: %s", d.nameOf(current), d.Plan.deadline,
+		shortList(waiting))
 	if d.Plan.rollback {
 		s.CurrentWave = 0
 		d.phase(workv1alpha2.RolloutRolledBack, workv1alpha2.RolloutReasonDeadline, fmt.Sprintf(
-			"%s; all clusters went back to revision %s; change the object, or resume to try again (trellisctl rollout resume)", what, s.StableRevision))
+			"%s; all clusters went back to revision %s; change the object, or resume to try again (trellisctl "+
+				"rollout resume)", what, s.StableRevision))
 		return
 	}
-	d.phase(workv1alpha2.RolloutFailed, workv1alpha2.RolloutReasonDeadline, what+"; resume to wait longer, or undo (trellisctl rollout)")
+	d.phase(workv1alpha2.RolloutFailed, workv1alpha2.RolloutReasonDeadline,
+		what+"; resume to wait longer, or undo (trellisctl rollout)")
 }
 
 // soaked runs the time that all clusters have to be healthy.
@@ -216,7 +224,8 @@ func (d *decider) soaked(current int) bool {
 		return true
 	}
 	d.phase(workv1alpha2.RolloutSoaking, workv1alpha2.RolloutReasonHealthy, fmt.Sprintf(
-		"%s: its clusters have to stay healthy until %s", d.nameOf(current), d.now.Add(left).UTC().Format(time.RFC3339)))
+		"%s: its clusters have to stay healthy until %s", d.nameOf(current),
+		d.now.Add(left).UTC().Format(time.RFC3339)))
 	d.after = left
 	return false
 }

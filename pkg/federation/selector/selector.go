@@ -41,7 +41,8 @@ func Unserved(selectors []policyv1alpha1.ResourceSelector, serves func(schema.Gr
 	for i, s := range selectors {
 		if !serves(schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)) {
 			problems = append(problems, fmt.Sprintf(
-				"spec.resourceSelectors[%d]: the fleet serves no kind %s in %s; nothing is selected by it until it does", i, s.Kind, s.APIVersion))
+				"spec.resourceSelectors[%d]: the fleet serves no kind %s in %s; nothing is selected by it until it "+
+					"does", i, s.Kind, s.APIVersion))
 		}
 	}
 	return problems
@@ -67,8 +68,8 @@ func match(s policyv1alpha1.ResourceSelector, policyNamespace string, object *un
 	return rankIf(selector != nil && selector.Matches(labels.Set(object.GetLabels())), ByLabels)
 }
 
-// compilations are kept as long as the selectors that they are of: a large one takes long to compile, and is asked about every object
-// of its kind.
+// compilations are kept as long as the selectors that they are of: a large one takes long to compile, and is asked
+// about every object of its kind.
 var compilations sync.Map
 
 // compiled gives nil for an invalid selector. One that was asked about must not be changed; those of a cache never are.

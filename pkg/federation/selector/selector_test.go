@@ -30,17 +30,45 @@ func TestBest(t *testing.T) {
 		namespace string
 		want      Rank
 	}{
-		"kind only":                     {[]policyv1alpha1.ResourceSelector{of(nil)}, "shop", ByKind},
-		"policy of another namespace":   {[]policyv1alpha1.ResourceSelector{of(nil)}, "other", NoMatch},
-		"cluster-wide policy":           {[]policyv1alpha1.ResourceSelector{of(nil)}, "", ByKind},
-		"selector of another namespace": {[]policyv1alpha1.ResourceSelector{of(func(s *policyv1alpha1.ResourceSelector) { s.Namespace = "other" })}, "", NoMatch},
-		"labels":                        {[]policyv1alpha1.ResourceSelector{of(func(s *policyv1alpha1.ResourceSelector) { s.LabelSelector = app("web") })}, "shop", ByLabels},
-		"other labels":                  {[]policyv1alpha1.ResourceSelector{of(func(s *policyv1alpha1.ResourceSelector) { s.LabelSelector = app("db") })}, "shop", NoMatch},
-		"name":                          {[]policyv1alpha1.ResourceSelector{of(func(s *policyv1alpha1.ResourceSelector) { s.Name = "web" })}, "shop", ByName},
-		"name beats labels":             {[]policyv1alpha1.ResourceSelector{of(func(s *policyv1alpha1.ResourceSelector) { s.Name = "web"; s.LabelSelector = app("db") })}, "shop", ByName},
-		"other name":                    {[]policyv1alpha1.ResourceSelector{of(func(s *policyv1alpha1.ResourceSelector) { s.Name = "db" })}, "shop", NoMatch},
-		"the closest counts":            {[]policyv1alpha1.ResourceSelector{of(nil), of(func(s *policyv1alpha1.ResourceSelector) { s.Name = "web" })}, "shop", ByName},
-		"other version":                 {[]policyv1alpha1.ResourceSelector{of(func(s *policyv1alpha1.ResourceSelector) { s.APIVersion = "apps/v1beta1" })}, "shop", NoMatch},
+		"kind only":                   {[]policyv1alpha1.ResourceSelector{of(nil)}, "shop", ByKind},
+		"policy of another namespace": {[]policyv1alpha1.ResourceSelector{of(nil)}, "other", NoMatch},
+		"cluster-wide policy":         {[]policyv1alpha1.ResourceSelector{of(nil)}, "", ByKind},
+		"selector of another namespace": {
+			[]policyv1alpha1.ResourceSelector{of(func(s *policyv1alpha1.ResourceSelector) { s.Namespace = "other" })},
+			"", NoMatch,
+		},
+		"labels": {
+			[]policyv1alpha1.ResourceSelector{
+				of(func(s *policyv1alpha1.ResourceSelector) { s.LabelSelector = app("web") }),
+			}, "shop", ByLabels,
+		},
+		"other labels": {
+			[]policyv1alpha1.ResourceSelector{
+				of(func(s *policyv1alpha1.ResourceSelector) { s.LabelSelector = app("db") }),
+			}, "shop", NoMatch,
+		},
+		"name": {
+			[]policyv1alpha1.ResourceSelector{of(func(s *policyv1alpha1.ResourceSelector) { s.Name = "web" })}, "shop",
+			ByName,
+		},
+		"name beats labels": {
+			[]policyv1alpha1.ResourceSelector{
+				of(func(s *policyv1alpha1.ResourceSelector) { s.Name = "web"; s.LabelSelector = app("db") }),
+			}, "shop", ByName,
+		},
+		"other name": {
+			[]policyv1alpha1.ResourceSelector{of(func(s *policyv1alpha1.ResourceSelector) { s.Name = "db" })}, "shop",
+			NoMatch,
+		},
+		"the closest counts": {
+			[]policyv1alpha1.ResourceSelector{of(nil), of(func(s *policyv1alpha1.ResourceSelector) { s.Name = "web" })},
+			"shop", ByName,
+		},
+		"other version": {
+			[]policyv1alpha1.ResourceSelector{
+				of(func(s *policyv1alpha1.ResourceSelector) { s.APIVersion = "apps/v1beta1" }),
+			}, "shop", NoMatch,
+		},
 	}
 	for name, tc := range tests {
 		if got := Best(tc.selectors, tc.namespace, object); got != tc.want {
@@ -56,8 +84,18 @@ func TestSelectorsAreCompiledOnceAndForgottenWithTheirPolicy(t *testing.T) {
 	}
 	before := count()
 	func() {
-		selectors := []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
-		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"labels": map[string]any{"app": "web"}}}}
+		selectors := []policyv1alpha1.ResourceSelector{
+			{
+				APIVersion: "apps/v1", Kind: "Deployment",
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			},
+		}
+		object := &unstructured.Unstructured{
+			Object: map[string]any{
+				"apiVersion": "apps/v1", "kind": "Deployment",
+				"metadata": map[string]any{"labels": map[string]any{"app": "web"}},
+			},
+		}
 		for range 3 {
 			if Best(selectors, "", object) != ByLabels {
 				t.Error("the selector doesn't match")

@@ -71,7 +71,10 @@ func (i *Index) Set(key types.NamespacedName, interest Interest) {
 	at := groupKey{interest.Kind, interest.Fingerprint}
 	g := i.groups[at]
 	if g == nil {
-		g = &group{placement: interest.Placement, members: sets.Set[types.NamespacedName]{}, waiting: sets.Set[types.NamespacedName]{}}
+		g = &group{
+			placement: interest.Placement, members: sets.Set[types.NamespacedName]{},
+			waiting: sets.Set[types.NamespacedName]{},
+		}
 		i.groups[at] = g
 	}
 	g.members.Insert(key)
@@ -156,8 +159,8 @@ func (i *Index) All() []types.NamespacedName {
 	return keys
 }
 
-// ConcernedBy lists the bindings whose decision a change of a cluster may change. before is nil for a new cluster, after
-// for one that is gone.
+// ConcernedBy lists the bindings whose decision a change of a cluster may change. before is nil for a new cluster,
+// after for one that is gone.
 func (i *Index) ConcernedBy(before, after *core.Cluster) []types.NamespacedName {
 	change := compare(before, after)
 	i.mu.Lock()

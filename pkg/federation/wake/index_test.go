@@ -73,18 +73,20 @@ func TestConcernedBy(t *testing.T) {
 		before, after *core.Cluster
 		want          string
 	}{
-		"nothing changed":     {cluster("m1"), cluster("m1"), ""},
-		"new":                 {nil, cluster("m1"), "anywhere named settled waiting widget"},
-		"gone":                {cluster("m1"), nil, "anywhere named settled waiting widget"},
-		"taint":               {cluster("m1"), cluster("m1", tainted), "anywhere named settled waiting"},
-		"label gained":        {cluster("m1"), cluster("m1", labelled("a")), "anywhere named selected settled waiting"},
-		"label lost":          {cluster("m1", labelled("a")), cluster("m1"), "anywhere named selected settled waiting"},
-		"another label":       {cluster("m1"), cluster("m1", labelled("b")), "anywhere named settled waiting"},
-		"room":                {cluster("m1"), cluster("m1", roomier), "waiting"},
-		"API":                 {cluster("m1"), cluster("m1", servesWidgets), "settled widget"},
-		"unknown cluster":     {cluster("m9"), cluster("m9", tainted), "anywhere waiting"},
-		"room of the other":   {cluster("m2"), cluster("m2", roomier), "waiting waiting-elsewhere"},
-		"taint of the other":  {cluster("m2"), cluster("m2", tainted), "anywhere elsewhere settled-elsewhere waiting waiting-elsewhere"},
+		"nothing changed":   {cluster("m1"), cluster("m1"), ""},
+		"new":               {nil, cluster("m1"), "anywhere named settled waiting widget"},
+		"gone":              {cluster("m1"), nil, "anywhere named settled waiting widget"},
+		"taint":             {cluster("m1"), cluster("m1", tainted), "anywhere named settled waiting"},
+		"label gained":      {cluster("m1"), cluster("m1", labelled("a")), "anywhere named selected settled waiting"},
+		"label lost":        {cluster("m1", labelled("a")), cluster("m1"), "anywhere named selected settled waiting"},
+		"another label":     {cluster("m1"), cluster("m1", labelled("b")), "anywhere named settled waiting"},
+		"room":              {cluster("m1"), cluster("m1", roomier), "waiting"},
+		"API":               {cluster("m1"), cluster("m1", servesWidgets), "settled widget"},
+		"unknown cluster":   {cluster("m9"), cluster("m9", tainted), "anywhere waiting"},
+		"room of the other": {cluster("m2"), cluster("m2", roomier), "waiting waiting-elsewhere"},
+		"taint of the other": {
+			cluster("m2"), cluster("m2", tainted), "anywhere elsewhere settled-elsewhere waiting waiting-elsewhere",
+		},
 		"nothing in any form": {nil, nil, ""},
 	} {
 		var names []string
@@ -121,7 +123,8 @@ func TestIndexForgets(t *testing.T) {
 func BenchmarkConcernedBy(b *testing.B) {
 	index := NewIndex()
 	for i := range 10000 {
-		index.Set(types.NamespacedName{Name: strings.Repeat("x", i%50), Namespace: string(rune(i))}, Interest{Kind: deployments, Fingerprint: "named", Placement: named("m1")})
+		index.Set(types.NamespacedName{Name: strings.Repeat("x", i%50), Namespace: string(rune(i))},
+			Interest{Kind: deployments, Fingerprint: "named", Placement: named("m1")})
 	}
 	before, after := cluster("m2"), cluster("m2", tainted)
 	for b.Loop() {

@@ -29,8 +29,8 @@ const (
 // sense any more, and else an error that says what is missing; it becomes part of the time-out's message.
 type Check[T client.Object] func(object T) error
 
-// Object waits until check accepts the object, which is read into object (its name and namespace must be set). As long as
-// the object does not exist it is waited for.
+// Object waits until check accepts the object, which is read into object (its name and namespace must be set). As long
+// as the object does not exist it is waited for.
 func Object[T client.Object](ctx context.Context, c client.WithWatch, object T, check Check[T]) error {
 	return wait(ctx, c, object, func(exists bool) error {
 		if !exists {
@@ -91,7 +91,8 @@ func (w *waiter[T]) once(ctx context.Context) (done bool, err error) {
 		return true, err
 	}
 	key := client.ObjectKeyFromObject(w.object)
-	stream, err := w.client.Watch(ctx, list, client.InNamespace(key.Namespace), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", key.Name)})
+	stream, err := w.client.Watch(ctx, list, client.InNamespace(key.Namespace),
+		client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", key.Name)})
 	if err != nil {
 		w.missing = fmt.Errorf("watching: %w", err)
 		return false, nil

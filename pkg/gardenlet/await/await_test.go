@@ -15,7 +15,9 @@ import (
 )
 
 func configMap(value string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c"}, Data: map[string]string{"key": value}}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c"}, Data: map[string]string{"key": value},
+	}
 }
 
 func hasValue(want string) Check[*corev1.ConfigMap] {
@@ -62,14 +64,16 @@ func TestTimeoutTellsWhatIsMissing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	err := Object(ctx, c, configMap(""), hasValue("yes"))
-	if err == nil || !strings.Contains(err.Error(), "waiting for ConfigMap n/c") || !strings.Contains(err.Error(), "key is no") || !errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || !strings.Contains(err.Error(), "waiting for ConfigMap n/c") ||
+		!strings.Contains(err.Error(), "key is no") || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestPermanentErrorEndsTheWait(t *testing.T) {
 	c := fake.NewClientBuilder().WithObjects(configMap("no")).Build()
-	err := Object(t.Context(), c, configMap(""), func(*corev1.ConfigMap) error { return flow.Permanent(errors.New("never")) })
+	err := Object(t.Context(), c, configMap(""),
+		func(*corev1.ConfigMap) error { return flow.Permanent(errors.New("never")) })
 	if err == nil || !strings.Contains(err.Error(), "never") {
 		t.Errorf("got %v", err)
 	}

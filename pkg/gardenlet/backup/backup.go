@@ -1,6 +1,6 @@
-// Package backup makes the buckets for backups, and the directories of shoots in them, that operators ask for in the garden: for each
-// BackupBucket and BackupEntry it writes an extension object of the object store's provider, with the credentials beside it, and
-// reports how far the extension is. Nothing of Trellis writes backups into them yet.
+// Package backup makes the buckets for backups, and the directories of shoots in them, that operators ask for in the
+// garden: for each BackupBucket and BackupEntry it writes an extension object of the object store's provider, with the
+// credentials beside it, and reports how far the extension is. Nothing of Trellis writes backups into them yet.
 package backup
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,13 +21,14 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/errorcodes"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extensionrights"
 )
 
 const (
-	// recheck is how often an object is looked at while its extension is at work, resync when all is well: its credentials may have
-	// changed.
+	// recheck is how often an object is looked at while its extension is at work, resync when all is well: its
+	// credentials may have changed.
 	recheck, resync = 2 * time.Second, 10 * time.Minute
 	// prefixes of the names of Secrets with credentials, in namespace garden of the seed.
 	bucketSecretPrefix, entrySecretPrefix = "bucket-", "entry-"
@@ -51,7 +52,7 @@ type unfinished struct{ error }
 // mistake is something that an operator has to correct.
 type mistake struct{ error }
 
-// ErrorCodes tells what the mistake means.
+// ErrorCodes implements errorcodes.Coded.
 func (*mistake) ErrorCodes() []gardencorev1beta1.ErrorCode {
 	return []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorConfigurationProblem}
 }
@@ -73,9 +74,12 @@ func check(object extension.Object) error {
 }
 
 // copyCredentials copies a Secret of the garden to the seed, and tells whether that changed anything.
-func (c *Clients) copyCredentials(ctx context.Context, from corev1.ObjectReference, to string) (changed bool, err error) {
+func (c *Clients) copyCredentials(ctx context.Context, from corev1.ObjectReference,
+	to string) (changed bool, err error) {
 	if from.Kind != "Secret" {
-		return false, &mistake{fmt.Errorf("spec.credentialsRef is a %s; only credentials in a Secret can be used for backups", from.Kind)}
+		return false, &mistake{
+			fmt.Errorf("spec.credentialsRef is a %s; only credentials in a Secret can be used for backups", from.Kind),
+		}
 	}
 	source := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: from.Namespace, Name: from.Name}
@@ -90,10 +94,12 @@ func (c *Clients) copyCredentials(ctx context.Context, from corev1.ObjectReferen
 	if err := c.Seed.Get(ctx, client.ObjectKeyFromObject(existing), existing); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading Secret %s: %w", to, err)
 	}
-	if existing.ResourceVersion != "" && maps.EqualFunc(existing.Data, source.Data, func(a, b []byte) bool { return string(a) == string(b) }) {
+	if existing.ResourceVersion != "" &&
+		maps.EqualFunc(existing.Data, source.Data, func(a, b []byte) bool { return string(a) == string(b) }) {
 		return false, nil
 	}
-	return true, component.Apply(ctx, c.Seed, &corev1.Secret{ObjectMeta: seedMeta(to), Type: corev1.SecretTypeOpaque, Data: source.Data})
+	return true, component.Apply(ctx, c.Seed,
+		&corev1.Secret{ObjectMeta: seedMeta(to), Type: corev1.SecretTypeOpaque, Data: source.Data})
 }
 
 // seedMeta is the metadata of a Secret of the seed.
@@ -129,7 +135,9 @@ func (c *Clients) removed(ctx context.Context, object extension.Object) error {
 		return client.IgnoreNotFound(err)
 	}
 	if last := object.GetExtensionStatus().LastError; last != nil {
-		return &extension.Error{Kind: "the extension's object", Name: object.GetName(), Description: last.Description, Codes: last.Codes}
+		return &extension.Error{
+			Kind: "the extension's object", Name: object.GetName(), Description: last.Description, Codes: last.Codes,
+		}
 	}
 	return &unfinished{errors.New("the extension has not finished the deletion")}
 }
@@ -142,7 +150,8 @@ type outcome struct {
 
 // outcomeOf judges what has become of an operation. What was said before stays if it is the same, with its time.
 func outcomeOf(kind string, deleting bool, cause error, before outcome, now metav1.Time) outcome {
-	if cause == nil && !deleting && before.last != nil && before.last.State == gardencorev1beta1.LastOperationStateSucceeded {
+	if cause == nil && !deleting && before.last != nil &&
+		before.last.State == gardencorev1beta1.LastOperationStateSucceeded {
 		return outcome{last: before.last}
 	}
 	last := &gardencorev1beta1.LastOperation{Type: operationType(before.last, deleting), LastUpdateTime: now}
@@ -150,12 +159,15 @@ func outcomeOf(kind string, deleting bool, cause error, before outcome, now meta
 	var waiting *unfinished
 	switch {
 	case cause == nil:
-		last.State, last.Progress, last.Description = gardencorev1beta1.LastOperationStateSucceeded, 100, kind+" is as it should be."
+		last.State, last.Progress, last.Description = gardencorev1beta1.LastOperationStateSucceeded, 100,
+			kind+" is as it should be."
 	case errors.As(cause, &waiting):
 		last.State, last.Progress, last.Description = gardencorev1beta1.LastOperationStateProcessing, 50, cause.Error()
 	default:
 		last.State, last.Progress, last.Description = gardencorev1beta1.LastOperationStateError, 50, cause.Error()
-		result.err = &gardencorev1beta1.LastError{Description: cause.Error(), Codes: codesOf(cause), LastUpdateTime: &now}
+		result.err = &gardencorev1beta1.LastError{
+			Description: cause.Error(), Codes: errorcodes.Of(cause), LastUpdateTime: &now,
+		}
 	}
 	return result.keepingTimes(before)
 }
@@ -169,20 +181,11 @@ func (o outcome) keepingTimes(before outcome) outcome {
 			o.last = before.last
 		}
 	}
-	if o.err != nil && before.err != nil && o.err.Description == before.err.Description && equality.Semantic.DeepEqual(o.err.Codes, before.err.Codes) {
+	if o.err != nil && before.err != nil && o.err.Description == before.err.Description &&
+		apiequality.Semantic.DeepEqual(o.err.Codes, before.err.Codes) {
 		o.err = before.err
 	}
 	return o
-}
-
-func codesOf(err error) []gardencorev1beta1.ErrorCode {
-	var coded interface {
-		ErrorCodes() []gardencorev1beta1.ErrorCode
-	}
-	if errors.As(err, &coded) {
-		return coded.ErrorCodes()
-	}
-	return nil
 }
 
 // operationType says what kind of operation comes after the last one: creation goes on until it succeeded.
@@ -190,13 +193,15 @@ func operationType(last *gardencorev1beta1.LastOperation, deleting bool) gardenc
 	switch {
 	case deleting:
 		return gardencorev1beta1.LastOperationTypeDelete
-	case last == nil || last.Type == gardencorev1beta1.LastOperationTypeCreate && last.State != gardencorev1beta1.LastOperationStateSucceeded:
+	case last == nil || last.Type == gardencorev1beta1.LastOperationTypeCreate &&
+		last.State != gardencorev1beta1.LastOperationStateSucceeded:
 		return gardencorev1beta1.LastOperationTypeCreate
 	}
 	return gardencorev1beta1.LastOperationTypeReconcile
 }
 
-// next says when an object is looked at again; errors that are not an extension's or operator's are tried again with growing pauses.
+// next says when an object is looked at again; errors that are not an extension's or operator's are tried again with
+// growing pauses.
 func next(cause error) (ctrl.Result, error) {
 	var (
 		waiting  *unfinished

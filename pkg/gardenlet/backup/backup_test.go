@@ -29,7 +29,7 @@ func aBucket() *gardencorev1beta1.BackupBucket {
 	return &gardencorev1beta1.BackupBucket{
 		ObjectMeta: metav1.ObjectMeta{Name: "b", Generation: 1},
 		Spec: gardencorev1beta1.BackupBucketSpec{
-			SeedName: ptr.To("one"), Provider: gardencorev1beta1.BackupBucketProvider{Type: "cloud", Region: "moon"},
+			SeedName: new("one"), Provider: gardencorev1beta1.BackupBucketProvider{Type: "cloud", Region: "moon"},
 			ProviderConfig: &runtime.RawExtension{Raw: []byte(`{"z": 1, "a": 2}`)},
 			CredentialsRef: &corev1.ObjectReference{Kind: "Secret", Namespace: "garden", Name: "backup"},
 		},
@@ -39,7 +39,7 @@ func aBucket() *gardencorev1beta1.BackupBucket {
 func anEntry() *gardencorev1beta1.BackupEntry {
 	return &gardencorev1beta1.BackupEntry{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: entryName, Generation: 1},
-		Spec:       gardencorev1beta1.BackupEntrySpec{BucketName: "b", SeedName: ptr.To("one")},
+		Spec:       gardencorev1beta1.BackupEntrySpec{BucketName: "b", SeedName: new("one")},
 	}
 }
 
@@ -54,12 +54,16 @@ type world struct {
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, gardencorev1beta1.AddToScheme, extensionsv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, gardencorev1beta1.AddToScheme, extensionsv1alpha1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
-	objects = append(objects, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "backup"}, Data: map[string][]byte{"key": []byte("x")}})
+	objects = append(objects, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "backup"}, Data: map[string][]byte{"key": []byte("x")},
+	})
 	w := &world{T: t, now: time.Now().Truncate(time.Second)}
 	w.Clients = Clients{
 		Garden: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
@@ -86,7 +90,8 @@ func (w *world) bucket() *gardencorev1beta1.BackupBucket {
 func (w *world) entry() *gardencorev1beta1.BackupEntry {
 	w.Helper()
 	object := &gardencorev1beta1.BackupEntry{}
-	w.reconcile(&EntryReconciler{w.Clients, w.config}, client.ObjectKey{Namespace: "garden-demo", Name: entryName}, object)
+	w.reconcile(&EntryReconciler{w.Clients, w.config}, client.ObjectKey{Namespace: "garden-demo", Name: entryName},
+		object)
 	return object
 }
 
@@ -118,9 +123,14 @@ func (w *world) extend(object extension.Object, failure string, change func()) {
 	}
 	status := object.GetExtensionStatus()
 	status.ObservedGeneration, status.LastError = object.GetGeneration(), nil
-	status.LastOperation = &gardencorev1beta1.LastOperation{State: gardencorev1beta1.LastOperationStateSucceeded, LastUpdateTime: metav1.NewTime(time.Now().Add(time.Second))}
+	status.LastOperation = &gardencorev1beta1.LastOperation{
+		State:          gardencorev1beta1.LastOperationStateSucceeded,
+		LastUpdateTime: metav1.NewTime(time.Now().Add(time.Second)),
+	}
 	if failure != "" {
-		status.LastError = &gardencorev1beta1.LastError{Description: failure, Codes: []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorInfraUnauthorized}}
+		status.LastError = &gardencorev1beta1.LastError{
+			Description: failure, Codes: []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorInfraUnauthorized},
+		}
 	}
 	if change != nil {
 		change()
@@ -131,19 +141,23 @@ func (w *world) extend(object extension.Object, failure string, change func()) {
 }
 
 // expect compares an operation with what is wanted; an error if failed is not empty.
-func (w *world) expect(last *gardencorev1beta1.LastOperation, lastError *gardencorev1beta1.LastError, operation gardencorev1beta1.LastOperationType, state gardencorev1beta1.LastOperationState, text string) {
+func (w *world) expect(last *gardencorev1beta1.LastOperation, lastError *gardencorev1beta1.LastError,
+	operation gardencorev1beta1.LastOperationType, state gardencorev1beta1.LastOperationState, text string) {
 	w.Helper()
 	if last == nil || last.Type != operation || last.State != state || !strings.Contains(last.Description, text) {
 		w.Fatalf("last operation is %+v, want %s %s with %q", last, operation, state, text)
 	}
-	if failed := state == gardencorev1beta1.LastOperationStateError; failed != (lastError != nil) || failed && len(lastError.Codes) == 0 {
+	if failed := state == gardencorev1beta1.LastOperationStateError; failed != (lastError != nil) ||
+		failed && len(lastError.Codes) == 0 {
 		w.Fatalf("last error is %+v", lastError)
 	}
 }
 
 const (
-	creation, reconciliation, deletion = gardencorev1beta1.LastOperationTypeCreate, gardencorev1beta1.LastOperationTypeReconcile, gardencorev1beta1.LastOperationTypeDelete
-	processing, failed, succeeded      = gardencorev1beta1.LastOperationStateProcessing, gardencorev1beta1.LastOperationStateError, gardencorev1beta1.LastOperationStateSucceeded
+	creation, reconciliation, deletion = gardencorev1beta1.LastOperationTypeCreate,
+		gardencorev1beta1.LastOperationTypeReconcile, gardencorev1beta1.LastOperationTypeDelete
+	processing, failed, succeeded = gardencorev1beta1.LastOperationStateProcessing,
+		gardencorev1beta1.LastOperationStateError, gardencorev1beta1.LastOperationStateSucceeded
 )
 
 func TestBucket(t *testing.T) {
@@ -155,13 +169,20 @@ func TestBucket(t *testing.T) {
 	}
 	object := extensionBucket("b")
 	w.extend(object, "no quota", nil)
-	if string(object.Spec.ProviderConfig.Raw) != `{"a":2,"z":1}` || object.Spec.Type != "cloud" || object.Spec.Region != "moon" || object.Spec.SecretRef.Name != "bucket-b" {
+	if string(object.Spec.ProviderConfig.Raw) != `{"a":2,"z":1}` || object.Spec.Type != "cloud" ||
+		object.Spec.Region != "moon" || object.Spec.SecretRef.Name != "bucket-b" {
 		t.Errorf("the extension is asked for %+v", object.Spec)
 	}
 	b = w.bucket()
 	w.expect(b.Status.LastOperation, b.Status.LastError, creation, failed, "no quota")
 
-	made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "made", Labels: map[string]string{extensionsv1alpha1.LabelBackupBucket: "b"}}, Data: map[string][]byte{"made": []byte("x")}}
+	made := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "garden", Name: "made", Labels: map[string]string{extensionsv1alpha1.LabelBackupBucket: "b"},
+		}, Data: map[string][]byte{
+			"made": []byte("x"),
+		},
+	}
 	if err := w.Seed.Create(t.Context(), made); err != nil {
 		t.Fatal(err)
 	}
@@ -172,10 +193,12 @@ func TestBucket(t *testing.T) {
 	b = w.bucket()
 	w.expect(b.Status.LastOperation, b.Status.LastError, creation, succeeded, "as it should be")
 	published := &corev1.Secret{}
-	if err := w.Garden.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "generated-bucket-b"}, published); err != nil || string(published.Data["made"]) != "x" {
+	if err := w.Garden.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "generated-bucket-b"},
+		published); err != nil || string(published.Data["made"]) != "x" {
 		t.Errorf("the access to the bucket: %v, %v", published.Data, err)
 	}
-	if b.Status.GeneratedSecretRef == nil || b.Status.GeneratedSecretRef.Name != "generated-bucket-b" || string(b.Status.ProviderStatus.Raw) != `{"id":"7"}` {
+	if b.Status.GeneratedSecretRef == nil || b.Status.GeneratedSecretRef.Name != "generated-bucket-b" ||
+		string(b.Status.ProviderStatus.Raw) != `{"id":"7"}` {
 		t.Errorf("status is %+v", b.Status)
 	}
 	// Nothing happens without a reason; changed credentials are one.
@@ -184,7 +207,9 @@ func TestBucket(t *testing.T) {
 	if b = w.bucket(); b.ResourceVersion != version {
 		t.Error("the bucket was written again")
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "backup"}, Data: map[string][]byte{"key": []byte("y")}}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "backup"}, Data: map[string][]byte{"key": []byte("y")},
+	}
 	if err := w.Garden.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +218,9 @@ func TestBucket(t *testing.T) {
 }
 
 func TestBucketWithOtherCredentials(t *testing.T) {
-	for kind, want := range map[string]string{"WorkloadIdentity": "only credentials in a Secret", "Secret": "reading Secret garden/gone"} {
+	for kind, want := range map[string]string{
+		"WorkloadIdentity": "only credentials in a Secret", "Secret": "reading Secret garden/gone",
+	} {
 		bucket := aBucket()
 		bucket.Spec.CredentialsRef.Kind, bucket.Spec.CredentialsRef.Name = kind, "gone"
 		w := newWorld(t, bucket)
@@ -207,7 +234,7 @@ func TestBucketWithOtherCredentials(t *testing.T) {
 
 func TestBucketOfAnotherSeed(t *testing.T) {
 	bucket := aBucket()
-	bucket.Spec.SeedName = ptr.To("two")
+	bucket.Spec.SeedName = new("two")
 	w := newWorld(t, bucket)
 	if b := w.bucket(); len(b.Finalizers) > 0 || b.Status.LastOperation != nil {
 		t.Errorf("bucket is %+v", b)
@@ -302,12 +329,37 @@ func TestGracePeriod(t *testing.T) {
 		annotations map[string]string
 		waits       bool
 	}{
-		"none":                     {config.BackupEntryController{}, nil, false},
-		"for all":                  {config.BackupEntryController{DeletionGracePeriodHours: 2}, nil, true},
-		"for all, but forced":      {config.BackupEntryController{DeletionGracePeriodHours: 2}, map[string]string{"backupentry.core.gardener.cloud/force-deletion": "true"}, false},
-		"for the purpose":          {config.BackupEntryController{DeletionGracePeriodHours: 2, DeletionGracePeriodShootPurposes: []gardencorev1beta1.ShootPurpose{"production"}}, map[string]string{"shoot.gardener.cloud/purpose": "production"}, true},
-		"for another purpose":      {config.BackupEntryController{DeletionGracePeriodHours: 2, DeletionGracePeriodShootPurposes: []gardencorev1beta1.ShootPurpose{"production"}}, map[string]string{"shoot.gardener.cloud/purpose": "testing"}, false},
-		"for a purpose, not known": {config.BackupEntryController{DeletionGracePeriodHours: 2, DeletionGracePeriodShootPurposes: []gardencorev1beta1.ShootPurpose{"production"}}, nil, false},
+		"none":    {config.BackupEntryController{}, nil, false},
+		"for all": {config.BackupEntryController{DeletionGracePeriodHours: 2}, nil, true},
+		"for all, but forced": {
+			config.BackupEntryController{DeletionGracePeriodHours: 2},
+			map[string]string{"backupentry.core.gardener.cloud/force-deletion": "true"}, false,
+		},
+		"for the purpose": {
+			config.BackupEntryController{
+				DeletionGracePeriodHours: 2, DeletionGracePeriodShootPurposes: []gardencorev1beta1.ShootPurpose{
+					"production",
+				},
+			}, map[string]string{
+				"shoot.gardener.cloud/purpose": "production",
+			}, true,
+		},
+		"for another purpose": {
+			config.BackupEntryController{
+				DeletionGracePeriodHours: 2, DeletionGracePeriodShootPurposes: []gardencorev1beta1.ShootPurpose{
+					"production",
+				},
+			}, map[string]string{
+				"shoot.gardener.cloud/purpose": "testing",
+			}, false,
+		},
+		"for a purpose, not known": {
+			config.BackupEntryController{
+				DeletionGracePeriodHours: 2, DeletionGracePeriodShootPurposes: []gardencorev1beta1.ShootPurpose{
+					"production",
+				},
+			}, nil, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			entry := anEntry()
@@ -343,9 +395,11 @@ func TestEntriesOfTheSameName(t *testing.T) {
 	}
 	reconciler, e := &EntryReconciler{w.Clients, w.config}, &gardencorev1beta1.BackupEntry{}
 	w.reconcile(reconciler, client.ObjectKeyFromObject(other), e)
-	w.expect(e.Status.LastOperation, e.Status.LastError, creation, failed, "belongs to BackupEntry garden-demo/"+entryName)
+	w.expect(e.Status.LastOperation, e.Status.LastError, creation, failed,
+		"belongs to BackupEntry garden-demo/"+entryName)
 	w.delete(other)
-	if _, err := reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(other)}); err != nil {
+	if _, err := reconciler.Reconcile(t.Context(),
+		ctrl.Request{NamespacedName: client.ObjectKeyFromObject(other)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Garden.Get(t.Context(), client.ObjectKeyFromObject(other), other); !apierrors.IsNotFound(err) {

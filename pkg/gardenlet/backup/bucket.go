@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -79,7 +79,7 @@ func (r *BucketReconciler) reconcile(ctx context.Context, bucket *gardencorev1be
 		return fmt.Errorf("reading BackupBucket %s of the seed: %w", bucket.Name, err)
 	}
 	force := changed || bucket.Status.ObservedGeneration != bucket.Generation
-	if err != nil || force || !equality.Semantic.DeepEqual(object.Spec, spec) {
+	if err != nil || force || !apiequality.Semantic.DeepEqual(object.Spec, spec) {
 		if err := extension.Deploy(ctx, r.Seed, object, force, func() { object.Spec = spec }); err != nil {
 			return err
 		}
@@ -93,9 +93,11 @@ func (r *BucketReconciler) reconcile(ctx context.Context, bucket *gardencorev1be
 }
 
 // publish copies the access to the bucket that the extension made into the garden, or removes what was there.
-func (r *BucketReconciler) publish(ctx context.Context, bucket *gardencorev1beta1.BackupBucket, made *corev1.SecretReference) error {
+func (r *BucketReconciler) publish(ctx context.Context, bucket *gardencorev1beta1.BackupBucket,
+	made *corev1.SecretReference) error {
 	published := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-		Namespace: gardencorev1beta1.GardenNamespace, Name: gardencorev1beta1.GeneratedBackupBucketSecretPrefix + bucket.Name,
+		Namespace: gardencorev1beta1.GardenNamespace,
+		Name:      gardencorev1beta1.GeneratedBackupBucketSecretPrefix + bucket.Name,
 	}}
 	if made == nil {
 		if bucket.Status.GeneratedSecretRef == nil {
@@ -111,8 +113,11 @@ func (r *BucketReconciler) publish(ctx context.Context, bucket *gardencorev1beta
 		return fmt.Errorf("reading Secret %s, which the extension made for BackupBucket %s: %w", key, bucket.Name, err)
 	}
 	if err != nil || !isMadeFor(source, bucket.Name) {
-		return &mistake{fmt.Errorf("the extension names Secret %s of the seed in status.generatedSecretRef, and there is none of that name with label %s=%s",
-			key, extensionsv1alpha1.LabelBackupBucket, bucket.Name)}
+		return &mistake{
+			fmt.Errorf("the extension names Secret %s of the seed in status.generatedSecretRef, and there is none "+
+				"of that name with label %s=%s",
+				key, extensionsv1alpha1.LabelBackupBucket, bucket.Name),
+		}
 	}
 	_, err = controllerutil.CreateOrPatch(ctx, r.Garden, published, func() error {
 		published.Data = source.Data
@@ -125,8 +130,9 @@ func (r *BucketReconciler) publish(ctx context.Context, bucket *gardencorev1beta
 	return nil
 }
 
-// isMadeFor tells whether a Secret of the seed holds the access to a bucket, by what is known of the Secret itself: whoever writes the status of
-// the extension's object could name any Secret, and gardenlet reads all of them. Published extensions use the name that is this bucket's.
+// isMadeFor tells whether a Secret of the seed holds the access to a bucket, by what is known of the Secret itself:
+// whoever writes the status of the extension's object could name any Secret, and gardenlet reads all of them. Published
+// extensions use the name that is this bucket's.
 func isMadeFor(secret *corev1.Secret, bucket string) bool {
 	known := []string{bucketSecretPrefix + bucket, gardencorev1beta1.GeneratedBackupBucketSecretPrefix + bucket}
 	return secret.Labels[extensionsv1alpha1.LabelBackupBucket] == bucket ||
@@ -141,7 +147,10 @@ func (r *BucketReconciler) delete(ctx context.Context, bucket *gardencorev1beta1
 	}
 	for i := range entries.Items {
 		if entry := &entries.Items[i]; entry.Spec.BucketName == bucket.Name {
-			return &mistake{fmt.Errorf("the bucket is used by BackupEntry %s; delete that first", client.ObjectKeyFromObject(entry))}
+			return &mistake{
+				fmt.Errorf("the bucket is used by BackupEntry %s; delete that first",
+					client.ObjectKeyFromObject(entry)),
+			}
 		}
 	}
 	secret := secretRef(bucketSecretPrefix + bucket.Name)
@@ -161,10 +170,12 @@ func (r *BucketReconciler) delete(ctx context.Context, bucket *gardencorev1beta1
 }
 
 // report writes the status if it has changed.
-func (r *BucketReconciler) report(ctx context.Context, before, bucket *gardencorev1beta1.BackupBucket, cause error) error {
-	result := outcomeOf("The bucket", bucket.DeletionTimestamp != nil, cause, outcome{before.Status.LastOperation, before.Status.LastError}, metav1.NewTime(r.Now()))
+func (r *BucketReconciler) report(ctx context.Context, before, bucket *gardencorev1beta1.BackupBucket,
+	cause error) error {
+	result := outcomeOf("The bucket", bucket.DeletionTimestamp != nil, cause,
+		outcome{before.Status.LastOperation, before.Status.LastError}, metav1.NewTime(r.Now()))
 	bucket.Status.LastOperation, bucket.Status.LastError = result.last, result.err
-	if equality.Semantic.DeepEqual(before.Status, bucket.Status) {
+	if apiequality.Semantic.DeepEqual(before.Status, bucket.Status) {
 		return nil
 	}
 	return client.IgnoreNotFound(r.Garden.Status().Patch(ctx, bucket, client.MergeFrom(before)))

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -85,16 +85,18 @@ func (r *EntryReconciler) reconcile(ctx context.Context, entry *gardencorev1beta
 		return fmt.Errorf("status.providerStatus of BackupBucket %s: %w", bucket.Name, err)
 	}
 	spec := extensionsv1alpha1.BackupEntrySpec{
-		DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: bucket.Spec.Provider.Type}, BackupBucketProviderStatus: status,
-		Region: bucket.Spec.Provider.Region, BucketName: bucket.Name, SecretRef: secretRef(secret),
+		DefaultSpec:                extensionsv1alpha1.DefaultSpec{Type: bucket.Spec.Provider.Type},
+		BackupBucketProviderStatus: status,
+		Region:                     bucket.Spec.Provider.Region, BucketName: bucket.Name, SecretRef: secretRef(secret),
 	}
 	if err := r.bind(ctx, extensionsv1alpha1.BackupEntryResource, spec.Type, spec.SecretRef); err != nil {
 		return err
 	}
 	force := changed || entry.Status.ObservedGeneration != entry.Generation
-	if absent || force || !equality.Semantic.DeepEqual(object.Spec, spec) {
+	if absent || force || !apiequality.Semantic.DeepEqual(object.Spec, spec) {
 		err := extension.Deploy(ctx, r.Seed, object, force, func() {
-			metav1.SetMetaDataAnnotation(&object.ObjectMeta, annotationOwner, client.ObjectKeyFromObject(entry).String())
+			metav1.SetMetaDataAnnotation(&object.ObjectMeta, annotationOwner,
+				client.ObjectKeyFromObject(entry).String())
 			object.Spec = spec
 		})
 		if err != nil {
@@ -114,7 +116,8 @@ func owned(object *extensionsv1alpha1.BackupEntry, entry *gardencorev1beta1.Back
 }
 
 // bucketOf returns the bucket of an entry once it is ready.
-func (r *EntryReconciler) bucketOf(ctx context.Context, entry *gardencorev1beta1.BackupEntry) (*gardencorev1beta1.BackupBucket, error) {
+func (r *EntryReconciler) bucketOf(ctx context.Context,
+	entry *gardencorev1beta1.BackupEntry) (*gardencorev1beta1.BackupBucket, error) {
 	bucket := &gardencorev1beta1.BackupBucket{}
 	err := r.Garden.Get(ctx, client.ObjectKey{Name: entry.Spec.BucketName}, bucket)
 	switch {
@@ -147,7 +150,10 @@ func (r *EntryReconciler) delete(ctx context.Context, entry *gardencorev1beta1.B
 	before := entry.DeepCopy()
 	if left := r.graceLeft(entry); left > 0 {
 		at := r.Now().Add(left).UTC().Format(time.RFC3339)
-		cause := &unfinished{fmt.Errorf("the backups are kept until %s; annotation %s=true deletes them at once", at, gardencorev1beta1.BackupEntryForceDeletion)}
+		cause := &unfinished{
+			fmt.Errorf("the backups are kept until %s; annotation %s=true deletes them at once", at,
+				gardencorev1beta1.BackupEntryForceDeletion),
+		}
 		return ctrl.Result{RequeueAfter: left}, r.report(ctx, before, entry, cause)
 	}
 	cause := r.remove(ctx, entry)
@@ -160,8 +166,8 @@ func (r *EntryReconciler) delete(ctx context.Context, entry *gardencorev1beta1.B
 	return next(cause)
 }
 
-// remove removes the directory with its credentials, which may have changed since they were last copied. A directory that belongs to
-// another entry stays.
+// remove removes the directory with its credentials, which may have changed since they were last copied. A directory
+// that belongs to another entry stays.
 func (r *EntryReconciler) remove(ctx context.Context, entry *gardencorev1beta1.BackupEntry) error {
 	object := extensionEntry(entry.Name)
 	err := r.Seed.Get(ctx, client.ObjectKeyFromObject(object), object)
@@ -173,10 +179,12 @@ func (r *EntryReconciler) remove(ctx context.Context, entry *gardencorev1beta1.B
 	case err == nil:
 		// Without the bucket's credentials of now those of then are tried.
 		if bucket, err := r.bucketOf(ctx, entry); err == nil {
-			if _, err := r.copyCredentials(ctx, credentialsOf(bucket), entrySecretPrefix+entry.Name); err != nil && !isMistake(err) {
+			if _, err := r.copyCredentials(ctx, credentialsOf(bucket), entrySecretPrefix+entry.Name); err != nil &&
+				!isMistake(err) {
 				return err
 			}
-			if err := r.bind(ctx, extensionsv1alpha1.BackupEntryResource, bucket.Spec.Provider.Type, secretRef(entrySecretPrefix+entry.Name)); err != nil {
+			if err := r.bind(ctx, extensionsv1alpha1.BackupEntryResource, bucket.Spec.Provider.Type,
+				secretRef(entrySecretPrefix+entry.Name)); err != nil {
 				return err
 			}
 		}
@@ -189,14 +197,16 @@ func (r *EntryReconciler) remove(ctx context.Context, entry *gardencorev1beta1.B
 
 // graceLeft says for how long the backups of a deleted entry are kept.
 func (r *EntryReconciler) graceLeft(entry *gardencorev1beta1.BackupEntry) time.Duration {
-	if forced, err := strconv.ParseBool(entry.Annotations[gardencorev1beta1.BackupEntryForceDeletion]); err == nil && forced {
+	if forced, err := strconv.ParseBool(entry.Annotations[gardencorev1beta1.BackupEntryForceDeletion]); err == nil &&
+		forced {
 		return 0
 	}
 	if r.Config.DeletionGracePeriodHours == 0 {
 		return 0 // also if the garden's clock is ahead of this one
 	}
 	purposes := r.Config.DeletionGracePeriodShootPurposes
-	if len(purposes) > 0 && !slices.Contains(purposes, gardencorev1beta1.ShootPurpose(entry.Annotations[annotationPurpose])) {
+	if len(purposes) > 0 && !slices.Contains(purposes,
+		gardencorev1beta1.ShootPurpose(entry.Annotations[annotationPurpose])) {
 		return 0
 	}
 	end := entry.DeletionTimestamp.Add(time.Duration(r.Config.DeletionGracePeriodHours) * time.Hour)
@@ -205,9 +215,10 @@ func (r *EntryReconciler) graceLeft(entry *gardencorev1beta1.BackupEntry) time.D
 
 // report writes the status if it has changed.
 func (r *EntryReconciler) report(ctx context.Context, before, entry *gardencorev1beta1.BackupEntry, cause error) error {
-	result := outcomeOf("The entry", entry.DeletionTimestamp != nil, cause, outcome{before.Status.LastOperation, before.Status.LastError}, metav1.NewTime(r.Now()))
+	result := outcomeOf("The entry", entry.DeletionTimestamp != nil, cause,
+		outcome{before.Status.LastOperation, before.Status.LastError}, metav1.NewTime(r.Now()))
 	entry.Status.LastOperation, entry.Status.LastError = result.last, result.err
-	if equality.Semantic.DeepEqual(before.Status, entry.Status) {
+	if apiequality.Semantic.DeepEqual(before.Status, entry.Status) {
 		return nil
 	}
 	return client.IgnoreNotFound(r.Garden.Status().Patch(ctx, entry, client.MergeFrom(before)))

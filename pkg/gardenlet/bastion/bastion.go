@@ -1,6 +1,6 @@
-// Package bastion makes the bastions that people ask for in the garden: for each it writes an extension object of the shoot's
-// provider into the control plane's namespace, and reports the address at which the bastion is reached. When bastions go is
-// decided in the garden.
+// Package bastion makes the bastions that people ask for in the garden: for each it writes an extension object of the
+// shoot's provider into the control plane's namespace, and reports the address at which the bastion is reached. When
+// bastions go is decided in the garden.
 package bastion
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -67,7 +67,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // reconcile asks the extension for the bastion and reports how far it is.
-func (r *Reconciler) reconcile(ctx context.Context, bastion *operationsv1alpha1.Bastion, shoot *gardencorev1beta1.Shoot) (ctrl.Result, error) {
+func (r *Reconciler) reconcile(ctx context.Context, bastion *operationsv1alpha1.Bastion,
+	shoot *gardencorev1beta1.Shoot) (ctrl.Result, error) {
 	if shoot.Status.TechnicalID == "" {
 		err := r.report(ctx, bastion, progressing("ShootNotReady", "The shoot has no control plane yet."), nil)
 		return ctrl.Result{RequeueAfter: recheck}, err
@@ -92,13 +93,15 @@ func (r *Reconciler) reconcile(ctx context.Context, bastion *operationsv1alpha1.
 	return ctrl.Result{RequeueAfter: recheck}, nil
 }
 
-// ask writes the extension's object if it is to change. Otherwise the extension is left alone: it tries again by itself.
-func (r *Reconciler) ask(ctx context.Context, object *extensionsv1alpha1.Bastion, spec extensionsv1alpha1.BastionSpec, force bool) error {
+// ask writes the extension's object if it is to change. Otherwise the extension is left alone: it tries again by
+// itself.
+func (r *Reconciler) ask(ctx context.Context, object *extensionsv1alpha1.Bastion, spec extensionsv1alpha1.BastionSpec,
+	force bool) error {
 	err := r.Seed.Get(ctx, client.ObjectKeyFromObject(object), object)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Bastion %s of the seed: %w", client.ObjectKeyFromObject(object), err)
 	}
-	if err == nil && !force && equality.Semantic.DeepEqual(object.Spec, spec) {
+	if err == nil && !force && apiequality.Semantic.DeepEqual(object.Spec, spec) {
 		return nil
 	}
 	return extension.Deploy(ctx, r.Seed, object, force, func() { object.Spec = spec })
@@ -116,7 +119,8 @@ func judge(object *extensionsv1alpha1.Bastion) (condition gardencorev1beta1.Cond
 	case object.Status.Ingress == nil || object.Status.Ingress.IP == "" && object.Status.Ingress.Hostname == "":
 		return progressing("BastionProgressing", "The bastion has no address yet."), false
 	}
-	return conditions.New(operationsv1alpha1.BastionReady, gardencorev1beta1.ConditionTrue, "BastionReady", "The bastion can be reached."), true
+	return conditions.New(operationsv1alpha1.BastionReady, gardencorev1beta1.ConditionTrue, "BastionReady",
+		"The bastion can be reached."), true
 }
 
 func progressing(reason, message string) gardencorev1beta1.Condition {
@@ -124,11 +128,14 @@ func progressing(reason, message string) gardencorev1beta1.Condition {
 }
 
 func failed(err error, codes ...gardencorev1beta1.ErrorCode) gardencorev1beta1.Condition {
-	return conditions.New(operationsv1alpha1.BastionReady, gardencorev1beta1.ConditionFalse, "BastionFailed", err.Error(), codes...)
+	return conditions.New(operationsv1alpha1.BastionReady, gardencorev1beta1.ConditionFalse, "BastionFailed",
+		err.Error(), codes...)
 }
 
-// delete removes the extension's object, then lets the Bastion go. Without a shoot the namespace with the object is gone.
-func (r *Reconciler) delete(ctx context.Context, bastion *operationsv1alpha1.Bastion, shoot *gardencorev1beta1.Shoot) (ctrl.Result, error) {
+// delete removes the extension's object, then lets the Bastion go. Without a shoot the namespace with the object is
+// gone.
+func (r *Reconciler) delete(ctx context.Context, bastion *operationsv1alpha1.Bastion,
+	shoot *gardencorev1beta1.Shoot) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(bastion, gardencorev1beta1.GardenerName) {
 		return ctrl.Result{}, nil
 	}
@@ -140,12 +147,14 @@ func (r *Reconciler) delete(ctx context.Context, bastion *operationsv1alpha1.Bas
 		}
 		err := r.Seed.Get(ctx, client.ObjectKeyFromObject(object), object)
 		if client.IgnoreNotFound(err) != nil {
-			return ctrl.Result{}, fmt.Errorf("reading Bastion %s of the seed: %w", client.ObjectKeyFromObject(object), err)
+			return ctrl.Result{}, fmt.Errorf("reading Bastion %s of the seed: %w", client.ObjectKeyFromObject(object),
+				err)
 		}
 		if err == nil {
 			return ctrl.Result{RequeueAfter: recheck}, r.report(ctx, bastion, leaving(object), bastion.Status.Ingress)
 		}
-		if err := extensionrights.Release(ctx, r.Seed, object.Namespace, extensionsv1alpha1.BastionResource, object.Spec.Type); err != nil {
+		if err := extensionrights.Release(ctx, r.Seed, object.Namespace, extensionsv1alpha1.BastionResource,
+			object.Spec.Type); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -155,9 +164,11 @@ func (r *Reconciler) delete(ctx context.Context, bastion *operationsv1alpha1.Bas
 // leaving is the condition while the extension removes the bastion.
 func leaving(object *extensionsv1alpha1.Bastion) gardencorev1beta1.Condition {
 	if last := object.Status.LastError; last != nil {
-		return conditions.New(operationsv1alpha1.BastionReady, gardencorev1beta1.ConditionFalse, "DeletionFailed", last.Description, last.Codes...)
+		return conditions.New(operationsv1alpha1.BastionReady, gardencorev1beta1.ConditionFalse, "DeletionFailed",
+			last.Description, last.Codes...)
 	}
-	return conditions.New(operationsv1alpha1.BastionReady, gardencorev1beta1.ConditionFalse, "DeletionInProgress", "The bastion is being removed.")
+	return conditions.New(operationsv1alpha1.BastionReady, gardencorev1beta1.ConditionFalse, "DeletionInProgress",
+		"The bastion is being removed.")
 }
 
 // operationDone takes away the request to reconcile.
@@ -168,12 +179,13 @@ func (r *Reconciler) operationDone(ctx context.Context, bastion *operationsv1alp
 }
 
 // report writes the status if it changes.
-func (r *Reconciler) report(ctx context.Context, bastion *operationsv1alpha1.Bastion, condition gardencorev1beta1.Condition, ingress *corev1.LoadBalancerIngress) error {
+func (r *Reconciler) report(ctx context.Context, bastion *operationsv1alpha1.Bastion,
+	condition gardencorev1beta1.Condition, ingress *corev1.LoadBalancerIngress) error {
 	before := bastion.DeepCopy()
 	bastion.Status.Conditions = conditions.Set(bastion.Status.Conditions, condition, r.Now())
 	bastion.Status.Ingress = ingress.DeepCopy()
 	bastion.Status.ObservedGeneration = &bastion.Generation
-	if equality.Semantic.DeepEqual(before.Status, bastion.Status) {
+	if apiequality.Semantic.DeepEqual(before.Status, bastion.Status) {
 		return nil
 	}
 	return client.IgnoreNotFound(r.Garden.Status().Patch(ctx, bastion, client.MergeFrom(before)))
@@ -181,14 +193,18 @@ func (r *Reconciler) report(ctx context.Context, bastion *operationsv1alpha1.Bas
 
 // objectFor names the extension's object of a bastion.
 func objectFor(bastion *operationsv1alpha1.Bastion, shoot *gardencorev1beta1.Shoot) *extensionsv1alpha1.Bastion {
-	return &extensionsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Status.TechnicalID, Name: bastion.Name}}
+	return &extensionsv1alpha1.Bastion{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Status.TechnicalID, Name: bastion.Name},
+	}
 }
 
 // specFor is what the extension is asked for.
 func specFor(bastion *operationsv1alpha1.Bastion, shoot *gardencorev1beta1.Shoot) extensionsv1alpha1.BastionSpec {
 	spec := extensionsv1alpha1.BastionSpec{
-		DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: ptr.Deref(bastion.Spec.ProviderType, shoot.Spec.Provider.Type)},
-		UserData:    []byte(userData(bastion.Spec.SSHPublicKey)),
+		DefaultSpec: extensionsv1alpha1.DefaultSpec{
+			Type: ptr.Deref(bastion.Spec.ProviderType, shoot.Spec.Provider.Type),
+		},
+		UserData: []byte(userData(bastion.Spec.SSHPublicKey)),
 	}
 	for _, policy := range bastion.Spec.Ingress {
 		spec.Ingress = append(spec.Ingress, extensionsv1alpha1.BastionIngressPolicy{IPBlock: policy.IPBlock})

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -30,8 +29,11 @@ func aBastion() *operationsv1alpha1.Bastion {
 	return &operationsv1alpha1.Bastion{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "cli-1", Generation: 3},
 		Spec: operationsv1alpha1.BastionSpec{
-			ShootRef: corev1.LocalObjectReference{Name: "member1"}, SeedName: ptr.To("one"), ProviderType: ptr.To("cloud"), SSHPublicKey: key,
-			Ingress: []operationsv1alpha1.BastionIngressPolicy{{IPBlock: networkingv1.IPBlock{CIDR: "203.0.113.7/32"}}},
+			ShootRef: corev1.LocalObjectReference{Name: "member1"}, SeedName: new("one"), ProviderType: new("cloud"),
+			SSHPublicKey: key,
+			Ingress: []operationsv1alpha1.BastionIngressPolicy{
+				{IPBlock: networkingv1.IPBlock{CIDR: "203.0.113.7/32"}},
+			},
 		},
 	}
 }
@@ -39,8 +41,10 @@ func aBastion() *operationsv1alpha1.Bastion {
 func aShoot() *gardencorev1beta1.Shoot {
 	return &gardencorev1beta1.Shoot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "member1"},
-		Spec:       gardencorev1beta1.ShootSpec{Provider: gardencorev1beta1.Provider{Type: "cloud"}, SeedName: ptr.To("one")},
-		Status:     gardencorev1beta1.ShootStatus{TechnicalID: "shoot--demo--member1"},
+		Spec: gardencorev1beta1.ShootSpec{
+			Provider: gardencorev1beta1.Provider{Type: "cloud"}, SeedName: new("one"),
+		},
+		Status: gardencorev1beta1.ShootStatus{TechnicalID: "shoot--demo--member1"},
 	}
 }
 
@@ -52,14 +56,20 @@ type world struct {
 
 func newWorld(t *testing.T, objects ...client.Object) world {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, gardencorev1beta1.AddToScheme, operationsv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, gardencorev1beta1.AddToScheme, operationsv1alpha1.AddToScheme,
+		extensionsv1alpha1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return world{t, &Reconciler{
-		Garden: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&operationsv1alpha1.Bastion{}).Build(),
-		Seed:   fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&extensionsv1alpha1.Bastion{}).Build(), SeedName: "one", Now: time.Now,
+		Garden: fake.NewClientBuilder().
+			WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&operationsv1alpha1.Bastion{}).Build(),
+		Seed: fake.NewClientBuilder().
+			WithScheme(scheme).WithStatusSubresource(&extensionsv1alpha1.Bastion{}).Build(),
+		SeedName: "one", Now: time.Now,
 	}}
 }
 
@@ -107,7 +117,9 @@ func (w world) finish(change func(*extensionsv1alpha1.BastionStatus)) {
 		w.Fatal(err)
 	}
 	object.Status.ObservedGeneration = object.Generation
-	object.Status.LastOperation = &gardencorev1beta1.LastOperation{State: gardencorev1beta1.LastOperationStateSucceeded, LastUpdateTime: metav1.Now()}
+	object.Status.LastOperation = &gardencorev1beta1.LastOperation{
+		State: gardencorev1beta1.LastOperationStateSucceeded, LastUpdateTime: metav1.Now(),
+	}
 	change(&object.Status)
 	if err := w.Seed.Status().Update(w.Context(), object); err != nil {
 		w.Fatal(err)
@@ -142,7 +154,8 @@ func TestBastionIsMadeAndRemoved(t *testing.T) {
 	}
 	w.expectCondition(gardencorev1beta1.ConditionTrue, "can be reached")
 	bastion := w.bastion()
-	if bastion.Status.Ingress.IP != "198.51.100.1" || *bastion.Status.ObservedGeneration != 3 || len(bastion.Finalizers) != 1 {
+	if bastion.Status.Ingress.IP != "198.51.100.1" || *bastion.Status.ObservedGeneration != 3 ||
+		len(bastion.Finalizers) != 1 {
 		t.Errorf("bastion is %+v", bastion)
 	}
 
@@ -171,20 +184,25 @@ func TestFailureOfTheExtension(t *testing.T) {
 	w := newWorld(t, aBastion(), aShoot())
 	w.reconcile()
 	w.finish(func(s *extensionsv1alpha1.BastionStatus) {
-		s.LastError = &gardencorev1beta1.LastError{Description: "quota", Codes: []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorInfraQuotaExceeded}}
+		s.LastError = &gardencorev1beta1.LastError{
+			Description: "quota", Codes: []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorInfraQuotaExceeded},
+		}
 	})
 	if w.reconcile().RequeueAfter == 0 {
 		t.Error("it is given up")
 	}
 	w.expectCondition(gardencorev1beta1.ConditionFalse, "quota")
-	if codes := w.bastion().Status.Conditions[0].Codes; len(codes) != 1 || codes[0] != gardencorev1beta1.ErrorInfraQuotaExceeded {
+	if codes := w.bastion().Status.Conditions[0].Codes; len(codes) != 1 ||
+		codes[0] != gardencorev1beta1.ErrorInfraQuotaExceeded {
 		t.Errorf("codes are %v", codes)
 	}
 }
 
 func TestReconcileOnRequest(t *testing.T) {
 	asked := aBastion()
-	asked.Annotations = map[string]string{gardencorev1beta1.GardenerOperation: gardencorev1beta1.GardenerOperationReconcile}
+	asked.Annotations = map[string]string{
+		gardencorev1beta1.GardenerOperation: gardencorev1beta1.GardenerOperationReconcile,
+	}
 	w := newWorld(t, asked, aShoot())
 	w.reconcile()
 	if left := w.bastion().Annotations[gardencorev1beta1.GardenerOperation]; left != "" {
@@ -196,11 +214,12 @@ func TestBastionsThatAreNotOurs(t *testing.T) {
 	leaving := aShoot()
 	leaving.Finalizers, leaving.DeletionTimestamp = []string{"x"}, &metav1.Time{Time: time.Now()}
 	elsewhere := aBastion()
-	elsewhere.Spec.SeedName = ptr.To("two")
+	elsewhere.Spec.SeedName = new("two")
 	early := aShoot()
 	early.Status.TechnicalID = ""
 	for name, objects := range map[string][]client.Object{
-		"of another seed": {elsewhere, aShoot()}, "without a shoot": {aBastion()}, "of a shoot that goes": {aBastion(), leaving}, "of a shoot that begins": {aBastion(), early},
+		"of another seed": {elsewhere, aShoot()}, "without a shoot": {aBastion()},
+		"of a shoot that goes": {aBastion(), leaving}, "of a shoot that begins": {aBastion(), early},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, objects...)
@@ -214,7 +233,8 @@ func TestBastionsThatAreNotOurs(t *testing.T) {
 
 func TestWithoutItsShootABastionGoes(t *testing.T) {
 	bastion := aBastion()
-	bastion.Finalizers, bastion.DeletionTimestamp = []string{gardencorev1beta1.GardenerName}, &metav1.Time{Time: time.Now()}
+	bastion.Finalizers, bastion.DeletionTimestamp = []string{gardencorev1beta1.GardenerName},
+		&metav1.Time{Time: time.Now()}
 	w := newWorld(t, bastion)
 	w.reconcile()
 	if w.bastion() != nil {
@@ -225,7 +245,8 @@ func TestWithoutItsShootABastionGoes(t *testing.T) {
 func TestUserData(t *testing.T) {
 	script := userData("  ssh-rsa AAAA $(reboot) `x`\n")
 	encoded := base64.StdEncoding.EncodeToString([]byte("ssh-rsa AAAA $(reboot) `x`\n"))
-	if !strings.HasPrefix(script, "#!/bin/bash\n") || !strings.Contains(script, "echo "+encoded+" | base64 -d") || strings.Contains(script, "reboot") {
+	if !strings.HasPrefix(script, "#!/bin/bash\n") || !strings.Contains(script, "echo "+encoded+" | base64 -d") ||
+		strings.Contains(script, "reboot") {
 		t.Errorf("script is\n%s", script)
 	}
 }

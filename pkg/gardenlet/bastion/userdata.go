@@ -9,8 +9,8 @@ import (
 // user is who logs in to bastions; it may do nothing but go on to the machines of the shoot.
 const user = "gardener"
 
-// userData is the script of the first boot: the owner of the key, and nobody else, may log in. The key is encoded, so that nothing
-// in it is read by the shell.
+// userData is the script of the first boot: the owner of the key, and nobody else, may log in. The key is encoded, so
+// that nothing in it is read by the shell.
 func userData(publicKey string) string {
 	key := base64.StdEncoding.EncodeToString([]byte(strings.TrimSpace(publicKey) + "\n"))
 	return fmt.Sprintf(`#!/bin/bash

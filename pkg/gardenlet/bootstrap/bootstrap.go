@@ -1,6 +1,6 @@
-// Package bootstrap gets gardenlet its own access to the garden: with a bootstrap token it asks for a client certificate
-// through a CertificateSigningRequest, keeps the resulting kubeconfig in a Secret of the seed, and asks for a new
-// certificate before the old one expires.
+// Package bootstrap gets gardenlet its own access to the garden: with a bootstrap token it asks for a client
+// certificate through a CertificateSigningRequest, keeps the resulting kubeconfig in a Secret of the seed, and asks for
+// a new certificate before the old one expires.
 package bootstrap
 
 import (
@@ -76,8 +76,8 @@ func Request(ctx context.Context, config *rest.Config, seedName string) (*Certif
 	return &Certificate{Certificate: certificate, Key: keyPEM}, nil
 }
 
-// NewRequest returns a request for a certificate for the gardenlet of the seed, with a key that is thrown away: for asking whether
-// it would be granted.
+// NewRequest returns a request for a certificate for the gardenlet of the seed, with a key that is thrown away: for
+// asking whether it would be granted.
 func NewRequest(seedName string) (*certificatesv1.CertificateSigningRequest, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -88,7 +88,9 @@ func NewRequest(seedName string) (*certificatesv1.CertificateSigningRequest, err
 
 // signingRequest returns the object that asks for the certificate.
 func signingRequest(seedName string, key crypto.Signer) (*certificatesv1.CertificateSigningRequest, error) {
-	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: UserName(seedName), Organization: []string{Group}}}
+	template := &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: UserName(seedName), Organization: []string{Group}},
+	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
 	if err != nil {
 		return nil, err
@@ -98,7 +100,10 @@ func signingRequest(seedName string, key crypto.Signer) (*certificatesv1.Certifi
 		Spec: certificatesv1.CertificateSigningRequestSpec{
 			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
 			SignerName: certificatesv1.KubeAPIServerClientSignerName,
-			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth},
+			Usages: []certificatesv1.KeyUsage{
+				certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment,
+				certificatesv1.UsageClientAuth,
+			},
 		},
 	}, nil
 }
@@ -118,7 +123,8 @@ func waitForCertificate(ctx context.Context, clientset kubernetes.Interface, nam
 		select {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("CertificateSigningRequest %s was not approved and signed in %s; "+
-				"is garden-controller-manager running, and may the bootstrap token's group create requests? (last error: %v)", name, approvalTimeout, err)
+				"is garden-controller-manager running, and may the bootstrap token's group create requests? (last "+
+				"error: %v)", name, approvalTimeout, err)
 		case <-time.After(300 * time.Millisecond):
 		}
 	}
@@ -145,7 +151,8 @@ func Kubeconfig(config *rest.Config, seedName string, certificate *Certificate) 
 	const name = "garden"
 	return clientcmd.Write(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{name: {
-			Server: config.Host, CertificateAuthorityData: config.CAData, TLSServerName: config.ServerName, InsecureSkipTLSVerify: config.Insecure,
+			Server: config.Host, CertificateAuthorityData: config.CAData, TLSServerName: config.ServerName,
+			InsecureSkipTLSVerify: config.Insecure,
 		}},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{seedName: {
 			ClientCertificateData: certificate.Certificate, ClientKeyData: certificate.Key,

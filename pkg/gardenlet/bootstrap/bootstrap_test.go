@@ -16,11 +16,11 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
+	kubernetesfake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/keyutil"
-	crfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 )
@@ -39,7 +39,8 @@ func TestSigningRequestNamesTheSeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if parsed.Subject.CommonName != "gardener.cloud:system:seed:local" || parsed.Subject.Organization[0] != "gardener.cloud:system:seeds" {
+	if parsed.Subject.CommonName != "gardener.cloud:system:seed:local" ||
+		parsed.Subject.Organization[0] != "gardener.cloud:system:seeds" {
 		t.Errorf("subject is %s", parsed.Subject)
 	}
 	if csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
@@ -56,13 +57,18 @@ func TestIssued(t *testing.T) {
 	}{
 		{name: "pending"},
 		{name: "signed", status: certificatesv1.CertificateSigningRequestStatus{Certificate: []byte("c")}, want: "c"},
-		{name: "denied", status: certificatesv1.CertificateSigningRequestStatus{Conditions: []certificatesv1.CertificateSigningRequestCondition{
-			{Type: certificatesv1.CertificateDenied, Message: "not you"},
-		}}, err: "Denied: not you"},
+		{
+			name: "denied", status: certificatesv1.CertificateSigningRequestStatus{
+				Conditions: []certificatesv1.CertificateSigningRequestCondition{
+					{Type: certificatesv1.CertificateDenied, Message: "not you"},
+				},
+			}, err: "Denied: not you",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := issued(&certificatesv1.CertificateSigningRequest{Status: test.status})
-			if string(got) != test.want || (err == nil) != (test.err == "") || (err != nil && !strings.Contains(err.Error(), test.err)) {
+			if string(got) != test.want || (err == nil) != (test.err == "") ||
+				(err != nil && !strings.Contains(err.Error(), test.err)) {
 				t.Errorf("got %q, %v", got, err)
 			}
 		})
@@ -70,8 +76,9 @@ func TestIssued(t *testing.T) {
 }
 
 func TestWaitSeesTheCertificate(t *testing.T) {
-	clientset := fake.NewClientset(&certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: certificatesv1.CertificateSigningRequestStatus{Certificate: []byte("c")},
+	clientset := kubernetesfake.NewClientset(&certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "a"},
+		Status:     certificatesv1.CertificateSigningRequestStatus{Certificate: []byte("c")},
 	})
 	got, err := waitForCertificate(t.Context(), clientset, "a")
 	if err != nil || string(got) != "c" {
@@ -79,7 +86,8 @@ func TestWaitSeesTheCertificate(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := waitForCertificate(ctx, clientset, "b"); err == nil || !strings.Contains(err.Error(), "garden-controller-manager") {
+	if _, err := waitForCertificate(ctx, clientset, "b"); err == nil ||
+		!strings.Contains(err.Error(), "garden-controller-manager") {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -109,15 +117,17 @@ func TestCertificateIsUsedUntilShortlyBeforeItsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	renew, end, err := Expiry(restConfig)
-	if err != nil || renew.Sub(start).Round(time.Minute) != 8*time.Hour || end.Sub(start).Round(time.Minute) != 10*time.Hour {
+	if err != nil || renew.Sub(start).Round(time.Minute) != 8*time.Hour ||
+		end.Sub(start).Round(time.Minute) != 10*time.Hour {
 		t.Errorf("renewal after %s, end after %s, %v", renew.Sub(start), end.Sub(start), err)
 	}
 }
 
 func TestOwnKubeconfigIsPreferred(t *testing.T) {
 	kubeconfig := kubeconfigFor(t, "local", time.Now(), time.Now().Add(time.Hour))
-	seed := crfake.NewClientBuilder().WithObjects(&corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "own"}, Data: map[string][]byte{"kubeconfig": kubeconfig},
+	seed := fake.NewClientBuilder().WithObjects(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "own"},
+		Data:       map[string][]byte{"kubeconfig": kubeconfig},
 	}).Build()
 	connection := config.GardenClientConnection{
 		KubeconfigSecret:    &config.SecretReference{Namespace: "garden", Name: "own"},
@@ -127,7 +137,8 @@ func TestOwnKubeconfigIsPreferred(t *testing.T) {
 	if err != nil || got.Host != "https://garden" {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if _, err := GardenConfig(t.Context(), seed, connection, "other"); err == nil || !strings.Contains(err.Error(), "bootstrap") {
+	if _, err := GardenConfig(t.Context(), seed, connection, "other"); err == nil ||
+		!strings.Contains(err.Error(), "bootstrap") {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -140,7 +151,8 @@ func kubeconfigFor(t *testing.T, seed string, from, to time.Time) []byte {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: UserName(seed), Organization: []string{Group}}, NotBefore: from, NotAfter: to,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: UserName(seed), Organization: []string{Group}},
+		NotBefore: from, NotAfter: to,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -150,7 +162,9 @@ func kubeconfigFor(t *testing.T, seed string, from, to time.Time) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	certificate := &Certificate{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), Key: keyPEM}
+	certificate := &Certificate{
+		Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), Key: keyPEM,
+	}
 	kubeconfig, err := Kubeconfig(&rest.Config{Host: "https://garden"}, seed, certificate)
 	if err != nil {
 		t.Fatal(err)

@@ -22,9 +22,11 @@ const kubeconfigKey = "kubeconfig"
 // ErrRenewed ends the process after its certificate was renewed: the next one starts with the new certificate.
 var ErrRenewed = errors.New("the client certificate for the garden was renewed; starting again with it")
 
-// GardenConfig returns gardenlet's access to the garden. It is in the Secret connection.kubeconfigSecret of the seed; if that
-// is missing, expired or for another seed, a certificate is requested with the bootstrap kubeconfig and stored there.
-func GardenConfig(ctx context.Context, seed client.Client, connection config.GardenClientConnection, seedName string) (*rest.Config, error) {
+// GardenConfig returns gardenlet's access to the garden. It is in the Secret connection.kubeconfigSecret of the seed;
+// if that is missing, expired or for another seed, a certificate is requested with the bootstrap kubeconfig and stored
+// there.
+func GardenConfig(ctx context.Context, seed client.Client, connection config.GardenClientConnection,
+	seedName string) (*rest.Config, error) {
 	if connection.Kubeconfig != "" {
 		return clientcmd.BuildConfigFromFlags("", connection.Kubeconfig)
 	}
@@ -45,8 +47,10 @@ func GardenConfig(ctx context.Context, seed client.Client, connection config.Gar
 	return obtain(ctx, seed, with, connection, seedName)
 }
 
-// HasAccess says whether gardenlet has, in a seed, a kubeconfig of its own that it can use; then it needs no bootstrap kubeconfig.
-func HasAccess(ctx context.Context, seed client.Client, connection config.GardenClientConnection, seedName string) (bool, error) {
+// HasAccess says whether gardenlet has, in a seed, a kubeconfig of its own that it can use; then it needs no bootstrap
+// kubeconfig.
+func HasAccess(ctx context.Context, seed client.Client, connection config.GardenClientConnection,
+	seedName string) (bool, error) {
 	own := &corev1.Secret{}
 	if err := seed.Get(ctx, key(*connection.KubeconfigSecret), own); err != nil {
 		return false, client.IgnoreNotFound(err)
@@ -56,7 +60,8 @@ func HasAccess(ctx context.Context, seed client.Client, connection config.Garden
 }
 
 // bootstrapConfig reads the bootstrap kubeconfig.
-func bootstrapConfig(ctx context.Context, seed client.Client, connection config.GardenClientConnection) (*rest.Config, error) {
+func bootstrapConfig(ctx context.Context, seed client.Client,
+	connection config.GardenClientConnection) (*rest.Config, error) {
 	secret := &corev1.Secret{}
 	ref := *connection.BootstrapKubeconfig
 	if err := seed.Get(ctx, key(ref), secret); err != nil {
@@ -70,7 +75,8 @@ func bootstrapConfig(ctx context.Context, seed client.Client, connection config.
 }
 
 // obtain requests a certificate and stores the kubeconfig.
-func obtain(ctx context.Context, seed client.Client, with *rest.Config, connection config.GardenClientConnection, seedName string) (*rest.Config, error) {
+func obtain(ctx context.Context, seed client.Client, with *rest.Config, connection config.GardenClientConnection,
+	seedName string) (*rest.Config, error) {
 	certificate, err := Request(ctx, with, seedName)
 	if err != nil {
 		return nil, err

@@ -23,9 +23,12 @@ func TestChart(t *testing.T) {
 		"bootstrapKubeconfig": "apiVersion: v1\nkind: Config\n",
 		"hostAliases":         []any{map[string]any{"ip": "172.18.0.2", "hostnames": []any{"api.garden"}}},
 		"config": map[string]any{
-			"gateway":    map[string]any{"address": "172.18.0.2"},
-			"resources":  map[string]any{"capacity": map[string]any{"shoots": 10000000}},
-			"seedConfig": map[string]any{"metadata": map[string]any{"name": "local"}, "spec": map[string]any{"provider": map[string]any{"type": "local"}}},
+			"gateway":   map[string]any{"address": "172.18.0.2"},
+			"resources": map[string]any{"capacity": map[string]any{"shoots": 10000000}},
+			"seedConfig": map[string]any{
+				"metadata": map[string]any{"name": "local"},
+				"spec":     map[string]any{"provider": map[string]any{"type": "local"}},
+			},
 		},
 	})
 	documents := strings.Split(rendered["gardenlet/templates/config.yaml"], "\n---\n")
@@ -36,7 +39,8 @@ func TestChart(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, configMap.Data["config.yaml"])
 	}
-	if c.SeedConfig.Name != "local" || c.Resources.Capacity.Shoots != 10000000 || c.GardenClientConnection.BootstrapKubeconfig.Name != secret.Name {
+	if c.SeedConfig.Name != "local" || c.Resources.Capacity.Shoots != 10000000 ||
+		c.GardenClientConnection.BootstrapKubeconfig.Name != secret.Name {
 		t.Errorf("configuration is %+v", c)
 	}
 	if secret.StringData["kubeconfig"] == "" || secret.Namespace != "garden" {
@@ -50,10 +54,14 @@ func TestChart(t *testing.T) {
 }
 
 func TestChartOfResourceManager(t *testing.T) {
-	rendered := render(t, "resource-manager", map[string]any{"image": "registry.example/resource-manager:v1", "clusterID": "seed-local", "syncPeriod": "1m0s"})
+	rendered := render(t, "resource-manager",
+		map[string]any{
+			"image": "registry.example/resource-manager:v1", "clusterID": "seed-local", "syncPeriod": "1m0s",
+		})
 	deployment := &appsv1.Deployment{}
 	decode(t, rendered["resource-manager/templates/deployment.yaml"], deployment)
-	if container := deployment.Spec.Template.Spec.Containers[0]; container.Image != "registry.example/resource-manager:v1" || container.Args[0] != "--cluster-id=seed-local" {
+	if container := deployment.Spec.Template.Spec.Containers[0]; container.Image !=
+		"registry.example/resource-manager:v1" || container.Args[0] != "--cluster-id=seed-local" {
 		t.Errorf("container is %+v", container)
 	}
 }

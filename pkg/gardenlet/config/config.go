@@ -34,14 +34,16 @@ type Configuration struct {
 	SeedConfig *SeedConfig `json:"seedConfig"`
 	// Gateway is where the API servers of the seed's shoots are reached. Required.
 	Gateway Gateway `json:"gateway"`
+	// ExposureClassHandlers are further ways to the gateway.
+	ExposureClassHandlers []ExposureClassHandler `json:"exposureClassHandlers,omitempty"`
 	// Resource manager settings of the seed.
 	ResourceManager ResourceManager `json:"resourceManager,omitempty"`
 	// Egress says where the kube-apiservers of the seed may connect to.
 	Egress Egress `json:"egress,omitempty"`
 }
 
-// GardenClientConnection says how the garden is reached: with the kubeconfig in KubeconfigSecret, which gardenlet gets for
-// itself with the one in BootstrapKubeconfig. Kubeconfig, a path, replaces both (for development).
+// GardenClientConnection says how the garden is reached: with the kubeconfig in KubeconfigSecret, which gardenlet gets
+// for itself with the one in BootstrapKubeconfig. Kubeconfig, a path, replaces both (for development).
 type GardenClientConnection struct {
 	// BootstrapKubeconfig names a Secret of the seed whose key `kubeconfig` holds a kubeconfig with a bootstrap token.
 	BootstrapKubeconfig *SecretReference `json:"bootstrapKubeconfig,omitempty"`
@@ -49,8 +51,8 @@ type GardenClientConnection struct {
 	KubeconfigSecret *SecretReference `json:"kubeconfigSecret,omitempty"`
 	// Kubeconfig is the path of a kubeconfig of the garden.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
-	// GardenClusterAddress replaces the server of the bootstrap kubeconfig in the kubeconfigs that extensions and the gardenlets of
-	// managed seeds get.
+	// GardenClusterAddress replaces the server of the bootstrap kubeconfig in the kubeconfigs that extensions and the
+	// gardenlets of managed seeds get.
 	GardenClusterAddress string `json:"gardenClusterAddress,omitempty"`
 }
 
@@ -103,8 +105,8 @@ type ShootCareController struct {
 	ConcurrentSyncs int `json:"concurrentSyncs,omitempty"`
 	// SyncPeriod between looks at a shoot; default 30s.
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
-	// ConditionThresholds say for how long a condition may be Progressing before it is False; default 1m, for EveryNodeReady
-	// 5m. An empty list means not at all.
+	// ConditionThresholds say for how long a condition may be Progressing before it is False; default 1m, for
+	// EveryNodeReady 5m. An empty list means not at all.
 	ConditionThresholds *[]ConditionThreshold `json:"conditionThresholds,omitempty"`
 }
 
@@ -148,8 +150,8 @@ type BackupEntryController struct {
 	ConcurrentSyncs int `json:"concurrentSyncs,omitempty"`
 	// DeletionGracePeriodHours is for how long a deleted entry keeps its backups; default 0.
 	DeletionGracePeriodHours int `json:"deletionGracePeriodHours,omitempty"`
-	// DeletionGracePeriodShootPurposes are the purposes of shoots (the entry's annotation shoot.gardener.cloud/purpose) to whose entries
-	// the period applies; empty: to all.
+	// DeletionGracePeriodShootPurposes are the purposes of shoots (the entry's annotation shoot.gardener.cloud/purpose)
+	// to whose entries the period applies; empty: to all.
 	DeletionGracePeriodShootPurposes []gardencorev1beta1.ShootPurpose `json:"deletionGracePeriodShootPurposes,omitempty"`
 }
 
@@ -188,7 +190,8 @@ type SeedConfig struct {
 type Gateway struct {
 	// Address is the IP address or host name that DNS records of shoots point to.
 	Address string `json:"address"`
-	// TLSPort (default 443) takes TLS by SNI, ProxyPort (8443) TLS behind a PROXY header, WireGuardPort (51820) tunnels.
+	// TLSPort (default 443) takes TLS by SNI, ProxyPort (8443) TLS behind a PROXY header, WireGuardPort (51820)
+	// tunnels.
 	TLSPort       int `json:"tlsPort,omitempty"`
 	ProxyPort     int `json:"proxyPort,omitempty"`
 	WireGuardPort int `json:"wireGuardPort,omitempty"`
@@ -198,8 +201,9 @@ type Gateway struct {
 type Egress struct {
 	// AllowedNetworks may be reached although they are private or the seed's, e.g. "10.9.0.0/16" or "10.9.0.7/32:443".
 	AllowedNetworks []string `json:"allowedNetworks,omitempty"`
-	// InsecureKubeconfigs lets the kubeconfigs of shoots' webhooks name a proxy, which has to be an allowed address as well, and turn off the
-	// verification of certificates. That of ImagePolicyWebhook names no proxy in any case. garden-apiserver has a setting of its own.
+	// InsecureKubeconfigs lets the kubeconfigs of shoots' webhooks name a proxy, which has to be an allowed address as
+	// well, and turn off the verification of certificates. That of ImagePolicyWebhook names no proxy in any case.
+	// garden-apiserver has a setting of its own.
 	InsecureKubeconfigs bool `json:"allowInsecureWebhookKubeconfigs,omitempty"`
 }
 
@@ -303,9 +307,14 @@ func (c *Configuration) validate() error {
 	case c.GardenClientConnection.Kubeconfig == "" && c.GardenClientConnection.BootstrapKubeconfig == nil:
 		return fmt.Errorf("gardenClientConnection needs bootstrapKubeconfig (a Secret) or kubeconfig (a path)")
 	case c.Controllers.BackupEntry.DeletionGracePeriodHours < 0:
-		return fmt.Errorf("controllers.backupEntry.deletionGracePeriodHours (%d) must not be negative", c.Controllers.BackupEntry.DeletionGracePeriodHours)
+		return fmt.Errorf("controllers.backupEntry.deletionGracePeriodHours (%d) must not be negative",
+			c.Controllers.BackupEntry.DeletionGracePeriodHours)
 	case c.Resources.Reserved.Shoots > c.Resources.Capacity.Shoots:
-		return fmt.Errorf("resources.reserved.shoots (%d) is more than resources.capacity.shoots (%d)", c.Resources.Reserved.Shoots, c.Resources.Capacity.Shoots)
+		return fmt.Errorf("resources.reserved.shoots (%d) is more than resources.capacity.shoots (%d)",
+			c.Resources.Reserved.Shoots, c.Resources.Capacity.Shoots)
+	}
+	if err := c.validateHandlers(); err != nil {
+		return err
 	}
 	_, err := c.Egress.Allowances()
 	return err

@@ -26,7 +26,8 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Controllers.Shoot.ConcurrentSyncs != 20 || c.Controllers.Shoot.SyncPeriod.Duration != time.Hour ||
-		*c.Controllers.Seed.LeaseResyncSeconds != 2 || c.Resources.Capacity.Shoots != 250 || c.Gateway.ProxyPort != 8443 ||
+		*c.Controllers.Seed.LeaseResyncSeconds != 2 || c.Resources.Capacity.Shoots != 250 ||
+		c.Gateway.ProxyPort != 8443 ||
 		c.GardenClientConnection.KubeconfigSecret.Name != "gardenlet-kubeconfig" {
 		t.Errorf("defaults are %+v", c)
 	}
@@ -38,9 +39,29 @@ func TestMistakes(t *testing.T) {
 		"kind":          {"kind: GardenletConfiguration", "kind: Other", "apiVersion and kind"},
 		"no seed":       {"metadata: {name: local}", "metadata: {}", "seedConfig.metadata.name"},
 		"no gateway":    {"{address: 172.18.0.2}", "{}", "gateway.address"},
-		"no garden":     {"  bootstrapKubeconfig: {namespace: garden, name: bootstrap}", "  {}", "bootstrapKubeconfig"},
-		"egress":        {"seedConfig:", "egress: {allowedNetworks: [10.9.0.0/16, 10.9.0.7]}\nseedConfig:", "egress.allowedNetworks[1]"},
-		"reserved":      {"seedConfig:", "resources: {capacity: {shoots: 1}, reserved: {shoots: 2}}\nseedConfig:", "resources.reserved"},
+		"no garden": {
+			"  bootstrapKubeconfig: {namespace: garden, name: bootstrap}", "  {}", "bootstrapKubeconfig",
+		},
+		"egress": {
+			"seedConfig:", "egress: {allowedNetworks: [10.9.0.0/16, 10.9.0.7]}\nseedConfig:",
+			"egress.allowedNetworks[1]",
+		},
+		"handler's name": {
+			"seedConfig:", "exposureClassHandlers: [{name: A_B}]\nseedConfig:", "exposureClassHandlers[0].name",
+		},
+		"handler twice": {
+			"seedConfig:", "exposureClassHandlers: [{name: a}, {name: a}]\nseedConfig:",
+			"exposureClassHandlers[1].name",
+		},
+		"handler's address": {
+			"seedConfig:", "exposureClassHandlers: [{name: a, address: 1.2.3.4, loadBalancerService: {annotations: " +
+				"{b: c}}}]\nseedConfig:",
+			"exposureClassHandlers[0].loadBalancerService.annotations",
+		},
+		"reserved": {
+			"seedConfig:", "resources: {capacity: {shoots: 1}, reserved: {shoots: 2}}\nseedConfig:",
+			"resources.reserved",
+		},
 	} {
 		_, err := Parse([]byte(strings.Replace(minimal, test.old, test.new, 1)))
 		if err == nil || !strings.Contains(err.Error(), test.want) {

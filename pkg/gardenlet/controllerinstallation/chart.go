@@ -16,8 +16,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/helm"
 )
 
-// chartSource finds what a ControllerDeployment asks to be installed: charts lie in the object or in a registry, and values quote
-// Secrets and ConfigMaps of the garden.
+// chartSource finds what a ControllerDeployment asks to be installed: charts lie in the object or in a registry, and
+// values quote Secrets and ConfigMaps of the garden.
 type chartSource struct {
 	garden client.Client
 	pull   func(context.Context, helm.Artifact) ([]byte, error)
@@ -32,13 +32,16 @@ type chartAndValues struct {
 }
 
 // find returns the chart and the operator's values. Mistakes of the operator come back as ocichart.MistakeError.
-func (s chartSource) find(ctx context.Context, deployment *gardencorev1beta1.ControllerDeployment) (chartAndValues, error) {
+func (s chartSource) find(ctx context.Context,
+	deployment *gardencorev1beta1.ControllerDeployment) (chartAndValues, error) {
 	v1 := &gardencorev1.ControllerDeployment{}
 	if err := gardencorev1.FromV1beta1(deployment, v1); err != nil {
 		return chartAndValues{}, &ocichart.MistakeError{Err: err}
 	}
 	if v1.Helm == nil {
-		return chartAndValues{}, &ocichart.MistakeError{Err: fmt.Errorf("type %q is not supported, only helm is", deployment.Type)}
+		return chartAndValues{}, &ocichart.MistakeError{
+			Err: fmt.Errorf("type %q is not supported, only helm is", deployment.Type),
+		}
 	}
 	values, err := s.values(ctx, v1)
 	if err != nil {
@@ -48,14 +51,16 @@ func (s chartSource) find(ctx context.Context, deployment *gardencorev1beta1.Con
 	return chartAndValues{archive: archive, values: values}, err
 }
 
-func (s chartSource) values(ctx context.Context, deployment *gardencorev1.ControllerDeployment) (map[string]any, error) {
+func (s chartSource) values(ctx context.Context,
+	deployment *gardencorev1.ControllerDeployment) (map[string]any, error) {
 	values, err := deployment.Helm.ValuesOf()
 	if err != nil {
 		return nil, &ocichart.MistakeError{Err: err}
 	}
 	resources := map[string]map[string]string{}
 	for _, resource := range deployment.Resources {
-		if resources[resource.Name], err = s.data(ctx, resource.ResourceRef.Kind, resource.ResourceRef.Name); err != nil {
+		if resources[resource.Name], err = s.data(ctx, resource.ResourceRef.Kind,
+			resource.ResourceRef.Name); err != nil {
 			return nil, fmt.Errorf("resource %q: %w", resource.Name, err)
 		}
 	}
@@ -69,7 +74,10 @@ func (s chartSource) values(ctx context.Context, deployment *gardencorev1.Contro
 func (s chartSource) archive(ctx context.Context, chart *gardencorev1.HelmControllerDeployment) ([]byte, error) {
 	if chart.OCIRepository == nil {
 		if len(chart.RawChart) == 0 {
-			return nil, &ocichart.MistakeError{Err: errors.New("holds neither a chart (a gzipped tar archive in base64) nor the ociRepository to pull it from")}
+			return nil, &ocichart.MistakeError{
+				Err: errors.New("holds neither a chart (a gzipped tar archive in base64) nor the ociRepository to " +
+					"pull it from"),
+			}
 		}
 		return chart.RawChart, nil
 	}
@@ -93,7 +101,9 @@ func (s chartSource) data(ctx context.Context, kind, name string) (map[string]st
 		}
 	}
 	if apierrors.IsNotFound(err) {
-		return nil, &ocichart.MistakeError{Err: fmt.Errorf("%s %s/%s does not exist", kind, gardencorev1beta1.GardenNamespace, name)}
+		return nil, &ocichart.MistakeError{
+			Err: fmt.Errorf("%s %s/%s does not exist", kind, gardencorev1beta1.GardenNamespace, name),
+		}
 	}
 	return data, err
 }

@@ -26,7 +26,8 @@ func inGarden(objects ...client.Object) chartSource {
 	return chartSource{
 		garden: fake.NewClientBuilder().WithObjects(objects...).Build(),
 		pull: func(_ context.Context, artifact helm.Artifact) ([]byte, error) {
-			return fmt.Appendf(nil, "%s with %s and %s", artifact.Reference, artifact.DockerConfig, artifact.CABundle), nil
+			return fmt.Appendf(nil, "%s with %s and %s", artifact.Reference, artifact.DockerConfig, artifact.CABundle),
+				nil
 		},
 	}
 }
@@ -36,28 +37,40 @@ func inGardenNamespace(name string) metav1.ObjectMeta {
 }
 
 func deploymentWith(config string) *gardencorev1beta1.ControllerDeployment {
-	return &gardencorev1beta1.ControllerDeployment{Type: "helm", ProviderConfig: runtime.RawExtension{Raw: []byte(config)}}
+	return &gardencorev1beta1.ControllerDeployment{
+		Type: "helm", ProviderConfig: runtime.RawExtension{Raw: []byte(config)},
+	}
 }
 
 func TestFindChart(t *testing.T) {
 	chart := base64.StdEncoding.EncodeToString([]byte("archive"))
 	garden := inGarden(
-		&corev1.Secret{ObjectMeta: inGardenNamespace("pull"), Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte("login")}},
+		&corev1.Secret{
+			ObjectMeta: inGardenNamespace("pull"), Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte("login")},
+		},
 		&corev1.Secret{ObjectMeta: inGardenNamespace("ca"), Data: map[string][]byte{"bundle.crt": []byte("authority")}},
 	)
 	for name, test := range map[string]struct{ config, want, err string }{
 		"published form":          {config: `{"chart":"` + chart + `","values":{"a":1}}`, want: "archive"},
 		"form of v1":              {config: `{"helm":{"rawChart":"` + chart + `","values":{"a":1}}}`, want: "archive"},
 		"raw chart beside values": {config: `{"rawChart":"` + chart + `","values":{"a":1}}`, want: "archive"},
-		"in a registry":           {config: `{"ociRepository":{"ref":"r.example/c:v1"},"values":{"a":1}}`, want: "r.example/c:v1 with  and "},
+		"in a registry": {
+			config: `{"ociRepository":{"ref":"r.example/c:v1"},"values":{"a":1}}`, want: "r.example/c:v1 with  and ",
+		},
 		"in a private registry": {
 			config: `{"ociRepository":{"repository":"r.example/c","tag":"v1","pullSecretRef":{"name":"pull"},"caBundleSecretRef":{"name":"ca"}},"values":{"a":1}}`,
 			want:   "r.example/c:v1 with login and authority",
 		},
-		"no chart":       {config: `{"values":{"a":1}}`, err: "holds neither a chart"},
-		"not base64":     {config: `{"chart":"?"}`, err: "is not supported"},
-		"no pull secret": {config: `{"ociRepository":{"ref":"r.example/c:v1","pullSecretRef":{"name":"none"}}}`, err: "Secret garden/none does not exist"},
-		"no such key":    {config: `{"ociRepository":{"ref":"r.example/c:v1","caBundleSecretRef":{"name":"pull"}}}`, err: `Secret garden/pull has no key "bundle.crt"`},
+		"no chart":   {config: `{"values":{"a":1}}`, err: "holds neither a chart"},
+		"not base64": {config: `{"chart":"?"}`, err: "is not supported"},
+		"no pull secret": {
+			config: `{"ociRepository":{"ref":"r.example/c:v1","pullSecretRef":{"name":"none"}}}`,
+			err:    "Secret garden/none does not exist",
+		},
+		"no such key": {
+			config: `{"ociRepository":{"ref":"r.example/c:v1","caBundleSecretRef":{"name":"pull"}}}`,
+			err:    `Secret garden/pull has no key "bundle.crt"`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := garden.find(t.Context(), deploymentWith(test.config))
@@ -74,7 +87,8 @@ func TestFindChart(t *testing.T) {
 		})
 	}
 	other := &gardencorev1beta1.ControllerDeployment{Type: "kustomize"}
-	if _, err := garden.find(t.Context(), other); err == nil || !strings.Contains(err.Error(), `type "kustomize" is not supported`) {
+	if _, err := garden.find(t.Context(), other); err == nil ||
+		!strings.Contains(err.Error(), `type "kustomize" is not supported`) {
 		t.Errorf("a type that is not supported: %v", err)
 	}
 }
@@ -84,7 +98,8 @@ func TestValuesQuoteResources(t *testing.T) {
 		&corev1.Secret{ObjectMeta: inGardenNamespace("account"), Data: map[string][]byte{"user": []byte("alice")}},
 		&corev1.ConfigMap{ObjectMeta: inGardenNamespace("place"), Data: map[string]string{"endpoint": "https://there"}},
 	)
-	deployment := deploymentWith(`{"rawChart":"YQ==","values":{"user":"{{ .resources.account.data.user }}","at":["{{ .resources.place.data.endpoint }}/v1"]}}`)
+	deployment :=
+		deploymentWith(`{"rawChart":"YQ==","values":{"user":"{{ .resources.account.data.user }}","at":["{{ .resources.place.data.endpoint }}/v1"]}}`)
 	deployment.Annotations = map[string]string{gardencorev1.MigrationResources: `[
 		{"name":"account","resourceRef":{"apiVersion":"v1","kind":"Secret","name":"account"}},
 		{"name":"place","resourceRef":{"apiVersion":"v1","kind":"ConfigMap","name":"place"}}]`}
@@ -95,7 +110,8 @@ func TestValuesQuoteResources(t *testing.T) {
 	}
 	_, err = inGarden().find(t.Context(), deployment)
 	var invalid *ocichart.MistakeError
-	if !errors.As(err, &invalid) || !strings.Contains(err.Error(), `resource "account": Secret garden/account does not exist`) {
+	if !errors.As(err, &invalid) ||
+		!strings.Contains(err.Error(), `resource "account": Secret garden/account does not exist`) {
 		t.Errorf("without the Secret: %v", err)
 	}
 }

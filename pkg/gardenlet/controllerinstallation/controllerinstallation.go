@@ -1,5 +1,5 @@
-// Package controllerinstallation installs extensions: for every ControllerInstallation of the seed it takes the chart of
-// the ControllerDeployment and installs it with Helm into the namespace extension-<registration>.
+// Package controllerinstallation installs extensions: for every ControllerInstallation of the seed it takes the chart
+// of the ControllerDeployment and installs it with Helm into the namespace extension-<registration>.
 package controllerinstallation
 
 import (
@@ -10,7 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/apply"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
@@ -33,7 +34,7 @@ const (
 	// Finalizer of ControllerInstallations.
 	Finalizer = gardencorev1beta1.FinalizerControllerInstallation
 	// checksumAnnotation on the extension's namespace says what is installed.
-	checksumAnnotation = "trellis.garden/installed-checksum"
+	checksumAnnotation = gardencorev1beta1.AnnotationInstalledChecksum
 	installedAt        = "trellis.garden/installed-at"
 
 	// reinstallAfter is when an unchanged chart is installed again, to undo changes by others.
@@ -82,7 +83,8 @@ func (r *Reconciler) access() access {
 }
 
 // install brings one extension up to date and reports.
-func (r *Reconciler) install(ctx context.Context, installation *gardencorev1beta1.ControllerInstallation) (ctrl.Result, error) {
+func (r *Reconciler) install(ctx context.Context,
+	installation *gardencorev1beta1.ControllerInstallation) (ctrl.Result, error) {
 	wanted, err := r.wanted(ctx, installation)
 	if err != nil {
 		var mistake *ocichart.MistakeError
@@ -90,20 +92,25 @@ func (r *Reconciler) install(ctx context.Context, installation *gardencorev1beta
 		switch {
 		case errors.As(err, &unavailable):
 			return ctrl.Result{}, errors.Join(err, r.report(ctx, installation,
-				conditions.New(gardencorev1beta1.ControllerInstallationInstalled, gardencorev1beta1.ConditionFalse, "ChartNotAvailable", err.Error())))
+				conditions.New(gardencorev1beta1.ControllerInstallationInstalled, gardencorev1beta1.ConditionFalse,
+					"ChartNotAvailable", err.Error())))
 		case !errors.As(err, &mistake):
 			return ctrl.Result{}, err
 		}
 		return after(healthyPeriod, r.report(ctx, installation,
-			conditions.New(gardencorev1beta1.ControllerInstallationValid, gardencorev1beta1.ConditionFalse, "DeploymentInvalid", err.Error())))
+			conditions.New(gardencorev1beta1.ControllerInstallationValid, gardencorev1beta1.ConditionFalse,
+				"DeploymentInvalid", err.Error())))
 	}
-	valid := conditions.New(gardencorev1beta1.ControllerInstallationValid, gardencorev1beta1.ConditionTrue, "RegistrationValid", "Chart can be rendered successfully.")
+	valid := conditions.New(gardencorev1beta1.ControllerInstallationValid, gardencorev1beta1.ConditionTrue,
+		"RegistrationValid", "Chart can be rendered successfully.")
 
 	if err := r.ensureInstalled(ctx, installation, wanted); err != nil {
-		installed := conditions.New(gardencorev1beta1.ControllerInstallationInstalled, gardencorev1beta1.ConditionFalse, "InstallationFailed", err.Error())
+		installed := conditions.New(gardencorev1beta1.ControllerInstallationInstalled, gardencorev1beta1.ConditionFalse,
+			"InstallationFailed", err.Error())
 		return ctrl.Result{}, errors.Join(err, r.report(ctx, installation, valid, installed))
 	}
-	installed := conditions.New(gardencorev1beta1.ControllerInstallationInstalled, gardencorev1beta1.ConditionTrue, "InstallationSuccessful", "The chart is installed.")
+	installed := conditions.New(gardencorev1beta1.ControllerInstallationInstalled, gardencorev1beta1.ConditionTrue,
+		"InstallationSuccessful", "The chart is installed.")
 	unhealthy, err := r.unhealthy(ctx, wanted.release.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -127,11 +134,15 @@ func after(period time.Duration, err error) (ctrl.Result, error) {
 // health returns the conditions Healthy and Progressing.
 func health(unhealthy string) (healthy, progressing gardencorev1beta1.Condition) {
 	if unhealthy == "" {
-		return conditions.New(gardencorev1beta1.ControllerInstallationHealthy, gardencorev1beta1.ConditionTrue, "ControllerHealthy", "All workloads of the extension are healthy."),
-			conditions.New(gardencorev1beta1.ControllerInstallationProgressing, gardencorev1beta1.ConditionFalse, "ControllerRolledOut", "All workloads of the extension are rolled out.")
+		return conditions.New(gardencorev1beta1.ControllerInstallationHealthy, gardencorev1beta1.ConditionTrue,
+				"ControllerHealthy", "All workloads of the extension are healthy."),
+			conditions.New(gardencorev1beta1.ControllerInstallationProgressing, gardencorev1beta1.ConditionFalse,
+				"ControllerRolledOut", "All workloads of the extension are rolled out.")
 	}
-	return conditions.New(gardencorev1beta1.ControllerInstallationHealthy, gardencorev1beta1.ConditionFalse, "ControllerNotHealthy", unhealthy),
-		conditions.New(gardencorev1beta1.ControllerInstallationProgressing, gardencorev1beta1.ConditionTrue, "ControllerNotRolledOut", unhealthy)
+	return conditions.New(gardencorev1beta1.ControllerInstallationHealthy, gardencorev1beta1.ConditionFalse,
+			"ControllerNotHealthy", unhealthy),
+		conditions.New(gardencorev1beta1.ControllerInstallationProgressing, gardencorev1beta1.ConditionTrue,
+			"ControllerNotRolledOut", unhealthy)
 }
 
 // wantedRelease is what is to be installed.
@@ -145,14 +156,17 @@ type wantedRelease struct {
 }
 
 // wanted reads registration, deployment and seed.
-func (r *Reconciler) wanted(ctx context.Context, installation *gardencorev1beta1.ControllerInstallation) (wantedRelease, error) {
+func (r *Reconciler) wanted(ctx context.Context,
+	installation *gardencorev1beta1.ControllerInstallation) (wantedRelease, error) {
 	if installation.Spec.DeploymentRef == nil {
 		return wantedRelease{}, &ocichart.MistakeError{Err: errors.New("spec.deploymentRef is not set")}
 	}
 	deployment := &gardencorev1beta1.ControllerDeployment{}
 	err := r.Garden.Get(ctx, client.ObjectKey{Name: installation.Spec.DeploymentRef.Name}, deployment)
 	if apierrors.IsNotFound(err) {
-		return wantedRelease{}, &ocichart.MistakeError{Err: fmt.Errorf("ControllerDeployment %q does not exist", installation.Spec.DeploymentRef.Name)}
+		return wantedRelease{}, &ocichart.MistakeError{
+			Err: fmt.Errorf("ControllerDeployment %q does not exist", installation.Spec.DeploymentRef.Name),
+		}
 	}
 	if err != nil {
 		return wantedRelease{}, err
@@ -166,18 +180,24 @@ func (r *Reconciler) wanted(ctx context.Context, installation *gardencorev1beta1
 		return wantedRelease{}, fmt.Errorf("ControllerDeployment %q: %w", deployment.Name, err)
 	}
 	registration := &gardencorev1beta1.ControllerRegistration{}
-	if err := r.Garden.Get(ctx, client.ObjectKey{Name: installation.Spec.RegistrationRef.Name}, registration); client.IgnoreNotFound(err) != nil {
-		return wantedRelease{}, fmt.Errorf("reading ControllerRegistration %s: %w", installation.Spec.RegistrationRef.Name, err)
+	if err := r.Garden.Get(ctx, client.ObjectKey{Name: installation.Spec.RegistrationRef.Name},
+		registration); client.IgnoreNotFound(err) != nil {
+		return wantedRelease{}, fmt.Errorf("reading ControllerRegistration %s: %w",
+			installation.Spec.RegistrationRef.Name, err)
 	}
 	registration.Name = installation.Spec.RegistrationRef.Name
 	return r.release(registration, deployment, source, seed)
 }
 
 // release builds the Helm release.
-func (r *Reconciler) release(registration *gardencorev1beta1.ControllerRegistration, deployment *gardencorev1beta1.ControllerDeployment, source chartAndValues, seed *gardencorev1beta1.Seed) (wantedRelease, error) {
+func (r *Reconciler) release(registration *gardencorev1beta1.ControllerRegistration,
+	deployment *gardencorev1beta1.ControllerDeployment, source chartAndValues,
+	seed *gardencorev1beta1.Seed) (wantedRelease, error) {
 	chart, err := helm.LoadArchive(source.archive)
 	if err != nil {
-		return wantedRelease{}, &ocichart.MistakeError{Err: fmt.Errorf("ControllerDeployment %q: %w", deployment.Name, err)}
+		return wantedRelease{}, &ocichart.MistakeError{
+			Err: fmt.Errorf("ControllerDeployment %q: %w", deployment.Name, err),
+		}
 	}
 	image := ""
 	if found, err := r.Images.Find(registration.Name); err == nil {
@@ -192,14 +212,18 @@ func (r *Reconciler) release(registration *gardencorev1beta1.ControllerRegistrat
 	if err != nil {
 		return wantedRelease{}, err
 	}
-	return wantedRelease{checksum: sum, level: podSecurity(registration), networks: seed.Spec.Networks, release: helm.Release{
-		Namespace: extensionrights.ExtensionNamespace(registration.Name), Name: registration.Name, Chart: chart, Values: values,
-		Change: change(registration, injected),
-	}}, nil
+	return wantedRelease{checksum: sum, level: podSecurity(registration), networks: seed.Spec.Networks,
+		release: helm.Release{
+			Namespace: extensionrights.ExtensionNamespace(registration.Name), Name: registration.Name, Chart: chart,
+			Values: values,
+			Change: change(registration, injected),
+		}}, nil
 }
 
-// change is what happens to the objects of a chart: ClusterRoles for shoots are made known, and workloads may get access to the garden.
-func change(registration *gardencorev1beta1.ControllerRegistration, inject bool) func(*unstructured.Unstructured) error {
+// change is what happens to the objects of a chart: ClusterRoles for shoots are made known, and workloads may get
+// access to the garden.
+func change(registration *gardencorev1beta1.ControllerRegistration,
+	inject bool) func(*unstructured.Unstructured) error {
 	accept := extensionrights.Accept(registration.Name, registration.Spec.Resources)
 	return func(object *unstructured.Unstructured) error {
 		if inject {
@@ -212,7 +236,8 @@ func change(registration *gardencorev1beta1.ControllerRegistration, inject bool)
 }
 
 // ensureInstalled runs Helm if what is installed differs from what is wanted.
-func (r *Reconciler) ensureInstalled(ctx context.Context, installation *gardencorev1beta1.ControllerInstallation, wanted wantedRelease) error {
+func (r *Reconciler) ensureInstalled(ctx context.Context, installation *gardencorev1beta1.ControllerInstallation,
+	wanted wantedRelease) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: wanted.release.Namespace}}
 	_, err := controllerutil.CreateOrPatch(ctx, r.Seed, namespace, func() error {
 		namespace.Labels = component.Merge(namespace.Labels, map[string]string{
@@ -263,13 +288,15 @@ func upToDate(namespace *corev1.Namespace, checksum string, now time.Time) bool 
 
 // unhealthy names the first workload of the namespace that is not healthy; empty when all are.
 func (r *Reconciler) unhealthy(ctx context.Context, namespace string) (string, error) {
-	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{}} {
+	for _, list := range []client.ObjectList{
+		&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{},
+	} {
 		if err := r.Seed.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return "", err
 		}
 		for _, object := range workloads(list) {
 			if err := component.CheckHealth(object); err != nil {
-				return fmt.Sprintf("%s: %v", component.Describe(r.Seed, object), err), nil
+				return fmt.Sprintf("%s: %v", apply.Describe(r.Seed.Scheme(), object), err), nil
 			}
 		}
 	}
@@ -297,16 +324,20 @@ func workloads(list client.ObjectList) []client.Object {
 }
 
 // delete removes the extension from the seed, then the finalizer.
-func (r *Reconciler) delete(ctx context.Context, installation *gardencorev1beta1.ControllerInstallation) (ctrl.Result, error) {
+func (r *Reconciler) delete(ctx context.Context,
+	installation *gardencorev1beta1.ControllerInstallation) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(installation, Finalizer) {
 		return ctrl.Result{}, nil
 	}
 	registration := installation.Spec.RegistrationRef.Name
 	if err := r.Helm.Uninstall(ctx, extensionrights.ExtensionNamespace(registration), registration); err != nil {
 		return ctrl.Result{}, errors.Join(err, r.report(ctx, installation,
-			conditions.New(gardencorev1beta1.ControllerInstallationInstalled, gardencorev1beta1.ConditionFalse, "DeletionFailed", err.Error())))
+			conditions.New(gardencorev1beta1.ControllerInstallationInstalled, gardencorev1beta1.ConditionFalse,
+				"DeletionFailed", err.Error())))
 	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: extensionrights.ExtensionNamespace(registration)}}
+	namespace := &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: extensionrights.ExtensionNamespace(registration)},
+	}
 	err := r.Seed.Delete(ctx, namespace)
 	if err == nil {
 		return ctrl.Result{RequeueAfter: unhealthyPeriod}, nil
@@ -324,12 +355,13 @@ func (r *Reconciler) delete(ctx context.Context, installation *gardencorev1beta1
 }
 
 // report writes conditions if they changed.
-func (r *Reconciler) report(ctx context.Context, installation *gardencorev1beta1.ControllerInstallation, set ...gardencorev1beta1.Condition) error {
+func (r *Reconciler) report(ctx context.Context, installation *gardencorev1beta1.ControllerInstallation,
+	set ...gardencorev1beta1.Condition) error {
 	before := installation.DeepCopy()
 	for _, condition := range set {
 		installation.Status.Conditions = conditions.Set(installation.Status.Conditions, condition, time.Now())
 	}
-	if equality.Semantic.DeepEqual(before.Status, installation.Status) {
+	if apiequality.Semantic.DeepEqual(before.Status, installation.Status) {
 		return nil
 	}
 	return r.Garden.Status().Patch(ctx, installation, client.MergeFrom(before))

@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,22 +46,24 @@ type access struct {
 	seedName string
 }
 
-// serviceAccountFor returns the extension's identity in the garden. It may see what belongs to the seed, by its namespace.
+// serviceAccountFor returns the extension's identity in the garden. It may see what belongs to the seed, by its
+// namespace.
 func (a access) serviceAccountFor(installation string) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 		Namespace: gardencorev1beta1.SeedNamespaceNamePrefix + a.seedName, Name: "extension-" + installation,
 	}}
 }
 
-// ensure writes the kubeconfig into the extension's namespace if there is none, or its token is to be renewed; it returns
-// when that will be.
+// ensure writes the kubeconfig into the extension's namespace if there is none, or its token is to be renewed; it
+// returns when that will be.
 func (a access) ensure(ctx context.Context, installation, namespace string) (time.Time, error) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: GardenKubeconfigSecret}}
 	err := a.seed.Get(ctx, client.ObjectKeyFromObject(secret), secret)
 	if client.IgnoreNotFound(err) != nil {
 		return time.Time{}, err
 	}
-	if renew, err := time.Parse(time.RFC3339, secret.Annotations[renewAnnotation]); err == nil && time.Now().Before(renew) {
+	if renew, err := time.Parse(time.RFC3339, secret.Annotations[renewAnnotation]); err == nil &&
+		time.Now().Before(renew) {
 		return renew, nil
 	}
 	token, expires, err := a.token(ctx, installation)
@@ -86,7 +87,9 @@ func (a access) ensure(ctx context.Context, installation, namespace string) (tim
 func (a access) token(ctx context.Context, installation string) (string, time.Time, error) {
 	account := a.serviceAccountFor(installation)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: account.Namespace, Labels: map[string]string{gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleSeed},
+		Name: account.Namespace, Labels: map[string]string{
+			gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleSeed,
+		},
 	}}
 	for _, object := range []client.Object{namespace, account} {
 		err := a.garden.Get(ctx, client.ObjectKeyFromObject(object), object)
@@ -97,9 +100,12 @@ func (a access) token(ctx context.Context, installation string) (string, time.Ti
 			return "", time.Time{}, err
 		}
 	}
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(tokenLifetime.Seconds()))}}
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenLifetime.Seconds()))},
+	}
 	if err := a.garden.SubResource("token").Create(ctx, account, request); err != nil {
-		return "", time.Time{}, fmt.Errorf("requesting a token of ServiceAccount %s: %w", client.ObjectKeyFromObject(account), err)
+		return "", time.Time{}, fmt.Errorf("requesting a token of ServiceAccount %s: %w",
+			client.ObjectKeyFromObject(account), err)
 	}
 	return request.Status.Token, request.Status.ExpirationTimestamp.Time, nil
 }
@@ -112,7 +118,11 @@ func (a access) kubeconfig(token string) ([]byte, error) {
 	}
 	const name = "garden"
 	return clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: server, CertificateAuthorityData: a.info.Config.CAData, TLSServerName: a.info.Config.ServerName}},
+		Clusters: map[string]*clientcmdapi.Cluster{
+			name: {
+				Server: server, CertificateAuthorityData: a.info.Config.CAData, TLSServerName: a.info.Config.ServerName,
+			},
+		},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"extension": {Token: token}},
 		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: "extension"}},
 		CurrentContext: name,

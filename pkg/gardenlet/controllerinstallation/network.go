@@ -14,12 +14,14 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component/networkpolicies"
 )
 
-// annotationFromWorld, on a Service, lists ports of the pods behind it that everybody may connect to, as a webhook of the seed's API server
-// needs. The name and the value, a list of ports as NetworkPolicies have it, are those of the published API.
+// annotationFromWorld, on a Service, lists ports of the pods behind it that everybody may connect to, as a webhook of
+// the seed's API server needs. The name and the value, a list of ports as NetworkPolicies have it, are those of the
+// published API.
 const annotationFromWorld = "networking.resources.gardener.cloud/from-world-to-ports"
 
 // restrictNetwork lets the pods of an extension talk to those only that their labels, and its Services, ask for.
-func (r *Reconciler) restrictNetwork(ctx context.Context, namespace string, networks gardencorev1beta1.SeedNetworks) error {
+func (r *Reconciler) restrictNetwork(ctx context.Context, namespace string,
+	networks gardencorev1beta1.SeedNetworks) error {
 	apiServer, err := networkpolicies.APIServer(ctx, r.Seed)
 	if err != nil {
 		return err
@@ -37,11 +39,12 @@ func (r *Reconciler) restrictNetwork(ctx context.Context, namespace string, netw
 			values.Openings = append(values.Openings, opening)
 		}
 	}
-	return networkpolicies.Apply(ctx, r.Seed, namespace, networkpolicies.Objects(networkpolicies.Extension, namespace, values))
+	return networkpolicies.Apply(ctx, r.Seed, namespace,
+		networkpolicies.Objects(networkpolicies.Extension, namespace, values))
 }
 
-// openingOf reads the annotation; false if there is none. Neither an empty list nor a Service without a selector opens anything: in a policy
-// they would stand for everything.
+// openingOf reads the annotation; false if there is none. Neither an empty list nor a Service without a selector opens
+// anything: in a policy they would stand for everything.
 func openingOf(service corev1.Service) (networkpolicies.Opening, bool, error) {
 	text, found := service.Annotations[annotationFromWorld]
 	if !found {

@@ -12,7 +12,9 @@ func TestRegistrationSaysWhatThePodsOfAnExtensionMay(t *testing.T) {
 	for want, annotations := range map[string]map[string]string{
 		"privileged": nil, "restricted": {gardencorev1beta1.AnnotationPodSecurityEnforce: "restricted"},
 	} {
-		registration := &gardencorev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
+		registration := &gardencorev1beta1.ControllerRegistration{
+			ObjectMeta: metav1.ObjectMeta{Annotations: annotations},
+		}
 		if got := podSecurity(registration); got != want {
 			t.Errorf("%v: level %q, want %q", annotations, got, want)
 		}

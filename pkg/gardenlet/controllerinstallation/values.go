@@ -12,7 +12,8 @@ import (
 )
 
 // valuesFor returns the values of an extension's chart: the operator's, and what gardenlet tells every extension.
-func valuesFor(operator map[string]any, image string, garden Garden, seed *gardencorev1beta1.Seed) (map[string]any, error) {
+func valuesFor(operator map[string]any, image string, garden Garden,
+	seed *gardencorev1beta1.Seed) (map[string]any, error) {
 	seedValues, err := seedValues(seed)
 	if err != nil {
 		return nil, err
@@ -46,7 +47,8 @@ func seedValues(seed *gardencorev1beta1.Seed) (map[string]any, error) {
 	if seed.Spec.Ingress != nil {
 		ingressDomain = seed.Spec.Ingress.Domain
 	}
-	visible := seed.Spec.Settings == nil || seed.Spec.Settings.Scheduling == nil || seed.Spec.Settings.Scheduling.Visible
+	visible := seed.Spec.Settings == nil || seed.Spec.Settings.Scheduling == nil ||
+		seed.Spec.Settings.Scheduling.Visible
 	protected := false
 	for _, taint := range seed.Spec.Taints {
 		protected = protected || taint.Key == gardencorev1beta1.SeedTaintProtected
@@ -89,7 +91,8 @@ func anyMap(from map[string]string) map[string]any {
 }
 
 // checksum identifies a chart with its values, what is injected, and what the registration offers.
-func checksum(archive []byte, values map[string]any, injected bool, resources []gardencorev1beta1.ControllerResource) (string, error) {
+func checksum(archive []byte, values map[string]any, injected bool,
+	resources []gardencorev1beta1.ControllerResource) (string, error) {
 	rendered, err := json.Marshal([]any{values, injected, resources})
 	if err != nil {
 		return "", err

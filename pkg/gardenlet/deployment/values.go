@@ -1,5 +1,5 @@
-// Package deployment turns a GardenletDeployment into values of gardenlet's chart: for gardenlets of managed seeds, and for one
-// that deploys itself.
+// Package deployment turns a GardenletDeployment into values of gardenlet's chart: for gardenlets of managed seeds, and
+// for one that deploys itself.
 package deployment
 
 import (
@@ -43,13 +43,17 @@ func Values(options Options) (map[string]any, error) {
 	image := ptr.Deref(deployment.Image, seedmanagementv1alpha1.Image{})
 	values := map[string]any{
 		"image": reference(image, options.Image), "config": options.Config,
-		"bootstrapKubeconfig": string(options.BootstrapKubeconfig), "imageVectorOverwrite": options.ImageVectorOverwrite,
+		"bootstrapKubeconfig":  string(options.BootstrapKubeconfig),
+		"imageVectorOverwrite": options.ImageVectorOverwrite,
 	}
 	for name, field := range map[string]any{
-		"imagePullPolicy": image.PullPolicy, "replicaCount": deployment.ReplicaCount, "revisionHistoryLimit": deployment.RevisionHistoryLimit,
-		"serviceAccountName": deployment.ServiceAccountName, "resources": limited(deployment.Resources), "podLabels": deployment.PodLabels,
+		"imagePullPolicy": image.PullPolicy, "replicaCount": deployment.ReplicaCount,
+		"revisionHistoryLimit": deployment.RevisionHistoryLimit,
+		"serviceAccountName":   deployment.ServiceAccountName, "resources": limited(deployment.Resources),
+		"podLabels":      deployment.PodLabels,
 		"podAnnotations": deployment.PodAnnotations, "additionalVolumes": deployment.AdditionalVolumes,
-		"additionalVolumeMounts": deployment.AdditionalVolumeMounts, "env": deployment.Env, "tolerations": deployment.Tolerations,
+		"additionalVolumeMounts": deployment.AdditionalVolumeMounts, "env": deployment.Env,
+		"tolerations":        deployment.Tolerations,
 		"enableHealthProbes": deployment.EnableHealthProbes,
 	} {
 		value, err := plain(field)

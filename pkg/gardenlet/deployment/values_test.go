@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-garden/trellis/charts"
@@ -26,7 +25,10 @@ func render(t *testing.T, deployment *seedmanagementv1alpha1.GardenletDeployment
 		t.Fatal(err)
 	}
 	config := map[string]any{"seedConfig": map[string]any{}}
-	values, err := Values(Options{Deployment: deployment, Image: imagevector.Image{Repository: "registry.example/gardenlet", Tag: "v1"}, Config: config})
+	values, err := Values(Options{
+		Deployment: deployment, Image: imagevector.Image{Repository: "registry.example/gardenlet", Tag: "v1"},
+		Config: config,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,33 +58,35 @@ func TestEveryFieldHasItsEffect(t *testing.T) {
 	mount := corev1.VolumeMount{Name: "more", MountPath: "/more"}
 	variable := corev1.EnvVar{Name: "COLOUR", Value: "blue"}
 	toleration := corev1.Toleration{Key: "seed", Operator: corev1.TolerationOpExists}
-	resources := corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}}
+	resources := corev1.ResourceRequirements{
+		Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
+	}
 	for name, test := range map[string]struct {
 		change func(*seedmanagementv1alpha1.GardenletDeployment)
 		effect func(*appsv1.Deployment) (got, want any)
 	}{
 		"replicaCount": {
-			func(d *seedmanagementv1alpha1.GardenletDeployment) { d.ReplicaCount = ptr.To[int32](3) },
-			func(d *appsv1.Deployment) (any, any) { return d.Spec.Replicas, ptr.To[int32](3) },
+			func(d *seedmanagementv1alpha1.GardenletDeployment) { d.ReplicaCount = new(int32(3)) },
+			func(d *appsv1.Deployment) (any, any) { return d.Spec.Replicas, new(int32(3)) },
 		},
 		"replicaCount elects": {
-			func(d *seedmanagementv1alpha1.GardenletDeployment) { d.ReplicaCount = ptr.To[int32](2) },
+			func(d *seedmanagementv1alpha1.GardenletDeployment) { d.ReplicaCount = new(int32(2)) },
 			func(d *appsv1.Deployment) (any, any) {
 				arguments := d.Spec.Template.Spec.Containers[0].Args
 				return arguments[len(arguments)-2], "--leader-elect"
 			},
 		},
 		"revisionHistoryLimit": {
-			func(d *seedmanagementv1alpha1.GardenletDeployment) { d.RevisionHistoryLimit = ptr.To[int32](7) },
-			func(d *appsv1.Deployment) (any, any) { return d.Spec.RevisionHistoryLimit, ptr.To[int32](7) },
+			func(d *seedmanagementv1alpha1.GardenletDeployment) { d.RevisionHistoryLimit = new(int32(7)) },
+			func(d *appsv1.Deployment) (any, any) { return d.Spec.RevisionHistoryLimit, new(int32(7)) },
 		},
 		"serviceAccountName": {
-			func(d *seedmanagementv1alpha1.GardenletDeployment) { d.ServiceAccountName = ptr.To("other") },
+			func(d *seedmanagementv1alpha1.GardenletDeployment) { d.ServiceAccountName = new("other") },
 			func(d *appsv1.Deployment) (any, any) { return d.Spec.Template.Spec.ServiceAccountName, "other" },
 		},
 		"image.tag": {
 			func(d *seedmanagementv1alpha1.GardenletDeployment) {
-				d.Image = &seedmanagementv1alpha1.Image{Tag: ptr.To("v2")}
+				d.Image = &seedmanagementv1alpha1.Image{Tag: new("v2")}
 			},
 			func(d *appsv1.Deployment) (any, any) {
 				return d.Spec.Template.Spec.Containers[0].Image, "registry.example/gardenlet:v2"
@@ -90,7 +94,7 @@ func TestEveryFieldHasItsEffect(t *testing.T) {
 		},
 		"image.repository": {
 			func(d *seedmanagementv1alpha1.GardenletDeployment) {
-				d.Image = &seedmanagementv1alpha1.Image{Repository: ptr.To("other.example/g")}
+				d.Image = &seedmanagementv1alpha1.Image{Repository: new("other.example/g")}
 			},
 			func(d *appsv1.Deployment) (any, any) {
 				return d.Spec.Template.Spec.Containers[0].Image, "other.example/g:v1"
@@ -98,7 +102,7 @@ func TestEveryFieldHasItsEffect(t *testing.T) {
 		},
 		"image.ref": {
 			func(d *seedmanagementv1alpha1.GardenletDeployment) {
-				d.Image = &seedmanagementv1alpha1.Image{Ref: ptr.To("other.example/g@sha256:1")}
+				d.Image = &seedmanagementv1alpha1.Image{Ref: new("other.example/g@sha256:1")}
 			},
 			func(d *appsv1.Deployment) (any, any) {
 				return d.Spec.Template.Spec.Containers[0].Image, "other.example/g@sha256:1"
@@ -106,7 +110,7 @@ func TestEveryFieldHasItsEffect(t *testing.T) {
 		},
 		"image.pullPolicy": {
 			func(d *seedmanagementv1alpha1.GardenletDeployment) {
-				d.Image = &seedmanagementv1alpha1.Image{PullPolicy: ptr.To(corev1.PullAlways)}
+				d.Image = &seedmanagementv1alpha1.Image{PullPolicy: new(corev1.PullAlways)}
 			},
 			func(d *appsv1.Deployment) (any, any) {
 				return d.Spec.Template.Spec.Containers[0].ImagePullPolicy, corev1.PullAlways
@@ -120,10 +124,13 @@ func TestEveryFieldHasItsEffect(t *testing.T) {
 		},
 		"resources above the chart's limit": {
 			func(d *seedmanagementv1alpha1.GardenletDeployment) {
-				d.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("3Gi")}}
+				d.Resources = &corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("3Gi")},
+				}
 			},
 			func(d *appsv1.Deployment) (any, any) {
-				return d.Spec.Template.Spec.Containers[0].Resources.Limits, corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("6Gi")}
+				return d.Spec.Template.Spec.Containers[0].Resources.Limits,
+					corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("6Gi")}
 			},
 		},
 		"env has the limit of the garbage collector": {
@@ -170,7 +177,7 @@ func TestEveryFieldHasItsEffect(t *testing.T) {
 			},
 		},
 		"enableHealthProbes": {
-			func(d *seedmanagementv1alpha1.GardenletDeployment) { d.EnableHealthProbes = ptr.To(false) },
+			func(d *seedmanagementv1alpha1.GardenletDeployment) { d.EnableHealthProbes = new(false) },
 			func(d *appsv1.Deployment) (any, any) {
 				return d.Spec.Template.Spec.Containers[0].LivenessProbe, (*corev1.Probe)(nil)
 			},
@@ -179,7 +186,8 @@ func TestEveryFieldHasItsEffect(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			deployment := &seedmanagementv1alpha1.GardenletDeployment{}
 			test.change(deployment)
-			if got, want := test.effect(deploymentOf(t, render(t, deployment))); !apiequality.Semantic.DeepEqual(got, want) {
+			if got, want := test.effect(deploymentOf(t, render(t, deployment))); !apiequality.Semantic.DeepEqual(got,
+				want) {
 				t.Errorf("got %v, want %v", got, want)
 			}
 		})
@@ -189,10 +197,12 @@ func TestEveryFieldHasItsEffect(t *testing.T) {
 func TestWithoutDeploymentTheChartDecides(t *testing.T) {
 	object := deploymentOf(t, render(t, nil))
 	container := object.Spec.Template.Spec.Containers[0]
-	if container.Image != "registry.example/gardenlet:v1" || *object.Spec.Replicas != 1 || container.LivenessProbe == nil {
+	if container.Image != "registry.example/gardenlet:v1" || *object.Spec.Replicas != 1 ||
+		container.LivenessProbe == nil {
 		t.Errorf("deployment is %+v", object.Spec)
 	}
 	if limit := resource.MustParse(mostMemory); container.Resources.Limits.Memory().Cmp(limit) != 0 {
-		t.Errorf("the chart's limit of memory is %s, not the %s that requests are held against", container.Resources.Limits.Memory(), mostMemory)
+		t.Errorf("the chart's limit of memory is %s, not the %s that requests are held against",
+			container.Resources.Limits.Memory(), mostMemory)
 	}
 }

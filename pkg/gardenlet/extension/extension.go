@@ -11,11 +11,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/apply"
+	"github.com/trellis-garden/trellis/pkg/errorcodes"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/await"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extensionrights"
@@ -55,19 +56,20 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%s %q: %s", e.Kind, e.Name, e.Description) }
 
-// ErrorCodes returns what the error means, for the status of the Shoot.
+// ErrorCodes implements errorcodes.Coded.
 func (e *Error) ErrorCodes() []gardencorev1beta1.ErrorCode { return e.Codes }
 
-// Deploy writes the object: mutate sets its specification. Before that, the extension gets its rights in the object's namespace. The annotations ask the extension to reconcile it. Without a
-// reason to (force is false, the specification is as it was, and the last operation succeeded) the extension is not
-// bothered.
+// Deploy writes the object: mutate sets its specification. Before that, the extension gets its rights in the object's
+// namespace. The annotations ask the extension to reconcile it. Without a reason to (force is false, the specification
+// is as it was, and the last operation succeeded) the extension is not bothered.
 func Deploy(ctx context.Context, c client.Client, object Object, force bool, mutate func()) error {
 	pair := ""
 	result, err := controllerutil.CreateOrPatch(ctx, c, object, func() error {
 		before := object.DeepCopyObject().(Object)
 		mutate()
 		pair = extensionrights.Pair(kindOf(object), object.GetExtensionSpec().Type)
-		if err := extensionrights.Bind(ctx, c, object.GetNamespace(), pair, object.GetResourceVersion() == ""); err != nil {
+		if err := extensionrights.Bind(ctx, c, object.GetNamespace(), pair,
+			object.GetResourceVersion() == ""); err != nil {
 			return fmt.Errorf("rights of the extension: %w", err)
 		}
 		if force || needsOperation(before, object) {
@@ -77,7 +79,7 @@ func Deploy(ctx context.Context, c client.Client, object Object, force bool, mut
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", describe(c, object), err)
+		return fmt.Errorf("writing %s: %w", apply.Describe(c.Scheme(), object), err)
 	}
 	if result != controllerutil.OperationResultCreated {
 		return nil
@@ -100,24 +102,31 @@ func annotate(object client.Object, key, value string) {
 	object.SetAnnotations(annotations)
 }
 
-// Check returns nil when the extension has done what was last asked for; else an error that says what is missing, of type
+// Check returns nil when the extension has done what was last asked for; else an error that says what is missing, of
+// type
 // *Error if the extension reported one.
 func Check(object extensionsv1alpha1.Object) error {
 	status := object.GetExtensionStatus()
 	if operation := object.GetAnnotations()[gardencorev1beta1.GardenerOperation]; operation != "" {
-		return fmt.Errorf("the extension has not picked up operation %q; is the controller of type %q running?", operation, object.GetExtensionSpec().Type)
+		return fmt.Errorf("the extension has not picked up operation %q; is the controller of type %q running?",
+			operation, object.GetExtensionSpec().Type)
 	}
 	if status.LastError != nil {
-		return &Error{Kind: kindOf(object), Name: object.GetName(), Description: status.LastError.Description, Codes: status.LastError.Codes}
+		return &Error{
+			Kind: kindOf(object), Name: object.GetName(), Description: status.LastError.Description,
+			Codes: status.LastError.Codes,
+		}
 	}
 	if status.ObservedGeneration != object.GetGeneration() {
-		return fmt.Errorf("the extension has seen generation %d, not %d", status.ObservedGeneration, object.GetGeneration())
+		return fmt.Errorf("the extension has seen generation %d, not %d", status.ObservedGeneration,
+			object.GetGeneration())
 	}
 	if status.LastOperation == nil {
 		return errors.New("the extension has not reported an operation yet")
 	}
 	if status.LastOperation.State != gardencorev1beta1.LastOperationStateSucceeded {
-		return fmt.Errorf("operation %s is %s: %s", status.LastOperation.Type, status.LastOperation.State, status.LastOperation.Description)
+		return fmt.Errorf("operation %s is %s: %s", status.LastOperation.Type, status.LastOperation.State,
+			status.LastOperation.Description)
 	}
 	return checkTimestamp(object, status.LastOperation.LastUpdateTime.Time)
 }
@@ -129,13 +138,14 @@ func checkTimestamp(object extensionsv1alpha1.Object, updated time.Time) error {
 		return nil
 	}
 	if updated.Before(asked.Truncate(time.Second)) {
-		return fmt.Errorf("the extension's last operation (%s) is older than the request (%s)", updated.UTC().Format(time.RFC3339), asked.UTC().Format(time.RFC3339))
+		return fmt.Errorf("the extension's last operation (%s) is older than the request (%s)",
+			updated.UTC().Format(time.RFC3339), asked.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
 
-// Wait waits until Check accepts the object, which is read into object. An error that the extension reports ends the wait
-// only when it lasts: most of them go away by themselves.
+// Wait waits until Check accepts the object, which is read into object. An error that the extension reports ends the
+// wait only when it lasts: most of them go away by themselves.
 func Wait[T Object](ctx context.Context, c client.WithWatch, object T, timing Timing) error {
 	ctx, cancel := context.WithTimeout(ctx, timing.Timeout)
 	defer cancel()
@@ -159,34 +169,24 @@ func (p *patience) judge(err error) error {
 	if p.since.IsZero() {
 		p.since = p.now()
 	}
-	if p.now().Sub(p.since) >= p.limit || nonRetryable(reported.Codes) {
+	if p.now().Sub(p.since) >= p.limit || errorcodes.AreCertain(reported.Codes) {
 		return flow.Permanent(err)
 	}
 	return err
 }
 
-// nonRetryable says whether waiting is in vain: the user has to do something.
-func nonRetryable(codes []gardencorev1beta1.ErrorCode) bool {
-	for _, code := range codes {
-		switch code {
-		case gardencorev1beta1.ErrorInfraUnauthenticated, gardencorev1beta1.ErrorInfraUnauthorized, gardencorev1beta1.ErrorConfigurationProblem:
-			return true
-		}
-	}
-	return false
-}
-
-// Destroy asks for the deletion of an object, with the confirmation that the contract wants. It is fine when there is none.
+// Destroy asks for the deletion of an object, with the confirmation that the contract wants. It is fine when there is
+// none.
 func Destroy(ctx context.Context, c client.Client, object Object) error {
 	err := c.Get(ctx, client.ObjectKeyFromObject(object), object)
 	if absent(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", describe(c, object), err)
+		return fmt.Errorf("reading %s: %w", apply.Describe(c.Scheme(), object), err)
 	}
 	if err := extensionrights.Ensure(ctx, c, object.GetNamespace()); err != nil {
-		return fmt.Errorf("rights of the extension of %s: %w", describe(c, object), err)
+		return fmt.Errorf("rights of the extension of %s: %w", apply.Describe(c.Scheme(), object), err)
 	}
 	if object.GetDeletionTimestamp() != nil {
 		return nil
@@ -195,10 +195,10 @@ func Destroy(ctx context.Context, c client.Client, object Object) error {
 	annotate(object, gardencorev1beta1.ConfirmationDeletion, "true")
 	annotate(object, gardencorev1beta1.GardenerTimestamp, time.Now().UTC().Format(time.RFC3339Nano))
 	if err := c.Patch(ctx, object, patch); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("confirming the deletion of %s: %w", describe(c, object), err)
+		return fmt.Errorf("confirming the deletion of %s: %w", apply.Describe(c.Scheme(), object), err)
 	}
 	if err := c.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting %s: %w", describe(c, object), err)
+		return fmt.Errorf("deleting %s: %w", apply.Describe(c.Scheme(), object), err)
 	}
 	return nil
 }
@@ -221,7 +221,10 @@ func waitGone[T Object](ctx context.Context, c client.WithWatch, object T, timin
 	patience := &patience{limit: timing.Severe, now: time.Now}
 	return await.Gone(ctx, c, object, func(object T) error {
 		if lastError := object.GetExtensionStatus().LastError; lastError != nil {
-			return patience.judge(&Error{Kind: kindOf(object), Name: object.GetName(), Description: lastError.Description, Codes: lastError.Codes})
+			return patience.judge(&Error{
+				Kind: kindOf(object), Name: object.GetName(), Description: lastError.Description,
+				Codes: lastError.Codes,
+			})
 		}
 		return errors.New("the extension has not finished the deletion")
 	})
@@ -229,12 +232,3 @@ func waitGone[T Object](ctx context.Context, c client.WithWatch, object T, timin
 
 // absent says whether the object, or even its kind, does not exist.
 func absent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
-
-// describe names an object.
-func describe(c client.Client, object client.Object) string {
-	kind := kindOf(object)
-	if gvk, err := apiutil.GVKForObject(object, c.Scheme()); err == nil {
-		kind = gvk.Kind
-	}
-	return kind + " " + client.ObjectKeyFromObject(object).String()
-}

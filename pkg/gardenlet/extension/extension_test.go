@@ -22,12 +22,15 @@ func TestCheck(t *testing.T) {
 	done := func() *extensionsv1alpha1.Infrastructure {
 		return &extensionsv1alpha1.Infrastructure{
 			ObjectMeta: metav1.ObjectMeta{
-				Name: "i", Generation: 2, Annotations: map[string]string{gardencorev1beta1.GardenerTimestamp: asked.Format(time.RFC3339Nano)},
+				Name: "i", Generation: 2, Annotations: map[string]string{
+					gardencorev1beta1.GardenerTimestamp: asked.Format(time.RFC3339Nano),
+				},
 			},
 			Status: extensionsv1alpha1.InfrastructureStatus{DefaultStatus: extensionsv1alpha1.DefaultStatus{
 				ObservedGeneration: 2,
 				LastOperation: &gardencorev1beta1.LastOperation{
-					State: gardencorev1beta1.LastOperationStateSucceeded, LastUpdateTime: metav1.NewTime(asked.Truncate(time.Second)),
+					State:          gardencorev1beta1.LastOperationStateSucceeded,
+					LastUpdateTime: metav1.NewTime(asked.Truncate(time.Second)),
 				},
 			}},
 		}
@@ -41,8 +44,14 @@ func TestCheck(t *testing.T) {
 		{"not picked up", func(i *extensionsv1alpha1.Infrastructure) {
 			i.Annotations[gardencorev1beta1.GardenerOperation] = "reconcile"
 		}, `not picked up operation "reconcile"`},
-		{"older generation", func(i *extensionsv1alpha1.Infrastructure) { i.Status.ObservedGeneration = 1 }, "seen generation 1, not 2"},
-		{"no operation", func(i *extensionsv1alpha1.Infrastructure) { i.Status.LastOperation = nil }, "not reported an operation"},
+		{
+			"older generation", func(i *extensionsv1alpha1.Infrastructure) { i.Status.ObservedGeneration = 1 },
+			"seen generation 1, not 2",
+		},
+		{
+			"no operation", func(i *extensionsv1alpha1.Infrastructure) { i.Status.LastOperation = nil },
+			"not reported an operation",
+		},
 		{"at work", func(i *extensionsv1alpha1.Infrastructure) {
 			i.Status.LastOperation.State = gardencorev1beta1.LastOperationStateProcessing
 		}, "is Processing"},
@@ -95,7 +104,10 @@ func TestDeployAsksForAnOperationOnlyWhenThereIsAReason(t *testing.T) {
 	deploy := func(value string, force bool) bool {
 		object := &extensionsv1alpha1.DNSRecord{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "r"}}
 		err := Deploy(t.Context(), c, object, force, func() {
-			object.Spec = extensionsv1alpha1.DNSRecordSpec{DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "local"}, Name: "a.b", RecordType: "A", Values: []string{value}}
+			object.Spec = extensionsv1alpha1.DNSRecordSpec{
+				DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "local"}, Name: "a.b", RecordType: "A",
+				Values: []string{value},
+			}
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -125,7 +137,9 @@ func finish(t *testing.T, c client.Client, object *extensionsv1alpha1.DNSRecord)
 		t.Fatal(err)
 	}
 	object.Status.ObservedGeneration = object.Generation
-	object.Status.LastOperation = &gardencorev1beta1.LastOperation{State: gardencorev1beta1.LastOperationStateSucceeded, LastUpdateTime: metav1.Now()}
+	object.Status.LastOperation = &gardencorev1beta1.LastOperation{
+		State: gardencorev1beta1.LastOperationStateSucceeded, LastUpdateTime: metav1.Now(),
+	}
 	if err := c.Status().Update(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}

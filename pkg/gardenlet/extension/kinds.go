@@ -3,7 +3,7 @@ package extension
 import (
 	"reflect"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 )
 
 // kindOf returns the name of the object's Go type, which is its kind.
@@ -17,7 +17,7 @@ func kindOf(object any) string {
 
 // sameSpec compares the specifications of two objects of one kind. What is embedded as raw JSON is compared as bytes.
 func sameSpec(a, b any) bool {
-	return equality.Semantic.DeepEqual(specOf(a), specOf(b))
+	return apiequality.Semantic.DeepEqual(specOf(a), specOf(b))
 }
 
 // specOf returns the field Spec of a pointer to a struct.

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,8 +32,8 @@ func inTurn(namespace string, work func() error) error {
 	return work()
 }
 
-// Bind gives rights to those who serve a kind and type in the namespace of a shoot. It is called before an object is created, when
-// fresh is true, and after that: another of its kind may have been released between.
+// Bind gives rights to those who serve a kind and type in the namespace of a shoot. It is called before an object is
+// created, when fresh is true, and after that: another of its kind may have been released between.
 func Bind(ctx context.Context, seed client.Client, namespace, pair string, fresh bool) error {
 	if namespace == "" {
 		return nil
@@ -54,7 +54,8 @@ func Bind(ctx context.Context, seed client.Client, namespace, pair string, fresh
 	})
 }
 
-// Ensure gives the rights again that somebody may have taken away, before an extension is asked to remove what it has made.
+// Ensure gives the rights again that somebody may have taken away, before an extension is asked to remove what it has
+// made.
 func Ensure(ctx context.Context, seed client.Client, namespace string) error {
 	if namespace == "" {
 		return nil
@@ -95,7 +96,8 @@ func Release(ctx context.Context, seed client.Client, namespace, kind, extension
 }
 
 // release removes the namespaces that only the pair needed, and its rights.
-func release(ctx context.Context, seed client.Client, namespace *corev1.Namespace, pairs sets.Set[string], pair string) error {
+func release(ctx context.Context, seed client.Client, namespace *corev1.Namespace, pairs sets.Set[string],
+	pair string) error {
 	all, err := roles(ctx, seed)
 	if err != nil {
 		return err
@@ -143,7 +145,8 @@ func Forget(ctx context.Context, seed client.Client, namespace string) error {
 // Sync gives and takes rights in the namespaces of all shoots, after the ClusterRoles of an extension may have changed.
 func Sync(ctx context.Context, seed client.Client) error {
 	list := &corev1.NamespaceList{}
-	if err := seed.List(ctx, list, client.MatchingLabels{gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleShoot}); err != nil {
+	if err := seed.List(ctx, list,
+		client.MatchingLabels{gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleShoot}); err != nil {
 		return fmt.Errorf("listing the namespaces of shoots: %w", err)
 	}
 	for i := range list.Items {
@@ -160,20 +163,23 @@ func shootNamespace(ctx context.Context, seed client.Client, name string) (*core
 	if err := seed.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	ofShoot := namespace.Labels[gardencorev1beta1.GardenRole] == gardencorev1beta1.GardenRoleShoot && strings.HasPrefix(name, gardencorev1beta1.TechnicalIDPrefix)
+	ofShoot := namespace.Labels[gardencorev1beta1.GardenRole] == gardencorev1beta1.GardenRoleShoot &&
+		strings.HasPrefix(name, gardencorev1beta1.TechnicalIDPrefix)
 	if !ofShoot || namespace.DeletionTimestamp != nil {
 		return nil, nil
 	}
 	return namespace, nil
 }
 
-// parseNote returns the kinds and types that gardenlet has written into the namespace of a shoot; false if it has never noted any.
+// parseNote returns the kinds and types that gardenlet has written into the namespace of a shoot; false if it has never
+// noted any.
 func parseNote(namespace *corev1.Namespace) (sets.Set[string], bool) {
 	list, found := namespace.Annotations[AnnotationResources]
 	return parse(list), found
 }
 
-// pairsOf are the kinds and types that gardenlet has noted; of a shoot of before there were notes, those of its objects.
+// pairsOf are the kinds and types that gardenlet has noted; of a shoot of before there were notes, those of its
+// objects.
 func pairsOf(ctx context.Context, seed client.Client, namespace *corev1.Namespace) (sets.Set[string], error) {
 	if pairs, everNoted := parseNote(namespace); everNoted {
 		return pairs, nil
@@ -185,8 +191,10 @@ func pairsOf(ctx context.Context, seed client.Client, namespace *corev1.Namespac
 func present(ctx context.Context, seed client.Client, namespace string) (sets.Set[string], error) {
 	pairs := sets.New[string]()
 	for _, kind := range []string{
-		extensionsv1alpha1.InfrastructureResource, extensionsv1alpha1.ControlPlaneResource, extensionsv1alpha1.WorkerResource, extensionsv1alpha1.NetworkResource,
-		extensionsv1alpha1.OperatingSystemConfigResource, extensionsv1alpha1.DNSRecordResource, extensionsv1alpha1.ContainerRuntimeResource,
+		extensionsv1alpha1.InfrastructureResource, extensionsv1alpha1.ControlPlaneResource,
+		extensionsv1alpha1.WorkerResource, extensionsv1alpha1.NetworkResource,
+		extensionsv1alpha1.OperatingSystemConfigResource, extensionsv1alpha1.DNSRecordResource,
+		extensionsv1alpha1.ContainerRuntimeResource,
 		extensionsv1alpha1.ExtensionResource, extensionsv1alpha1.BastionResource,
 	} {
 		types, err := typesOf(ctx, seed, namespace, kind)
@@ -254,7 +262,8 @@ func ensureBeside(ctx context.Context, seed client.Client, name, shoot string) e
 			return fmt.Errorf("it is being deleted, and not gone yet")
 		}
 		namespace.Labels = component.Merge(namespace.Labels, map[string]string{
-			gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleInfra, LabelShootNamespace: shoot, component.LabelPodSecurity: component.PodSecurityPrivileged,
+			gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleInfra, LabelShootNamespace: shoot,
+			component.LabelPodSecurity: component.PodSecurityPrivileged,
 		})
 		return nil
 	})
@@ -292,7 +301,8 @@ func ensureBindings(ctx context.Context, seed client.Client, namespace string, w
 }
 
 func sameBinding(a, b *rbacv1.RoleBinding) bool {
-	return a.RoleRef == b.RoleRef && equality.Semantic.DeepEqual(a.Subjects, b.Subjects) && a.Labels[LabelRegistration] == b.Labels[LabelRegistration]
+	return a.RoleRef == b.RoleRef && apiequality.Semantic.DeepEqual(a.Subjects, b.Subjects) &&
+		a.Labels[LabelRegistration] == b.Labels[LabelRegistration]
 }
 
 // replace creates a binding, in the place of one of the same name: what a binding refers to cannot be changed.

@@ -29,7 +29,11 @@ func seedWith(t *testing.T, objects ...client.Object) client.Client {
 			t.Fatal(err)
 		}
 	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shoot, Labels: map[string]string{gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleShoot}}}
+	namespace := &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: shoot, Labels: map[string]string{gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleShoot},
+		},
+	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, namespace)...).Build()
 }
 
@@ -39,7 +43,11 @@ func accepted(name, registration, resources, prefix string) *rbacv1.ClusterRole 
 	if prefix != "" {
 		annotations[AnnotationNamespacePrefix] = prefix
 	}
-	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{LabelRegistration: registration}, Annotations: annotations}}
+	return &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{LabelRegistration: registration}, Annotations: annotations,
+		},
+	}
 }
 
 func worker(extensionType string) *extensionsv1alpha1.Worker {
@@ -71,20 +79,40 @@ func wantBound(t *testing.T, seed client.Client, when, namespace string, want ..
 }
 
 func TestOnlyKindsAndTypesOfTheRegistrationAreAccepted(t *testing.T) {
-	accept := Accept("local", []gardencorev1beta1.ControllerResource{{Kind: "Worker", Type: "local"}, {Kind: "Network", Type: "local"}})
+	accept := Accept("local", []gardencorev1beta1.ControllerResource{
+		{Kind: "Worker", Type: "local"}, {Kind: "Network", Type: "local"},
+	})
 	for name, test := range map[string]struct {
 		annotations  map[string]string
 		registration string
 		resources    string
 		fails        bool
 	}{
-		"own":           {map[string]string{AnnotationResources: "Worker/local, Network/local", AnnotationServiceAccount: "a"}, "local", "Network/local,Worker/local", false},
-		"with others'":  {map[string]string{AnnotationResources: "Worker/other,Worker/local", AnnotationServiceAccount: "a"}, "local", "Worker/local", false},
-		"only others'":  {map[string]string{AnnotationResources: "Worker/other", AnnotationServiceAccount: "a"}, "", "Worker/other", false},
-		"none":          {nil, "", "", false},
-		"no account":    {map[string]string{AnnotationResources: "Worker/local"}, "local", "Worker/local", true},
-		"prefix":        {map[string]string{AnnotationResources: "Worker/local", AnnotationServiceAccount: "a", AnnotationNamespacePrefix: "infra-"}, "local", "Worker/local", false},
-		"shoots' names": {map[string]string{AnnotationResources: "Worker/local", AnnotationServiceAccount: "a", AnnotationNamespacePrefix: "shoot--x--"}, "local", "Worker/local", true},
+		"own": {
+			map[string]string{AnnotationResources: "Worker/local, Network/local", AnnotationServiceAccount: "a"},
+			"local", "Network/local,Worker/local", false,
+		},
+		"with others'": {
+			map[string]string{AnnotationResources: "Worker/other,Worker/local", AnnotationServiceAccount: "a"}, "local",
+			"Worker/local", false,
+		},
+		"only others'": {
+			map[string]string{AnnotationResources: "Worker/other", AnnotationServiceAccount: "a"}, "", "Worker/other",
+			false,
+		},
+		"none":       {nil, "", "", false},
+		"no account": {map[string]string{AnnotationResources: "Worker/local"}, "local", "Worker/local", true},
+		"prefix": {
+			map[string]string{
+				AnnotationResources: "Worker/local", AnnotationServiceAccount: "a", AnnotationNamespacePrefix: "infra-",
+			}, "local", "Worker/local", false,
+		},
+		"shoots' names": {
+			map[string]string{
+				AnnotationResources: "Worker/local", AnnotationServiceAccount: "a",
+				AnnotationNamespacePrefix: "shoot--x--",
+			}, "local", "Worker/local", true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := &unstructured.Unstructured{}
@@ -108,7 +136,8 @@ func TestOnlyKindsAndTypesOfTheRegistrationAreAccepted(t *testing.T) {
 func TestRightsFollowObjects(t *testing.T) {
 	ctx := t.Context()
 	seed := seedWith(t,
-		accepted("local", "local", "Worker/local", ""), accepted("machines", "local", "Worker/local", "infra-"), accepted("other", "other", "Worker/other", ""))
+		accepted("local", "local", "Worker/local", ""), accepted("machines", "local", "Worker/local", "infra-"),
+		accepted("other", "other", "Worker/other", ""))
 	if err := Bind(ctx, seed, shoot, "Worker/local", true); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +178,8 @@ func TestRightsFollowObjects(t *testing.T) {
 // What a seed of before this package has is taken over once. Later, objects decide about nothing.
 func TestNotesDecideOnceTheyAreThere(t *testing.T) {
 	ctx := t.Context()
-	seed := seedWith(t, accepted("local", "local", "Worker/local", ""), accepted("other", "other", "Worker/other", ""), worker("local"))
+	seed := seedWith(t, accepted("local", "local", "Worker/local", ""), accepted("other", "other", "Worker/other", ""),
+		worker("local"))
 	if err := Sync(ctx, seed); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +197,8 @@ func TestNothingIsBoundOutsideOfShoots(t *testing.T) {
 	ctx := t.Context()
 	shootRole := map[string]string{gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleShoot}
 	seed := seedWith(t, accepted("local", "local", "Extension/local", ""),
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden", Labels: shootRole}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shoot--unlabelled"}})
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden", Labels: shootRole}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shoot--unlabelled"}})
 	for _, namespace := range []string{"garden", "shoot--unlabelled", "shoot--absent", ""} {
 		if err := Bind(ctx, seed, namespace, "Extension/local", true); err != nil {
 			t.Fatal(err)
@@ -178,7 +209,8 @@ func TestNothingIsBoundOutsideOfShoots(t *testing.T) {
 
 func TestOneSecretOfGarden(t *testing.T) {
 	ctx := t.Context()
-	seed := seedWith(t, accepted("local", "local", "BackupBucket/local", ""), accepted("again", "local", "BackupBucket/local", ""), accepted("other", "other", "BackupBucket/other", ""))
+	seed := seedWith(t, accepted("local", "local", "BackupBucket/local", ""),
+		accepted("again", "local", "BackupBucket/local", ""), accepted("other", "other", "BackupBucket/other", ""))
 	ref := corev1.SecretReference{Namespace: "garden", Name: "bucket-one"}
 	for range 2 {
 		if err := BindSecret(ctx, seed, "BackupBucket/local", ref); err != nil {
@@ -186,10 +218,12 @@ func TestOneSecretOfGarden(t *testing.T) {
 		}
 	}
 	role := &rbacv1.Role{}
-	if err := seed.Get(ctx, client.ObjectKeyFromObject(&rbacv1.Role{ObjectMeta: credentialsRole(ref)}), role); err != nil {
+	if err := seed.Get(ctx, client.ObjectKeyFromObject(&rbacv1.Role{ObjectMeta: credentialsRole(ref)}),
+		role); err != nil {
 		t.Fatal(err)
 	}
-	if rule := role.Rules[0]; !slices.Equal(rule.ResourceNames, []string{"bucket-one"}) || !slices.Equal(rule.Verbs, []string{"get"}) {
+	if rule := role.Rules[0]; !slices.Equal(rule.ResourceNames, []string{"bucket-one"}) ||
+		!slices.Equal(rule.Verbs, []string{"get"}) {
 		t.Errorf("the rule is %+v", rule)
 	}
 	wantBound(t, seed, "with a bucket", "garden", role.Name+" for extension-local/account")

@@ -1,7 +1,7 @@
-// Package extensionrights gives extensions rights where they need them. What an extension may do within the namespace of a shoot
-// stands in ClusterRoles of its chart that the chart binds nowhere; gardenlet binds them in the namespaces of those shoots
-// that have objects of the extension's kinds and types. Which these are is noted in the namespace by gardenlet: what others write
-// into objects decides about no rights.
+// Package extensionrights gives extensions rights where they need them. What an extension may do within the namespace
+// of a shoot stands in ClusterRoles of its chart that the chart binds nowhere; gardenlet binds them in the namespaces
+// of those shoots that have objects of the extension's kinds and types. Which these are is noted in the namespace by
+// gardenlet: what others write into objects decides about no rights.
 package extensionrights
 
 import (
@@ -22,13 +22,14 @@ import (
 )
 
 const (
-	// AnnotationResources, on a ClusterRole of an extension's chart, lists what it serves: <kind>/<type>, separated by commas. On the
-	// namespace of a shoot it is gardenlet's note of what it has written there.
+	// AnnotationResources, on a ClusterRole of an extension's chart, lists what it serves: <kind>/<type>, separated by
+	// commas. On the namespace of a shoot it is gardenlet's note of what it has written there.
 	AnnotationResources = "extensions.trellis.garden/resources"
-	// AnnotationServiceAccount, on such a ClusterRole, is the name of the account in the extension's namespace that gets the rights.
+	// AnnotationServiceAccount, on such a ClusterRole, is the name of the account in the extension's namespace that
+	// gets the rights.
 	AnnotationServiceAccount = "extensions.trellis.garden/service-account"
-	// AnnotationNamespacePrefix, on such a ClusterRole, says that the rights are for the namespace <prefix><namespace of the
-	// shoot>, which gardenlet makes and removes. The prefix is of lower case letters and a hyphen.
+	// AnnotationNamespacePrefix, on such a ClusterRole, says that the rights are for the namespace <prefix><namespace
+	// of the shoot>, which gardenlet makes and removes. The prefix is of lower case letters and a hyphen.
 	AnnotationNamespacePrefix = "extensions.trellis.garden/namespace-prefix"
 	// LabelRegistration, on ClusterRoles and what binds them, names the ControllerRegistration; gardenlet sets it.
 	LabelRegistration = "extensions.trellis.garden/registration"
@@ -45,9 +46,10 @@ func ExtensionNamespace(registration string) string { return "extension-" + regi
 // Pair names a kind with a type, as AnnotationResources does.
 func Pair(kind, extensionType string) string { return kind + "/" + extensionType }
 
-// Accept returns what makes ClusterRoles of the chart of a registration known. Kinds and types that the registration does not have
-// are left out.
-func Accept(registration string, resources []gardencorev1beta1.ControllerResource) func(*unstructured.Unstructured) error {
+// Accept returns what makes ClusterRoles of the chart of a registration known. Kinds and types that the registration
+// does not have are left out.
+func Accept(registration string,
+	resources []gardencorev1beta1.ControllerResource) func(*unstructured.Unstructured) error {
 	offered := sets.New[string]()
 	for _, resource := range resources {
 		offered.Insert(Pair(resource.Kind, resource.Type))
@@ -78,10 +80,12 @@ func checkRole(object client.Object) error {
 	}
 	annotations := object.GetAnnotations()
 	if annotations[AnnotationServiceAccount] == "" {
-		return fmt.Errorf("ClusterRole %s: annotation %s is missing: which account is to get the rights?", object.GetName(), AnnotationServiceAccount)
+		return fmt.Errorf("ClusterRole %s: annotation %s is missing: which account is to get the rights?",
+			object.GetName(), AnnotationServiceAccount)
 	}
 	if prefix := annotations[AnnotationNamespacePrefix]; prefix != "" && !prefixPattern.MatchString(prefix) {
-		return fmt.Errorf("ClusterRole %s: annotation %s is %q; it has to be up to 20 letters in lower case and a hyphen", object.GetName(), AnnotationNamespacePrefix, prefix)
+		return fmt.Errorf("ClusterRole %s: annotation %s is %q; it has to be up to 20 letters in lower case and a "+
+			"hyphen", object.GetName(), AnnotationNamespacePrefix, prefix)
 	}
 	return nil
 }
@@ -92,8 +96,8 @@ type role struct {
 	serves                              sets.Set[string]
 }
 
-// roles returns what was accepted, of all extensions of the seed. Only who has all rights of a ClusterRole already could make it one of
-// these: that is how the API server treats changes of ClusterRoles.
+// roles returns what was accepted, of all extensions of the seed. Only who has all rights of a ClusterRole already
+// could make it one of these: that is how the API server treats changes of ClusterRoles.
 func roles(ctx context.Context, seed client.Client) ([]role, error) {
 	list := &rbacv1.ClusterRoleList{}
 	if err := seed.List(ctx, list, client.HasLabels{LabelRegistration}); err != nil {
@@ -106,8 +110,10 @@ func roles(ctx context.Context, seed client.Client) ([]role, error) {
 			continue
 		}
 		accepted = append(accepted, role{
-			name: object.Name, registration: object.Labels[LabelRegistration], account: object.Annotations[AnnotationServiceAccount],
-			prefix: object.Annotations[AnnotationNamespacePrefix], serves: parse(object.Annotations[AnnotationResources]),
+			name: object.Name, registration: object.Labels[LabelRegistration],
+			account: object.Annotations[AnnotationServiceAccount],
+			prefix:  object.Annotations[AnnotationNamespacePrefix],
+			serves:  parse(object.Annotations[AnnotationResources]),
 		})
 	}
 	return accepted, nil
@@ -115,15 +121,19 @@ func roles(ctx context.Context, seed client.Client) ([]role, error) {
 
 // subject is who gets the rights.
 func (r role) subject() rbacv1.Subject {
-	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: ExtensionNamespace(r.registration), Name: r.account}
+	return rbacv1.Subject{
+		Kind: rbacv1.ServiceAccountKind, Namespace: ExtensionNamespace(r.registration), Name: r.account,
+	}
 }
 
 // binding is what gives the rights in a namespace.
 func (r role) binding(namespace string) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: r.name, Labels: map[string]string{LabelRegistration: r.registration}},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: r.name},
-		Subjects:   []rbacv1.Subject{r.subject()},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: r.name, Labels: map[string]string{LabelRegistration: r.registration},
+		},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: r.name},
+		Subjects: []rbacv1.Subject{r.subject()},
 	}
 }
 

@@ -34,7 +34,12 @@ func BindSecret(ctx context.Context, seed client.Client, pair string, ref corev1
 	}
 	role := &rbacv1.Role{ObjectMeta: credentialsRole(ref)}
 	if _, err := controllerutil.CreateOrPatch(ctx, seed, role, func() error {
-		role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{ref.Name}, Verbs: []string{"get"}}}
+		role.Rules = []rbacv1.PolicyRule{
+			{
+				APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{ref.Name},
+				Verbs: []string{"get"},
+			},
+		}
 		return nil
 	}); err != nil {
 		return fmt.Errorf("Role %s: %w", client.ObjectKeyFromObject(role), err)
@@ -52,5 +57,6 @@ func BindSecret(ctx context.Context, seed client.Client, pair string, ref corev1
 
 // ReleaseSecret takes that right back.
 func ReleaseSecret(ctx context.Context, seed client.Client, ref corev1.SecretReference) error {
-	return component.Delete(ctx, seed, &rbacv1.RoleBinding{ObjectMeta: credentialsRole(ref)}, &rbacv1.Role{ObjectMeta: credentialsRole(ref)})
+	return component.Delete(ctx, seed, &rbacv1.RoleBinding{ObjectMeta: credentialsRole(ref)},
+		&rbacv1.Role{ObjectMeta: credentialsRole(ref)})
 }

@@ -30,9 +30,11 @@ const (
 	tokenIDKey, tokenSecretKey, tokenExpirationKey = "token-id", "token-secret", "expiration"
 )
 
-// firstAccess returns the kubeconfig with which the gardenlet of a managed seed asks for its first certificate; nothing when it has
-// its certificate, or is given a kubeconfig by its configuration. What is not needed any more is taken away.
-func (r *Reconciler) firstAccess(ctx context.Context, managedSeed *seedmanagementv1alpha1.ManagedSeed, shootTarget *target, parsed *config.Configuration) ([]byte, error) {
+// firstAccess returns the kubeconfig with which the gardenlet of a managed seed asks for its first certificate; nothing
+// when it has its certificate, or is given a kubeconfig by its configuration. What is not needed any more is taken
+// away.
+func (r *Reconciler) firstAccess(ctx context.Context, managedSeed *seedmanagementv1alpha1.ManagedSeed,
+	shootTarget *target, parsed *config.Configuration) ([]byte, error) {
 	how := ptr.Deref(managedSeed.Spec.Gardenlet.Bootstrap, seedmanagementv1alpha1.BootstrapToken)
 	if how == seedmanagementv1alpha1.BootstrapNone {
 		return nil, nil
@@ -80,7 +82,8 @@ func (r *Reconciler) bootstrapToken(ctx context.Context, managedSeed string) (st
 
 func tokenSecret(managedSeed string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-		Namespace: seedmanagementv1alpha1.BootstrapTokenNamespace, Name: seedmanagementv1alpha1.BootstrapTokenSecretName(managedSeed),
+		Namespace: seedmanagementv1alpha1.BootstrapTokenNamespace,
+		Name:      seedmanagementv1alpha1.BootstrapTokenSecretName(managedSeed),
 	}}
 }
 
@@ -113,9 +116,10 @@ func lasts(secret *corev1.Secret, now time.Time) bool {
 	return err == nil && now.Before(end.Add(-renewBefore))
 }
 
-// accountKubeconfig returns a kubeconfig with a token of a service account that is made for the managed seed. The one that was
-// installed before is kept while it lasts.
-func (r *Reconciler) accountKubeconfig(ctx context.Context, managedSeed *seedmanagementv1alpha1.ManagedSeed, shootTarget *target, parsed *config.Configuration) ([]byte, error) {
+// accountKubeconfig returns a kubeconfig with a token of a service account that is made for the managed seed. The one
+// that was installed before is kept while it lasts.
+func (r *Reconciler) accountKubeconfig(ctx context.Context, managedSeed *seedmanagementv1alpha1.ManagedSeed,
+	shootTarget *target, parsed *config.Configuration) ([]byte, error) {
 	account := bootstrapAccount(managedSeed.Name)
 	err := r.Garden.Get(ctx, client.ObjectKeyFromObject(account), account)
 	if err == nil {
@@ -129,7 +133,9 @@ func (r *Reconciler) accountKubeconfig(ctx context.Context, managedSeed *seedman
 	if err != nil {
 		return nil, fmt.Errorf("bootstrap service account of seed %s: %w", managedSeed.Name, err)
 	}
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(firstAccessLifetime.Seconds()))}}
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(firstAccessLifetime.Seconds()))},
+	}
 	if err := r.Garden.SubResource("token").Create(ctx, account, request); err != nil {
 		return nil, fmt.Errorf("requesting a token of ServiceAccount %s: %w", client.ObjectKeyFromObject(account), err)
 	}
@@ -138,15 +144,19 @@ func (r *Reconciler) accountKubeconfig(ctx context.Context, managedSeed *seedman
 
 func bootstrapAccount(managedSeed string) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
-		Namespace: gardencorev1beta1.GardenNamespace, Name: seedmanagementv1alpha1.BootstrapServiceAccountName(managedSeed),
+		Namespace: gardencorev1beta1.GardenNamespace,
+		Name:      seedmanagementv1alpha1.BootstrapServiceAccountName(managedSeed),
 	}}
 }
 
-// installedAccess returns the bootstrap kubeconfig that is in the shoot, unless it is as old as its service account or is about to end.
-func installedAccess(ctx context.Context, shootTarget *target, parsed *config.Configuration, account *corev1.ServiceAccount) []byte {
+// installedAccess returns the bootstrap kubeconfig that is in the shoot, unless it is as old as its service account or
+// is about to end.
+func installedAccess(ctx context.Context, shootTarget *target, parsed *config.Configuration,
+	account *corev1.ServiceAccount) []byte {
 	ref := parsed.GardenClientConnection.BootstrapKubeconfig
 	secret := &corev1.Secret{}
-	if err := shootTarget.client.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
+	if err := shootTarget.client.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name},
+		secret); err != nil {
 		return nil
 	}
 	made := secret.CreationTimestamp

@@ -18,18 +18,23 @@ const (
 	kubeconfigSecretName = "gardenlet-kubeconfig"
 )
 
-// notInherited are the parts of a gardenlet's configuration that are its own: a managed seed has another address, another Seed
-// and another access to the garden.
-var notInherited = []string{"apiVersion", "kind", "seedConfig", "gateway", "gardenClientConnection"}
+// notInherited are the parts of a gardenlet's configuration that are its own: a managed seed has other addresses,
+// another Seed and another access to the garden.
+var notInherited = []string{
+	"apiVersion", "kind", "seedConfig", "gateway", "exposureClassHandlers", "gardenClientConnection",
+}
 
-// configuration returns the configuration of the gardenlet of a managed seed: what the ManagedSeed says, then what its shoot is
-// like, then, if it is to be merged, what the parent's configuration says.
-func configuration(managedSeed *seedmanagementv1alpha1.ManagedSeed, shoot *gardencorev1beta1.Shoot, parent *config.Configuration) (map[string]any, error) {
+// configuration returns the configuration of the gardenlet of a managed seed: what the ManagedSeed says, then what its
+// shoot is like, then, if it is to be merged, what the parent's configuration says.
+func configuration(managedSeed *seedmanagementv1alpha1.ManagedSeed, shoot *gardencorev1beta1.Shoot,
+	parent *config.Configuration) (map[string]any, error) {
 	said, err := gardenletconfig.ConfigOf(managedSeed.Spec.Gardenlet.Config)
 	if err != nil {
 		return nil, fmt.Errorf("spec.gardenlet.config: %w", err)
 	}
-	fromShoot, err := gardenletconfig.Fields(map[string]any{"seedConfig": map[string]any{"spec": gardenletconfig.SeedSpecOfShoot(shoot)}})
+	fromShoot, err := gardenletconfig.Fields(map[string]any{
+		"seedConfig": map[string]any{"spec": gardenletconfig.SeedSpecOfShoot(shoot)},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -51,8 +56,8 @@ func configuration(managedSeed *seedmanagementv1alpha1.ManagedSeed, shoot *garde
 	return gardenletconfig.Merge(withConnection(result, managedSeed), own), nil
 }
 
-// inheritance is what a managed seed takes over from the gardenlet that installs it: settings of controllers and capacity, and of
-// the Seed the domains and where backups go.
+// inheritance is what a managed seed takes over from the gardenlet that installs it: settings of controllers and
+// capacity, and of the Seed the domains and where backups go.
 func inheritance(parent *config.Configuration) (map[string]any, error) {
 	all, err := gardenletconfig.Fields(parent)
 	if err != nil {
@@ -69,10 +74,11 @@ func inheritance(parent *config.Configuration) (map[string]any, error) {
 	return gardenletconfig.Merge(all, seed), nil
 }
 
-// withConnection adds where gardenlet keeps its kubeconfig and finds its first one, unless the configuration says so or gives it
-// a kubeconfig.
+// withConnection adds where gardenlet keeps its kubeconfig and finds its first one, unless the configuration says so or
+// gives it a kubeconfig.
 func withConnection(result map[string]any, managedSeed *seedmanagementv1alpha1.ManagedSeed) map[string]any {
-	if ptr.Deref(managedSeed.Spec.Gardenlet.Bootstrap, seedmanagementv1alpha1.BootstrapToken) == seedmanagementv1alpha1.BootstrapNone {
+	if ptr.Deref(managedSeed.Spec.Gardenlet.Bootstrap,
+		seedmanagementv1alpha1.BootstrapToken) == seedmanagementv1alpha1.BootstrapNone {
 		return result
 	}
 	secret := func(name string) map[string]any {

@@ -9,7 +9,6 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
@@ -21,8 +20,10 @@ func aShoot() *gardencorev1beta1.Shoot {
 	return &gardencorev1beta1.Shoot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "base"},
 		Spec: gardencorev1beta1.ShootSpec{
-			Region: "here", DNS: &gardencorev1beta1.DNS{Domain: ptr.To("base.example")},
-			Networking: &gardencorev1beta1.Networking{Nodes: ptr.To("10.180.10.0/24"), Pods: ptr.To("10.7.0.0/16"), Services: ptr.To("10.8.0.0/16")},
+			Region: "here", DNS: &gardencorev1beta1.DNS{Domain: new("base.example")},
+			Networking: &gardencorev1beta1.Networking{
+				Nodes: new("10.180.10.0/24"), Pods: new("10.7.0.0/16"), Services: new("10.8.0.0/16"),
+			},
 			Provider: gardencorev1beta1.Provider{Type: "local", Workers: []gardencorev1beta1.Worker{
 				{Zones: []string{"b", "a"}}, {Zones: []string{"a"}},
 			}},
@@ -37,6 +38,7 @@ apiVersion: gardenlet.config.gardener.cloud/v1alpha1
 kind: GardenletConfiguration
 gardenClientConnection: {kubeconfig: /parent, gardenClusterAddress: https://garden.example}
 gateway: {address: 192.0.2.1}
+exposureClassHandlers: [{name: internet, address: 192.0.2.2}]
 controllers: {shoot: {concurrentSyncs: 7}, shootCare: {concurrentSyncs: 3}}
 resources: {capacity: {shoots: 10000000}}
 seedConfig:
@@ -53,8 +55,11 @@ seedConfig:
 	return parent
 }
 
-func aManagedSeed(configuration string, change ...func(*seedmanagementv1alpha1.GardenletConfig)) *seedmanagementv1alpha1.ManagedSeed {
-	managedSeed := &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "child"}}
+func aManagedSeed(configuration string,
+	change ...func(*seedmanagementv1alpha1.GardenletConfig)) *seedmanagementv1alpha1.ManagedSeed {
+	managedSeed := &seedmanagementv1alpha1.ManagedSeed{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "child"},
+	}
 	managedSeed.Spec.Gardenlet.Config = &runtime.RawExtension{Raw: []byte(configuration)}
 	seedmanagementv1alpha1.SetDefaultsManagedSeed(managedSeed)
 	for _, c := range change {
@@ -79,25 +84,33 @@ func configured(t *testing.T, managedSeed *seedmanagementv1alpha1.ManagedSeed) *
 func TestConfigurationIsMergedWithTheParents(t *testing.T) {
 	parsed := configured(t, aManagedSeed(`{"gateway":{"address":"192.0.2.9"},"controllers":{"shoot":{"concurrentSyncs":2}},
 		"seedConfig":{"metadata":{"labels":{"stage":"one"}},"spec":{"provider":{"region":"elsewhere"}}}}`))
-	if parsed.Controllers.Shoot.ConcurrentSyncs != 2 || parsed.Controllers.ShootCare.ConcurrentSyncs != 3 || parsed.Resources.Capacity.Shoots != 10000000 {
+	if parsed.Controllers.Shoot.ConcurrentSyncs != 2 || parsed.Controllers.ShootCare.ConcurrentSyncs != 3 ||
+		parsed.Resources.Capacity.Shoots != 10000000 {
 		t.Errorf("controllers %+v, capacity %d", parsed.Controllers, parsed.Resources.Capacity.Shoots)
 	}
 	seed := parsed.SeedConfig
 	if seed.Name != "child" || len(seed.Labels) != 1 || len(seed.Spec.Taints) > 0 {
 		t.Errorf("seed is %+v", seed)
 	}
-	if seed.Spec.Provider.Type != "local" || seed.Spec.Provider.Region != "elsewhere" || strings.Join(seed.Spec.Provider.Zones, ",") != "a,b" {
+	if seed.Spec.Provider.Type != "local" || seed.Spec.Provider.Region != "elsewhere" ||
+		strings.Join(seed.Spec.Provider.Zones, ",") != "a,b" {
 		t.Errorf("provider is %+v", seed.Spec.Provider)
 	}
-	if seed.Spec.Networks.Pods != "10.7.0.0/16" || *seed.Spec.Networks.Nodes != "10.180.10.0/24" || *seed.Spec.Networks.ShootDefaults.Pods != "10.3.0.0/16" {
+	if seed.Spec.Networks.Pods != "10.7.0.0/16" || *seed.Spec.Networks.Nodes != "10.180.10.0/24" ||
+		*seed.Spec.Networks.ShootDefaults.Pods != "10.3.0.0/16" {
 		t.Errorf("networks are %+v", seed.Spec.Networks)
 	}
 	if seed.Spec.DNS.Internal.Domain != "internal.example" || seed.Spec.Ingress.Domain != "ingress.base.example" {
 		t.Errorf("domains are %+v, %+v", seed.Spec.DNS, seed.Spec.Ingress)
 	}
 	connection := parsed.GardenClientConnection
-	if parsed.Gateway.Address != "192.0.2.9" || connection.Kubeconfig != "" || connection.BootstrapKubeconfig.Name != bootstrapSecretName || connection.KubeconfigSecret.Name != kubeconfigSecretName {
+	if parsed.Gateway.Address != "192.0.2.9" || connection.Kubeconfig != "" ||
+		connection.BootstrapKubeconfig.Name != bootstrapSecretName ||
+		connection.KubeconfigSecret.Name != kubeconfigSecretName {
 		t.Errorf("gateway %+v, connection %+v", parsed.Gateway, connection)
+	}
+	if handlers := parsed.ExposureClassHandlers; len(handlers) > 0 {
+		t.Errorf("the parent's addresses do not lead to the child: %+v", handlers)
 	}
 }
 
@@ -130,19 +143,24 @@ func TestConfigurationWithoutASeed(t *testing.T) {
 }
 
 func TestConfigurationThatIsNotMerged(t *testing.T) {
-	parsed := configured(t, aManagedSeed(`{"gateway":{"address":"192.0.2.9"},"seedConfig":{"spec":{}}}`, func(g *seedmanagementv1alpha1.GardenletConfig) {
-		g.MergeWithParent = ptr.To(false)
-	}))
-	if parsed.Controllers.Shoot.ConcurrentSyncs != 20 || parsed.SeedConfig.Spec.DNS.Internal != nil || parsed.SeedConfig.Spec.Networks.Pods != "10.7.0.0/16" {
+	parsed := configured(t, aManagedSeed(`{"gateway":{"address":"192.0.2.9"},"seedConfig":{"spec":{}}}`,
+		func(g *seedmanagementv1alpha1.GardenletConfig) {
+			g.MergeWithParent = new(false)
+		}))
+	if parsed.Controllers.Shoot.ConcurrentSyncs != 20 || parsed.SeedConfig.Spec.DNS.Internal != nil ||
+		parsed.SeedConfig.Spec.Networks.Pods != "10.7.0.0/16" {
 		t.Errorf("configuration is %+v", parsed)
 	}
 }
 
 func TestConfigurationWithoutBootstrap(t *testing.T) {
-	parsed := configured(t, aManagedSeed(`{"gateway":{"address":"g.example"},"gardenClientConnection":{"kubeconfig":"/mine"},"seedConfig":{"spec":{}}}`, func(g *seedmanagementv1alpha1.GardenletConfig) {
-		g.Bootstrap = ptr.To(seedmanagementv1alpha1.BootstrapNone)
-	}))
-	if connection := parsed.GardenClientConnection; connection.Kubeconfig != "/mine" || connection.BootstrapKubeconfig != nil {
+	parsed :=
+		configured(t,
+			aManagedSeed(`{"gateway":{"address":"g.example"},"gardenClientConnection":{"kubeconfig":"/mine"},"seedConfig":{"spec":{}}}`, func(g *seedmanagementv1alpha1.GardenletConfig) {
+				g.Bootstrap = new(seedmanagementv1alpha1.BootstrapNone)
+			}))
+	if connection := parsed.GardenClientConnection; connection.Kubeconfig != "/mine" ||
+		connection.BootstrapKubeconfig != nil {
 		t.Errorf("connection is %+v", connection)
 	}
 }
@@ -152,7 +170,8 @@ func TestMistakesNameTheField(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := parse(fields); err == nil || !strings.Contains(err.Error(), "spec.gardenlet.config") || !strings.Contains(err.Error(), "gatway") {
+	if _, err := parse(fields); err == nil || !strings.Contains(err.Error(), "spec.gardenlet.config") ||
+		!strings.Contains(err.Error(), "gatway") {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -163,7 +182,8 @@ func TestTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if token.Name != "bootstrap-token-"+string(token.Data["token-id"]) || token.Labels["trellis.garden/seed"] != "child" || token.Type != corev1.SecretTypeBootstrapToken {
+	if token.Name != "bootstrap-token-"+string(token.Data["token-id"]) ||
+		token.Labels["trellis.garden/seed"] != "child" || token.Type != corev1.SecretTypeBootstrapToken {
 		t.Errorf("token is %+v", token)
 	}
 	if id, secret, _ := strings.Cut(tokenOf(token), "."); len(id) != 6 || len(secret) != 16 {
@@ -179,7 +199,8 @@ func TestAddressOf(t *testing.T) {
 		return &corev1.Service{Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: ingress}}}
 	}
 	for want, service := range map[string]*corev1.Service{
-		"": ingress(), "192.0.2.1": ingress(corev1.LoadBalancerIngress{IP: "192.0.2.1"}), "lb.example": ingress(corev1.LoadBalancerIngress{}, corev1.LoadBalancerIngress{Hostname: "lb.example"}),
+		"": ingress(), "192.0.2.1": ingress(corev1.LoadBalancerIngress{IP: "192.0.2.1"}),
+		"lb.example": ingress(corev1.LoadBalancerIngress{}, corev1.LoadBalancerIngress{Hostname: "lb.example"}),
 	} {
 		if got := addressOf(service); got != want {
 			t.Errorf("address = %q, want %q", got, want)
@@ -195,10 +216,12 @@ func TestInstallationsAreRemembered(t *testing.T) {
 	}
 	installed.note("a", "1", now)
 	installed.looked("a", 1, now)
-	if !installed.upToDate("a", "1", now, time.Hour) || installed.upToDate("a", "2", now, time.Hour) || installed.upToDate("a", "1", now.Add(time.Hour), time.Hour) {
+	if !installed.upToDate("a", "1", now, time.Hour) || installed.upToDate("a", "2", now, time.Hour) ||
+		installed.upToDate("a", "1", now.Add(time.Hour), time.Hour) {
 		t.Error("what was installed is remembered wrongly")
 	}
-	if !installed.settled("a", 1, now) || installed.settled("a", 2, now) || installed.settled("a", 1, now.Add(settledPeriod)) {
+	if !installed.settled("a", 1, now) || installed.settled("a", 2, now) ||
+		installed.settled("a", 1, now.Add(settledPeriod)) {
 		t.Error("what was looked at is remembered wrongly")
 	}
 	installed.forget("a")
@@ -207,24 +230,28 @@ func TestInstallationsAreRemembered(t *testing.T) {
 	}
 }
 
-// Admission lets a managed seed be what garden-apiserver works out from the garden's objects: that has to be what its gardenlet is given.
+// Admission lets a managed seed be what garden-apiserver works out from the garden's objects: that has to be what its
+// gardenlet is given.
 func TestAdmissionExpectsTheSameSeed(t *testing.T) {
 	parent := &gardencorev1beta1.Seed{Spec: aParent(t).SeedConfig.Spec}
-	apart := func(g *seedmanagementv1alpha1.GardenletConfig) { g.MergeWithParent = ptr.To(false) }
+	apart := func(g *seedmanagementv1alpha1.GardenletConfig) { g.MergeWithParent = new(false) }
 	const gateway = `"gateway":{"address":"192.0.2.9"}`
 	for _, managedSeed := range []*seedmanagementv1alpha1.ManagedSeed{
 		aManagedSeed(`{"gateway":{"address":"192.0.2.9"},"seedConfig":{"metadata":{"labels":{"stage":"one"}},"spec":{"provider":{"region":"elsewhere"},"taints":[{"key":"a"}]}}}`),
 		aManagedSeed(`{"gateway":{"address":"192.0.2.9"},"seedConfig":{"spec":{"dns":{"defaults":[{"type":"local","domain":"x"}]}}}}`),
 		aManagedSeed(`{"gateway":{"address":"192.0.2.9"},"seedConfig":{"spec":{}}}`, apart),
-		aManagedSeed("{" + gateway + "}"), aManagedSeed(`{"seedConfig":null,` + gateway + "}"), aManagedSeed("{"+gateway+"}", apart),
+		aManagedSeed("{" + gateway + "}"), aManagedSeed(`{"seedConfig":null,` + gateway + "}"),
+		aManagedSeed("{"+gateway+"}", apart),
 	} {
 		given := configured(t, managedSeed).SeedConfig
 		expected, err := gardenletconfig.SeedOfManagedSeed(managedSeed, aShoot(), parent)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !apiequality.Semantic.DeepEqual(given.Spec, expected.Spec) || !apiequality.Semantic.DeepEqual(given.Labels, expected.Labels) {
-			t.Errorf("gardenlet is given\n%+v %v, admission expects\n%+v %v", given.Spec, given.Labels, expected.Spec, expected.Labels)
+		if !apiequality.Semantic.DeepEqual(given.Spec, expected.Spec) ||
+			!apiequality.Semantic.DeepEqual(given.Labels, expected.Labels) {
+			t.Errorf("gardenlet is given\n%+v %v, admission expects\n%+v %v", given.Spec, given.Labels, expected.Spec,
+				expected.Labels)
 		}
 	}
 }

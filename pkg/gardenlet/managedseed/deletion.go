@@ -17,13 +17,15 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/deployment"
 )
 
-// delete makes a seed a mere shoot again: the Seed goes, which its gardenlet allows when it hosts nothing any more, then the
-// gardenlet with its namespace, then its means to get access to the garden, and at last the finalizer.
-func (r *Reconciler) delete(ctx context.Context, managedSeed *seedmanagementv1alpha1.ManagedSeed, shoot *gardencorev1beta1.Shoot) error {
+// delete makes a seed a mere shoot again: the Seed goes, which its gardenlet allows when it hosts nothing any more,
+// then the gardenlet with its namespace, then its means to get access to the garden, and at last the finalizer.
+func (r *Reconciler) delete(ctx context.Context, managedSeed *seedmanagementv1alpha1.ManagedSeed,
+	shoot *gardencorev1beta1.Shoot) error {
 	if !controllerutil.ContainsFinalizer(managedSeed, gardencorev1beta1.GardenerName) {
 		return nil
 	}
-	shootReconciled := conditions.New(seedmanagementv1alpha1.ManagedSeedShootReconciled, gardencorev1beta1.ConditionTrue,
+	shootReconciled := conditions.New(seedmanagementv1alpha1.ManagedSeedShootReconciled,
+		gardencorev1beta1.ConditionTrue,
 		"ShootReconciled", "The seed in shoot "+client.ObjectKeyFromObject(shoot).String()+" is being deleted.")
 	for _, step := range []func() error{
 		func() error { return r.deleteSeed(ctx, managedSeed.Name) },
@@ -59,8 +61,10 @@ func (r *Reconciler) deleteSeed(ctx context.Context, name string) error {
 	return waitFor("SeedDeleting", "Seed %s is being deleted: %s", name, progress)
 }
 
-// uninstall takes gardenlet, its gateway and all of its namespace out of the shoot. A shoot without control plane has nothing left.
-func (r *Reconciler) uninstall(ctx context.Context, managedSeed *seedmanagementv1alpha1.ManagedSeed, shoot *gardencorev1beta1.Shoot) error {
+// uninstall takes gardenlet, its gateway and all of its namespace out of the shoot. A shoot without control plane has
+// nothing left.
+func (r *Reconciler) uninstall(ctx context.Context, managedSeed *seedmanagementv1alpha1.ManagedSeed,
+	shoot *gardencorev1beta1.Shoot) error {
 	shootTarget, err := r.connect(ctx, shoot)
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/charts"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/deployment"
 	"github.com/trellis-garden/trellis/pkg/gardenletconfig"
 	"github.com/trellis-garden/trellis/pkg/helm"
@@ -20,9 +21,10 @@ const (
 	gatewayImage = "vpn"
 )
 
-// withGateway adds the address of the seed's gateway to a configuration that does not say it: then a gateway is installed, with a
-// load balancer of the shoot's infrastructure, and its address is taken.
-func (r *Reconciler) withGateway(ctx context.Context, shootTarget *target, configuration map[string]any) (map[string]any, error) {
+// withGateway adds the address of the seed's gateway to a configuration that does not say it: then a gateway is
+// installed, with a load balancer of the shoot's infrastructure, and its address is taken.
+func (r *Reconciler) withGateway(ctx context.Context, shootTarget *target,
+	configuration map[string]any) (map[string]any, error) {
 	if gateway, ok := configuration["gateway"].(map[string]any); ok && gateway["address"] != nil {
 		return configuration, nil
 	}
@@ -30,13 +32,16 @@ func (r *Reconciler) withGateway(ctx context.Context, shootTarget *target, confi
 		return nil, fmt.Errorf("gateway of the seed: %w", err)
 	}
 	service := &corev1.Service{}
-	if err := shootTarget.client.Get(ctx, client.ObjectKey{Namespace: deployment.Namespace, Name: gatewayName}, service); err != nil {
+	if err := shootTarget.client.Get(ctx, client.ObjectKey{Namespace: deployment.Namespace, Name: gatewayName},
+		service); err != nil {
 		return nil, fmt.Errorf("gateway of the seed: %w", err)
 	}
 	address := addressOf(service)
 	if address == "" {
-		return nil, waitFor("GatewayWithoutAddress", "The load balancer of Service garden/%s in the shoot has no address yet. "+
-			"Where the infrastructure has no load balancers, run a gateway and set spec.gardenlet.config.gateway.address.", gatewayName)
+		return nil, waitFor("GatewayWithoutAddress",
+			"The load balancer of Service garden/%s in the shoot has no address yet. "+
+				"Where the infrastructure has no load balancers, run a gateway and set "+
+				"spec.gardenlet.config.gateway.address.", gatewayName)
 	}
 	return gardenletconfig.Merge(configuration, map[string]any{"gateway": map[string]any{"address": address}}), nil
 }
@@ -65,12 +70,13 @@ func (r *Reconciler) installGateway(ctx context.Context, shootTarget *target) er
 	if err != nil {
 		return err
 	}
-	_, err = shootTarget.helm.Install(ctx, helm.Release{Namespace: deployment.Namespace, Name: gatewayName, Chart: chart, Values: values})
+	_, err = shootTarget.helm.Install(ctx,
+		helm.Release{Namespace: deployment.Namespace, Name: gatewayName, Chart: chart, Values: values})
 	return err
 }
 
 // checksumAnnotation on the gateway's Service says with which values the chart was installed.
-const checksumAnnotation = "trellis.garden/installed-checksum"
+const checksumAnnotation = gardencorev1beta1.AnnotationInstalledChecksum
 
 // addressOf is the address of a load balancer; empty when it has none yet.
 func addressOf(service *corev1.Service) string {

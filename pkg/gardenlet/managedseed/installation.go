@@ -50,7 +50,8 @@ func (r *Reconciler) connect(ctx context.Context, shoot *gardencorev1beta1.Shoot
 }
 
 // install brings the gardenlet in a shoot up to date.
-func (r *Reconciler) install(ctx context.Context, managedSeed *seedmanagementv1alpha1.ManagedSeed, shoot *gardencorev1beta1.Shoot) error {
+func (r *Reconciler) install(ctx context.Context, managedSeed *seedmanagementv1alpha1.ManagedSeed,
+	shoot *gardencorev1beta1.Shoot) error {
 	shootTarget, err := r.connect(ctx, shoot)
 	if err != nil {
 		return err
@@ -86,7 +87,8 @@ func (r *Reconciler) install(ctx context.Context, managedSeed *seedmanagementv1a
 	return r.operationDone(ctx, managedSeed)
 }
 
-func (r *Reconciler) values(managedSeed *seedmanagementv1alpha1.ManagedSeed, configuration map[string]any, kubeconfig []byte) (map[string]any, error) {
+func (r *Reconciler) values(managedSeed *seedmanagementv1alpha1.ManagedSeed, configuration map[string]any,
+	kubeconfig []byte) (map[string]any, error) {
 	image, err := r.Images.Find(deployment.Name)
 	if err != nil {
 		return nil, err
@@ -98,7 +100,8 @@ func (r *Reconciler) values(managedSeed *seedmanagementv1alpha1.ManagedSeed, con
 }
 
 // installChart runs Helm unless the same was installed not long ago.
-func (r *Reconciler) installChart(ctx context.Context, shootTarget *target, uid types.UID, values map[string]any, force bool) error {
+func (r *Reconciler) installChart(ctx context.Context, shootTarget *target, uid types.UID, values map[string]any,
+	force bool) error {
 	sum, err := checksum(values)
 	if err != nil {
 		return err
@@ -110,7 +113,10 @@ func (r *Reconciler) installChart(ctx context.Context, shootTarget *target, uid 
 	if err != nil {
 		return err
 	}
-	if _, err := shootTarget.helm.Install(ctx, helm.Release{Namespace: deployment.Namespace, Name: deployment.Name, Chart: chart, Values: values}); err != nil {
+	if _, err := shootTarget.helm.Install(ctx,
+		helm.Release{
+			Namespace: deployment.Namespace, Name: deployment.Name, Chart: chart, Values: values,
+		}); err != nil {
 		return err
 	}
 	r.installed.note(uid, sum, time.Now())
@@ -125,7 +131,8 @@ func dropAccess(ctx context.Context, shootTarget *target, parsed *config.Configu
 	if err := client.IgnoreNotFound(shootTarget.client.Delete(ctx, secret)); err != nil {
 		return fmt.Errorf("deleting gardenlet's kubeconfig in the shoot: %w", err)
 	}
-	if err := shootTarget.client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(deployment.Namespace), podLabels); err != nil {
+	if err := shootTarget.client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(deployment.Namespace),
+		podLabels); err != nil {
 		return fmt.Errorf("ending gardenlet in the shoot: %w", err)
 	}
 	return nil
@@ -162,7 +169,8 @@ type installation struct {
 	generation int64
 }
 
-// upToDate says whether the same was installed less than a period ago. After that it is installed again, to undo changes by others.
+// upToDate says whether the same was installed less than a period ago. After that it is installed again, to undo
+// changes by others.
 func (i *installations) upToDate(uid types.UID, checksum string, now time.Time, period time.Duration) bool {
 	i.lock.Lock()
 	defer i.lock.Unlock()

@@ -1,6 +1,6 @@
-// Package managedseed makes seeds of shoots: for every ManagedSeed whose shoot runs on this seed it installs a gardenlet into the
-// shoot, which registers the new seed, and takes it away again. How often there are such seeds, and what replaces what, is decided
-// by garden-controller-manager (ManagedSeedSet).
+// Package managedseed makes seeds of shoots: for every ManagedSeed whose shoot runs on this seed it installs a
+// gardenlet into the shoot, which registers the new seed, and takes it away again. How often there are such seeds, and
+// what replaces what, is decided by garden-controller-manager (ManagedSeedSet).
 package managedseed
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
 
-// Reconciler handles the ManagedSeeds of shoots. Its requests name shoots, which it comes back to all the time: a gardenlet may not
-// watch all ManagedSeeds, and there are few shoots that could be seeds.
+// Reconciler handles the ManagedSeeds of shoots. Its requests name shoots, which it comes back to all the time: a
+// gardenlet may not watch all ManagedSeeds, and there are few shoots that could be seeds.
 type Reconciler struct {
 	// Garden and Seed are clients.
 	Garden, Seed client.Client
@@ -71,9 +71,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // managedSeedOf returns the ManagedSeed of a shoot; nil if there is none.
-func (r *Reconciler) managedSeedOf(ctx context.Context, shoot *gardencorev1beta1.Shoot) (*seedmanagementv1alpha1.ManagedSeed, error) {
+func (r *Reconciler) managedSeedOf(ctx context.Context,
+	shoot *gardencorev1beta1.Shoot) (*seedmanagementv1alpha1.ManagedSeed, error) {
 	list := &seedmanagementv1alpha1.ManagedSeedList{}
-	if err := r.Garden.List(ctx, list, client.InNamespace(shoot.Namespace), client.MatchingFields{"spec.shoot.name": shoot.Name}); err != nil {
+	if err := r.Garden.List(ctx, list, client.InNamespace(shoot.Namespace),
+		client.MatchingFields{"spec.shoot.name": shoot.Name}); err != nil {
 		return nil, fmt.Errorf("looking for the ManagedSeed of shoot %s: %w", client.ObjectKeyFromObject(shoot), err)
 	}
 	if len(list.Items) == 0 {
@@ -83,18 +85,21 @@ func (r *Reconciler) managedSeedOf(ctx context.Context, shoot *gardencorev1beta1
 }
 
 // ensure brings a managed seed to what its ManagedSeed says.
-func (r *Reconciler) ensure(ctx context.Context, managedSeed *seedmanagementv1alpha1.ManagedSeed, shoot *gardencorev1beta1.Shoot) error {
+func (r *Reconciler) ensure(ctx context.Context, managedSeed *seedmanagementv1alpha1.ManagedSeed,
+	shoot *gardencorev1beta1.Shoot) error {
 	if err := finalizer.Ensure(ctx, r.Garden, managedSeed, gardencorev1beta1.GardenerName); err != nil {
 		return err
 	}
 	if !reconciled(shoot) {
-		return r.report(ctx, managedSeed, conditions.New(seedmanagementv1alpha1.ManagedSeedShootReconciled, gardencorev1beta1.ConditionFalse,
-			"ShootReconciling", "Shoot "+client.ObjectKeyFromObject(shoot).String()+" is not reconciled yet."))
+		return r.report(ctx, managedSeed,
+			conditions.New(seedmanagementv1alpha1.ManagedSeedShootReconciled, gardencorev1beta1.ConditionFalse,
+				"ShootReconciling", "Shoot "+client.ObjectKeyFromObject(shoot).String()+" is not reconciled yet."))
 	}
 	if r.installed.settled(managedSeed.UID, managedSeed.Generation, time.Now()) {
 		return nil
 	}
-	shootReconciled := conditions.New(seedmanagementv1alpha1.ManagedSeedShootReconciled, gardencorev1beta1.ConditionTrue,
+	shootReconciled := conditions.New(seedmanagementv1alpha1.ManagedSeedShootReconciled,
+		gardencorev1beta1.ConditionTrue,
 		"ShootReconciled", "Shoot "+client.ObjectKeyFromObject(shoot).String()+" is reconciled.")
 	err := r.install(ctx, managedSeed, shoot)
 	if err == nil {
@@ -107,16 +112,19 @@ func (r *Reconciler) ensure(ctx context.Context, managedSeed *seedmanagementv1al
 }
 
 // reportOutcome writes the conditions. What is waited for is no failure.
-func (r *Reconciler) reportOutcome(ctx context.Context, managedSeed *seedmanagementv1alpha1.ManagedSeed, shootReconciled gardencorev1beta1.Condition, err error) error {
+func (r *Reconciler) reportOutcome(ctx context.Context, managedSeed *seedmanagementv1alpha1.ManagedSeed,
+	shootReconciled gardencorev1beta1.Condition, err error) error {
 	registered := conditions.New(seedmanagementv1alpha1.ManagedSeedSeedRegistered, gardencorev1beta1.ConditionTrue,
 		"SeedRegistered", "Seed "+managedSeed.Name+" is registered.")
 	var waiting *waitError
 	switch {
 	case errors.As(err, &waiting):
-		registered.Status, registered.Reason, registered.Message = gardencorev1beta1.ConditionFalse, waiting.reason, waiting.message
+		registered.Status, registered.Reason, registered.Message = gardencorev1beta1.ConditionFalse, waiting.reason,
+			waiting.message
 		err = nil
 	case err != nil:
-		registered.Status, registered.Reason, registered.Message = gardencorev1beta1.ConditionFalse, "GardenletInstallationFailed", err.Error()
+		registered.Status, registered.Reason, registered.Message = gardencorev1beta1.ConditionFalse,
+			"GardenletInstallationFailed", err.Error()
 	}
 	return errors.Join(err, r.report(ctx, managedSeed, shootReconciled, registered))
 }
@@ -126,7 +134,9 @@ func (r *Reconciler) registered(ctx context.Context, name string) error {
 	seed := &gardencorev1beta1.Seed{}
 	err := r.Garden.Get(ctx, client.ObjectKey{Name: name}, seed)
 	if apierrors.IsNotFound(err) {
-		return waitFor("SeedNotRegistered", "Gardenlet is installed and has not registered Seed %s yet: if this lasts, see its log in namespace garden of the shoot.", name)
+		return waitFor("SeedNotRegistered",
+			"Gardenlet is installed and has not registered Seed %s yet: if this lasts, see its log in namespace "+
+				"garden of the shoot.", name)
 	}
 	if err != nil {
 		return fmt.Errorf("reading Seed %s: %w", name, err)
@@ -137,5 +147,6 @@ func (r *Reconciler) registered(ctx context.Context, name string) error {
 // reconciled says whether a shoot is as its specification asks.
 func reconciled(shoot *gardencorev1beta1.Shoot) bool {
 	last := shoot.Status.LastOperation
-	return last != nil && last.State == gardencorev1beta1.LastOperationStateSucceeded && shoot.Status.ObservedGeneration == shoot.Generation
+	return last != nil && last.State == gardencorev1beta1.LastOperationStateSucceeded &&
+		shoot.Status.ObservedGeneration == shoot.Generation
 }

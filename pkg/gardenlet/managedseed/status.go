@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -14,13 +14,14 @@ import (
 )
 
 // report writes conditions and the generation they are about, if that changes anything.
-func (r *Reconciler) report(ctx context.Context, managedSeed *seedmanagementv1alpha1.ManagedSeed, set ...gardencorev1beta1.Condition) error {
+func (r *Reconciler) report(ctx context.Context, managedSeed *seedmanagementv1alpha1.ManagedSeed,
+	set ...gardencorev1beta1.Condition) error {
 	before := managedSeed.DeepCopy()
 	for _, condition := range set {
 		managedSeed.Status.Conditions = conditions.Set(managedSeed.Status.Conditions, condition, time.Now())
 	}
 	managedSeed.Status.ObservedGeneration = managedSeed.Generation
-	if equality.Semantic.DeepEqual(before.Status, managedSeed.Status) {
+	if apiequality.Semantic.DeepEqual(before.Status, managedSeed.Status) {
 		return nil
 	}
 	if err := r.Garden.Status().Patch(ctx, managedSeed, client.MergeFrom(before)); err != nil {

@@ -1,4 +1,5 @@
-// Package ocichart gets the charts that objects of the garden name in OCI registries, with the credentials that lie in the garden.
+// Package ocichart gets the charts that objects of the garden name in OCI registries, with the credentials that lie in
+// the garden.
 package ocichart
 
 import (
@@ -66,16 +67,21 @@ func (s Source) secretKey(ctx context.Context, reference *corev1.LocalObjectRefe
 		return nil, nil
 	}
 	secret := &corev1.Secret{}
-	err := s.Garden.Get(ctx, client.ObjectKey{Namespace: gardencorev1beta1.GardenNamespace, Name: reference.Name}, secret)
+	err := s.Garden.Get(ctx, client.ObjectKey{Namespace: gardencorev1beta1.GardenNamespace, Name: reference.Name},
+		secret)
 	if apierrors.IsNotFound(err) {
-		return nil, &MistakeError{Err: fmt.Errorf("Secret %s/%s does not exist", gardencorev1beta1.GardenNamespace, reference.Name)}
+		return nil, &MistakeError{
+			Err: fmt.Errorf("Secret %s/%s does not exist", gardencorev1beta1.GardenNamespace, reference.Name),
+		}
 	}
 	if err != nil {
 		return nil, err
 	}
 	value, found := secret.Data[key]
 	if !found {
-		return nil, &MistakeError{Err: fmt.Errorf("Secret %s/%s has no key %q", gardencorev1beta1.GardenNamespace, reference.Name, key)}
+		return nil, &MistakeError{
+			Err: fmt.Errorf("Secret %s/%s has no key %q", gardencorev1beta1.GardenNamespace, reference.Name, key),
+		}
 	}
 	return value, nil
 }

@@ -97,7 +97,8 @@ func (r twoPhases) forgetPools(workers []gardencorev1beta1.Worker) {
 		return
 	}
 	*r.pending = slices.DeleteFunc(*r.pending, func(p gardencorev1beta1.PendingWorkersRollout) bool {
-		return !slices.ContainsFunc(workers, func(worker gardencorev1beta1.Worker) bool { return worker.Name == p.Name })
+		return !slices.ContainsFunc(workers,
+			func(worker gardencorev1beta1.Worker) bool { return worker.Name == p.Name })
 	})
 }
 

@@ -1,6 +1,6 @@
-// Package rotation decides how far the rotations of a shoot's credentials are: what an operation that was asked for begins, and
-// what the end of a reconciliation completes. It computes statuses only; what a phase means for certificates, keys and
-// machines is said by gardenlet's plan of the shoot.
+// Package rotation decides how far the rotations of a shoot's credentials are: what an operation that was asked for
+// begins, and what the end of a reconciliation completes. It computes statuses only; what a phase means for
+// certificates, keys and machines is said by gardenlet's plan of the shoot.
 package rotation
 
 import (
@@ -19,8 +19,8 @@ func Operations(shoot *gardencorev1beta1.Shoot) []string {
 	return slices.DeleteFunc(all, func(operation string) bool { return !strings.HasPrefix(operation, "rotate-") })
 }
 
-// Begin enters the first phase of everything that the operations ask for, and the second half of what completes by itself. What is under way already stays as it is, so that
-// operations may be begun twice.
+// Begin enters the first phase of everything that the operations ask for, and the second half of what completes by
+// itself. What is under way already stays as it is, so that operations may be begun twice.
 func Begin(shoot *gardencorev1beta1.Shoot, operations []string, now metav1.Time) func(*gardencorev1beta1.ShootStatus) {
 	return func(status *gardencorev1beta1.ShootStatus) {
 		if len(operations) > 0 && status.Credentials == nil {
@@ -50,12 +50,14 @@ type beginning struct {
 }
 
 func (b beginning) begin(operation string) {
-	if name, pools, found := strings.Cut(operation, "="); found && name == gardencorev1beta1.OperationRotateRolloutWorkers {
+	if name, pools, found := strings.Cut(operation, "="); found &&
+		name == gardencorev1beta1.OperationRotateRolloutWorkers {
 		b.rollOut(strings.Split(pools, ","))
 		return
 	}
 	switch operation {
-	case gardencorev1beta1.OperationRotateCredentialsStart, gardencorev1beta1.OperationRotateCredentialsStartWithoutWorkersRollout:
+	case gardencorev1beta1.OperationRotateCredentialsStart,
+		gardencorev1beta1.OperationRotateCredentialsStartWithoutWorkersRollout:
 		withRollout := operation == gardencorev1beta1.OperationRotateCredentialsStart
 		b.start(b.authorities(), withRollout)
 		b.start(b.serviceAccountKey(), withRollout)
@@ -67,7 +69,8 @@ func (b beginning) begin(operation string) {
 		b.start(b.authorities(), operation == gardencorev1beta1.OperationRotateCAStart)
 	case gardencorev1beta1.OperationRotateCAComplete:
 		b.complete(CertificateAuthorities)
-	case gardencorev1beta1.OperationRotateServiceAccountKeyStart, gardencorev1beta1.OperationRotateServiceAccountKeyStartWithoutWorkersRollout:
+	case gardencorev1beta1.OperationRotateServiceAccountKeyStart,
+		gardencorev1beta1.OperationRotateServiceAccountKeyStartWithoutWorkersRollout:
 		b.start(b.serviceAccountKey(), operation == gardencorev1beta1.OperationRotateServiceAccountKeyStart)
 	case gardencorev1beta1.OperationRotateServiceAccountKeyComplete:
 		b.complete(ServiceAccountKey)
@@ -97,7 +100,9 @@ func (b beginning) start(r twoPhases, rollOutWorkers bool) {
 func (b beginning) everyPool(initiated *metav1.Time) []gardencorev1beta1.PendingWorkersRollout {
 	var pending []gardencorev1beta1.PendingWorkersRollout
 	for _, worker := range b.shoot.Spec.Provider.Workers {
-		pending = append(pending, gardencorev1beta1.PendingWorkersRollout{Name: worker.Name, LastInitiationTime: initiated.DeepCopy()})
+		pending = append(pending, gardencorev1beta1.PendingWorkersRollout{
+			Name: worker.Name, LastInitiationTime: initiated.DeepCopy(),
+		})
 	}
 	return pending
 }
@@ -145,7 +150,8 @@ func (b beginning) rollOut(pools []string) {
 	}
 }
 
-// Finish is the change of the status after a reconciliation without errors: it has brought about what the phases stand for.
+// Finish is the change of the status after a reconciliation without errors: it has brought about what the phases stand
+// for.
 func Finish(shoot *gardencorev1beta1.Shoot, now metav1.Time) func(*gardencorev1beta1.ShootStatus) {
 	return func(status *gardencorev1beta1.ShootStatus) {
 		if status.Credentials == nil || status.Credentials.Rotation == nil {
@@ -168,7 +174,8 @@ func isUnderWay(initiated, completed *metav1.Time) bool {
 }
 
 // Phase returns how far a rotation in two halves is; empty if there never was one.
-func Phase(rotation *gardencorev1beta1.ShootCredentialsRotation, of Credential) gardencorev1beta1.CredentialsRotationPhase {
+func Phase(rotation *gardencorev1beta1.ShootCredentialsRotation,
+	of Credential) gardencorev1beta1.CredentialsRotationPhase {
 	if r := find(rotation, of); r != nil {
 		return *r.phase
 	}
@@ -220,5 +227,6 @@ func KeepsOld(phase gardencorev1beta1.CredentialsRotationPhase) bool {
 
 // Introduces tells whether the new credential is made known in a phase, beside the old one.
 func Introduces(phase gardencorev1beta1.CredentialsRotationPhase) bool {
-	return phase == gardencorev1beta1.RotationPreparing || phase == gardencorev1beta1.RotationPreparingWithoutWorkersRollout
+	return phase == gardencorev1beta1.RotationPreparing ||
+		phase == gardencorev1beta1.RotationPreparingWithoutWorkersRollout
 }

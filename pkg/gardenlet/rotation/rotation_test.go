@@ -49,9 +49,9 @@ func describe(status *gardencorev1beta1.ShootStatus) string {
 	return text
 }
 
-// Each step is an operation that is asked for ("" for a reconciliation without one), and what the certificate authorities are at
-// its start and at its end. Steps are a minute apart; times are those of the start, the end of the first half, the start of
-// the second one and its end.
+// Each step is an operation that is asked for ("" for a reconciliation without one), and what the certificate
+// authorities are at its start and at its end. Steps are a minute apart; times are those of the start, the end of the
+// first half, the start of the second one and its end.
 func TestPhases(t *testing.T) {
 	type step struct{ operation, begun, finished string }
 	for name, test := range map[string]struct {
@@ -67,12 +67,21 @@ func TestPhases(t *testing.T) {
 			{"rotate-credentials-complete", "Completing 4 4 5 2", "Completed 4 . . 5"},
 		}},
 		"pools one by one": {[]string{"a", "b"}, []step{
-			{"rotate-ca-start-without-workers-rollout", "PreparingWithoutWorkersRollout 0 . . . a@. b@.", "WaitingForWorkersRollout 0 . . . a@. b@."},
-			{"rotate-rollout-workers=a", "WaitingForWorkersRollout 0 . . . b@.", "WaitingForWorkersRollout 0 . . . b@."},
+			{
+				"rotate-ca-start-without-workers-rollout", "PreparingWithoutWorkersRollout 0 . . . a@. b@.",
+				"WaitingForWorkersRollout 0 . . . a@. b@.",
+			},
+			{
+				"rotate-rollout-workers=a", "WaitingForWorkersRollout 0 . . . b@.",
+				"WaitingForWorkersRollout 0 . . . b@.",
+			},
 			{"rotate-ca-complete", "WaitingForWorkersRollout 0 . . . b@.", "WaitingForWorkersRollout 0 . . . b@."},
 			{"rotate-rollout-workers=b,c", "WaitingForWorkersRollout 0 . . .", "Prepared 0 3 . ."},
 			{"rotate-ca-complete", "Completing 0 3 4 .", "Completed 0 . . 4"},
-			{"rotate-credentials-start-without-workers-rollout", "PreparingWithoutWorkersRollout 5 . . 4 a@0 b@0", "WaitingForWorkersRollout 5 . . 4 a@0 b@0"},
+			{
+				"rotate-credentials-start-without-workers-rollout", "PreparingWithoutWorkersRollout 5 . . 4 a@0 b@0",
+				"WaitingForWorkersRollout 5 . . 4 a@0 b@0",
+			},
 			{"rotate-rollout-workers=*", "WaitingForWorkersRollout 5 . . 4", "Prepared 5 6 . 4"},
 		}},
 		"no machines to wait for": {nil, []step{
@@ -110,8 +119,10 @@ func TestPhases(t *testing.T) {
 // Which credentials an operation rotates.
 func TestOperationsCover(t *testing.T) {
 	for operation, want := range map[string]string{
-		"rotate-credentials-start":                                "ca:Preparing key:Preparing etcd:Preparing(true) ssh",
-		"rotate-credentials-start-without-workers-rollout":        "ca:PreparingWithoutWorkersRollout key:PreparingWithoutWorkersRollout etcd:Preparing(true) ssh",
+		"rotate-credentials-start": "ca:Preparing key:Preparing etcd:Preparing(true) " +
+			"ssh",
+		"rotate-credentials-start-without-workers-rollout": "ca:PreparingWithoutWorkersRollout " +
+			"key:PreparingWithoutWorkersRollout etcd:Preparing(true) ssh",
 		"rotate-ca-start":                                         "ca:Preparing",
 		"rotate-serviceaccount-key-start":                         "key:Preparing",
 		"rotate-serviceaccount-key-start-without-workers-rollout": "key:PreparingWithoutWorkersRollout",
@@ -137,7 +148,8 @@ func cover(r *gardencorev1beta1.ShootCredentialsRotation) string {
 		words = append(words, "key:"+string(r.ServiceAccountKey.Phase))
 	}
 	if r.ETCDEncryptionKey != nil {
-		words = append(words, fmt.Sprintf("etcd:%s(%t)", r.ETCDEncryptionKey.Phase, ptr.Deref(r.ETCDEncryptionKey.AutoCompleteAfterPrepared, false)))
+		words = append(words, fmt.Sprintf("etcd:%s(%t)", r.ETCDEncryptionKey.Phase,
+			ptr.Deref(r.ETCDEncryptionKey.AutoCompleteAfterPrepared, false)))
 	}
 	if r.SSHKeypair != nil {
 		words = append(words, "ssh")
@@ -151,11 +163,12 @@ func TestSSHKeypair(t *testing.T) {
 	Begin(shoot, rotate, at(0))(status)
 	Begin(shoot, rotate, at(1))(status)
 	Finish(shoot, at(2))(status)
-	if ssh := status.Credentials.Rotation.SSHKeypair; !ssh.LastInitiationTime.Equal(ptr.To(at(0))) || !ssh.LastCompletionTime.Equal(ptr.To(at(2))) {
+	if ssh := status.Credentials.Rotation.SSHKeypair; !ssh.LastInitiationTime.Equal(new(at(0))) ||
+		!ssh.LastCompletionTime.Equal(new(at(2))) {
 		t.Errorf("the rotation is %+v, want it from 0 to 2", ssh)
 	}
 	Begin(shoot, rotate, at(3))(status)
-	if ssh := status.Credentials.Rotation.SSHKeypair; !ssh.LastInitiationTime.Equal(ptr.To(at(3))) {
+	if ssh := status.Credentials.Rotation.SSHKeypair; !ssh.LastInitiationTime.Equal(new(at(3))) {
 		t.Errorf("the second rotation is %+v", ssh)
 	}
 	without := &gardencorev1beta1.ShootStatus{}
@@ -168,7 +181,8 @@ func TestSSHKeypair(t *testing.T) {
 // The key for encryption at rest completes by itself, unless the user asked for its two halves.
 func TestEncryptionKey(t *testing.T) {
 	for operation, want := range map[string]gardencorev1beta1.CredentialsRotationPhase{
-		gardencorev1beta1.OperationRotateETCDEncryptionKey: gardencorev1beta1.RotationCompleting, gardencorev1beta1.OperationRotateETCDEncryptionKeyStart: gardencorev1beta1.RotationPrepared,
+		gardencorev1beta1.OperationRotateETCDEncryptionKey:      gardencorev1beta1.RotationCompleting,
+		gardencorev1beta1.OperationRotateETCDEncryptionKeyStart: gardencorev1beta1.RotationPrepared,
 	} {
 		status := &gardencorev1beta1.ShootStatus{}
 		Begin(shootWith(), []string{operation}, at(0))(status)
@@ -190,14 +204,17 @@ func TestRemovedPoolsAreNotAwaited(t *testing.T) {
 	Begin(shootWith("a", "b"), []string{"rotate-ca-start-without-workers-rollout"}, at(0))(status)
 	Finish(shootWith("a", "b"), at(1))(status)
 	Finish(shootWith("c"), at(2))(status)
-	if phase := Phase(status.Credentials.Rotation, CertificateAuthorities); phase != gardencorev1beta1.RotationPrepared {
+	if phase := Phase(status.Credentials.Rotation,
+		CertificateAuthorities); phase != gardencorev1beta1.RotationPrepared {
 		t.Errorf("the phase is %s, want Prepared: no pool of before is left", phase)
 	}
 }
 
 func TestOperationsOfOthersStay(t *testing.T) {
 	shoot := shootWith()
-	shoot.Annotations = map[string]string{gardencorev1beta1.GardenerOperation: "reconcile;rotate-ca-start;rollout-workers=a"}
+	shoot.Annotations = map[string]string{
+		gardencorev1beta1.GardenerOperation: "reconcile;rotate-ca-start;rollout-workers=a",
+	}
 	if got := Operations(shoot); len(got) != 1 || got[0] != "rotate-ca-start" {
 		t.Errorf("operations = %v", got)
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -63,11 +63,12 @@ func (c *Care) check(ctx context.Context) (bool, error) {
 	ready := !slices.ContainsFunc(found, func(condition gardencorev1beta1.Condition) bool {
 		return condition.Status != gardencorev1beta1.ConditionTrue
 	})
-	if equality.Semantic.DeepEqual(before.Status, seed.Status) {
+	if apiequality.Semantic.DeepEqual(before.Status, seed.Status) {
 		return ready, nil
 	}
 	// The list is written as a whole, and garden-controller-manager writes other conditions of it.
-	return ready, c.Garden.Status().Patch(ctx, seed, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return ready, c.Garden.Status().Patch(ctx, seed,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
 // withEmergencyStop gives the conditions with that of the emergency stop, which is there while it lasts.
@@ -76,14 +77,17 @@ func withEmergencyStop(seed *gardencorev1beta1.Seed, now time.Time) []gardencore
 	if seed.Annotations[gardencorev1beta1.SeedEmergencyStop] != "true" {
 		return conditions.Remove(seed.Status.Conditions, t)
 	}
-	return setConditions(seed.Status.Conditions, now, conditions.New(t, gardencorev1beta1.ConditionTrue, "EmergencyStopRequested",
-		"Shoots are neither reconciled nor deleted until the annotation "+gardencorev1beta1.SeedEmergencyStop+" is removed."))
+	return setConditions(seed.Status.Conditions, now,
+		conditions.New(t, gardencorev1beta1.ConditionTrue, "EmergencyStopRequested",
+			"Shoots are neither reconciled nor deleted until the annotation "+gardencorev1beta1.SeedEmergencyStop+
+				" is removed."))
 }
 
 // gardenletReady says whether the Lease is renewed.
 func (c *Care) gardenletReady(now time.Time) gardencorev1beta1.Condition {
 	if now.Sub(c.Lease.LastRenewal()) < leaseGrace {
-		return conditions.New(gardencorev1beta1.SeedGardenletReady, gardencorev1beta1.ConditionTrue, "GardenletReady", "Gardenlet is posting ready status.")
+		return conditions.New(gardencorev1beta1.SeedGardenletReady, gardencorev1beta1.ConditionTrue, "GardenletReady",
+			"Gardenlet is posting ready status.")
 	}
 	return conditions.New(gardencorev1beta1.SeedGardenletReady, gardencorev1beta1.ConditionFalse, "LeaseNotRenewed",
 		"Gardenlet could not renew its Lease; see its log.")

@@ -16,21 +16,23 @@ import (
 )
 
 const (
-	// reserveName is the priority class of the reservation, its label, and the beginning of the names of its Deployments.
+	// reserveName is the priority class of the reservation, its label, and the beginning of the names of its
+	// Deployments.
 	reserveName = "reserve-excess-capacity"
 	// reservePriority is below that of all other pods: these take the place of the reservation.
 	reservePriority int32 = -5
 )
 
-// reservation returns pods that do nothing but take up the capacity that is to be kept free. When a control plane needs the
-// place they go, and the seed's autoscaler makes room for them anew.
+// reservation returns pods that do nothing but take up the capacity that is to be kept free. When a control plane needs
+// the place they go, and the seed's autoscaler makes room for them anew.
 func reservation(setting *gardencorev1beta1.SeedSettingExcessCapacityReservation, image string) []client.Object {
 	if setting == nil || !ptr.Deref(setting.Enabled, true) || len(setting.Configs) == 0 {
 		return nil
 	}
 	objects := []client.Object{&schedulingv1.PriorityClass{
-		ObjectMeta: metav1.ObjectMeta{Name: reserveName}, Value: reservePriority, PreemptionPolicy: ptr.To(corev1.PreemptNever),
-		Description: "Capacity that is kept free for control planes",
+		ObjectMeta: metav1.ObjectMeta{Name: reserveName}, Value: reservePriority,
+		PreemptionPolicy: new(corev1.PreemptNever),
+		Description:      "Capacity that is kept free for control planes",
 	}}
 	for i, config := range setting.Configs {
 		objects = append(objects, reservationOf(fmt.Sprintf("%s-%d", reserveName, i), config, image))
@@ -38,19 +40,23 @@ func reservation(setting *gardencorev1beta1.SeedSettingExcessCapacityReservation
 	return objects
 }
 
-func reservationOf(name string, config gardencorev1beta1.SeedSettingExcessCapacityReservationConfig, image string) *appsv1.Deployment {
+func reservationOf(name string, config gardencorev1beta1.SeedSettingExcessCapacityReservationConfig,
+	image string) *appsv1.Deployment {
 	labels := map[string]string{component.LabelApp: reserveName, "name": name}
 	spec := component.HardenedPod(corev1.PodSpec{
-		PriorityClassName: reserveName, TerminationGracePeriodSeconds: ptr.To[int64](0), NodeSelector: config.NodeSelector, Tolerations: config.Tolerations,
+		PriorityClassName: reserveName, TerminationGracePeriodSeconds: new(int64(0)), NodeSelector: config.NodeSelector,
+		Tolerations: config.Tolerations,
 		Containers: []corev1.Container{{
-			Name: "pause", Image: image, ImagePullPolicy: corev1.PullIfNotPresent, SecurityContext: component.HardenedContainer(),
-			Resources: corev1.ResourceRequirements{Requests: config.Resources, Limits: config.Resources},
+			Name: "pause", Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
+			SecurityContext: component.HardenedContainer(),
+			Resources:       corev1.ResourceRequirements{Requests: config.Resources, Limits: config.Resources},
 		}},
 	})
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: gardencorev1beta1.GardenNamespace, Name: name, Labels: labels},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To[int32](1), RevisionHistoryLimit: ptr.To[int32](1), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Replicas: new(int32(1)), RevisionHistoryLimit: new(int32(1)),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
 		},
@@ -81,7 +87,8 @@ func (s *System) releaseCapacity(ctx context.Context, wanted []client.Object) er
 		keep[object.GetName()] = true
 	}
 	list := &appsv1.DeploymentList{}
-	if err := s.Seed.List(ctx, list, client.InNamespace(gardencorev1beta1.GardenNamespace), client.MatchingLabels{component.LabelApp: reserveName}); err != nil {
+	if err := s.Seed.List(ctx, list, client.InNamespace(gardencorev1beta1.GardenNamespace),
+		client.MatchingLabels{component.LabelApp: reserveName}); err != nil {
 		return fmt.Errorf("listing the reserved capacity: %w", err)
 	}
 	for i := range list.Items {

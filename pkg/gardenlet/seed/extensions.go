@@ -15,12 +15,15 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
 )
 
-// extensionsOf returns the extensions that a seed has itself, by type: what it asks for, and what is enabled for every seed.
-func extensionsOf(seed *gardencorev1beta1.Seed, registrations []gardencorev1beta1.ControllerRegistration) map[string]gardencorev1beta1.Extension {
+// extensionsOf returns the extensions that a seed has itself, by type: what it asks for, and what is enabled for every
+// seed.
+func extensionsOf(seed *gardencorev1beta1.Seed,
+	registrations []gardencorev1beta1.ControllerRegistration) map[string]gardencorev1beta1.Extension {
 	wanted := map[string]gardencorev1beta1.Extension{}
 	for _, registration := range registrations {
 		for _, resource := range registration.Spec.Resources {
-			if resource.Kind == extensionsv1alpha1.ExtensionResource && slices.Contains(resource.AutoEnable, gardencorev1beta1.ClusterTypeSeed) {
+			if resource.Kind == extensionsv1alpha1.ExtensionResource &&
+				slices.Contains(resource.AutoEnable, gardencorev1beta1.ClusterTypeSeed) {
 				wanted[resource.Type] = gardencorev1beta1.Extension{Type: resource.Type}
 			}
 		}
@@ -35,8 +38,8 @@ func extensionsOf(seed *gardencorev1beta1.Seed, registrations []gardencorev1beta
 	return wanted
 }
 
-// installExtensions writes the seed's own Extensions, and deletes those that it does not have any more. It tells what those lack
-// that are not ready.
+// installExtensions writes the seed's own Extensions, and deletes those that it does not have any more. It tells what
+// those lack that are not ready.
 func (r *Reconciler) installExtensions(ctx context.Context, seed *gardencorev1beta1.Seed) error {
 	registrations := &gardencorev1beta1.ControllerRegistrationList{}
 	if err := r.Garden.List(ctx, registrations); err != nil {
@@ -47,10 +50,13 @@ func (r *Reconciler) installExtensions(ctx context.Context, seed *gardencorev1be
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		object := &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: gardencorev1beta1.GardenNamespace, Name: name}}
+		object := &extensionsv1alpha1.Extension{
+			ObjectMeta: metav1.ObjectMeta{Namespace: gardencorev1beta1.GardenNamespace, Name: name},
+		}
 		err := extension.Deploy(ctx, r.Seed, object, false, func() {
 			object.Spec.DefaultSpec = extensionsv1alpha1.DefaultSpec{
-				Type: name, Class: ptr.To(extensionsv1alpha1.ExtensionClassSeed), ProviderConfig: wanted[name].ProviderConfig,
+				Type: name, Class: new(extensionsv1alpha1.ExtensionClassSeed),
+				ProviderConfig: wanted[name].ProviderConfig,
 			}
 		})
 		if err != nil {

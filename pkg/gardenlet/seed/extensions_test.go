@@ -16,7 +16,9 @@ import (
 
 func TestSeedHasItsOwnExtensions(t *testing.T) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, gardencorev1beta1.AddToScheme, extensionsv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, gardencorev1beta1.AddToScheme, extensionsv1alpha1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -24,14 +26,24 @@ func TestSeedHasItsOwnExtensions(t *testing.T) {
 	registration := &gardencorev1beta1.ControllerRegistration{}
 	registration.Name = "all"
 	registration.Spec.Resources = []gardencorev1beta1.ControllerResource{
-		{Kind: "Extension", Type: "automatic", AutoEnable: []gardencorev1beta1.ClusterType{gardencorev1beta1.ClusterTypeSeed}},
-		{Kind: "Extension", Type: "declined", AutoEnable: []gardencorev1beta1.ClusterType{gardencorev1beta1.ClusterTypeSeed}},
-		{Kind: "Extension", Type: "for-shoots", AutoEnable: []gardencorev1beta1.ClusterType{gardencorev1beta1.ClusterTypeShoot}},
+		{
+			Kind: "Extension", Type: "automatic",
+			AutoEnable: []gardencorev1beta1.ClusterType{gardencorev1beta1.ClusterTypeSeed},
+		},
+		{
+			Kind: "Extension", Type: "declined",
+			AutoEnable: []gardencorev1beta1.ClusterType{gardencorev1beta1.ClusterTypeSeed},
+		},
+		{
+			Kind: "Extension", Type: "for-shoots",
+			AutoEnable: []gardencorev1beta1.ClusterType{gardencorev1beta1.ClusterTypeShoot},
+		},
 		{Kind: "Extension", Type: "asked"},
 	}
 	seed := &gardencorev1beta1.Seed{}
 	seed.Spec.Extensions = []gardencorev1beta1.Extension{
-		{Type: "asked", ProviderConfig: &runtime.RawExtension{Raw: []byte(`{"a":1}`)}}, {Type: "declined", Disabled: ptr.To(true)},
+		{Type: "asked", ProviderConfig: &runtime.RawExtension{Raw: []byte(`{"a":1}`)}},
+		{Type: "declined", Disabled: new(true)},
 	}
 	r := &Reconciler{
 		Garden: fake.NewClientBuilder().WithScheme(scheme).WithObjects(registration).Build(),
@@ -45,16 +57,19 @@ func TestSeedHasItsOwnExtensions(t *testing.T) {
 	if err := r.Seed.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "asked"}, got); err != nil {
 		t.Fatal(err)
 	}
-	if ptr.Deref(got.Spec.Class, "") != extensionsv1alpha1.ExtensionClassSeed || string(got.Spec.ProviderConfig.Raw) != `{"a":1}` {
+	if ptr.Deref(got.Spec.Class, "") != extensionsv1alpha1.ExtensionClassSeed ||
+		string(got.Spec.ProviderConfig.Raw) != `{"a":1}` {
 		t.Errorf("the Extension is %+v", got.Spec)
 	}
-	if wanted := extensionsOf(seed, []gardencorev1beta1.ControllerRegistration{*registration}); len(wanted) != 2 || wanted["automatic"].Type == "" || wanted["asked"].Type == "" {
+	if wanted := extensionsOf(seed, []gardencorev1beta1.ControllerRegistration{*registration}); len(wanted) != 2 ||
+		wanted["automatic"].Type == "" || wanted["asked"].Type == "" {
 		t.Errorf("the seed is to have %v", wanted)
 	}
 	if err := r.removeExtensions(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Seed.Get(t.Context(), client.ObjectKeyFromObject(got), got); client.IgnoreNotFound(err) != nil || err == nil {
+	if err := r.Seed.Get(t.Context(), client.ObjectKeyFromObject(got), got); client.IgnoreNotFound(err) != nil ||
+		err == nil {
 		t.Errorf("an Extension that is not wanted stays: %v", err)
 	}
 }

@@ -9,14 +9,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
-
-// LeaseNamespace is where the Leases of all seeds are, in the garden; each has the name of its seed.
-const LeaseNamespace = "gardener-system-seed-lease"
 
 // Lease renews the seed's Lease in the garden as long as the seed's API server answers. It implements manager.Runnable.
 type Lease struct {
@@ -59,8 +55,10 @@ func (l *Lease) LastRenewal() time.Time { return time.Unix(0, l.renewed.Load()) 
 func (l *Lease) new() *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: LeaseNamespace, Name: l.Seed.Name,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(l.Seed, gardencorev1beta1.SchemeGroupVersion.WithKind("Seed"))},
+			Namespace: gardencorev1beta1.GardenerSeedLeaseNamespace, Name: l.Seed.Name,
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(l.Seed, gardencorev1beta1.SchemeGroupVersion.WithKind("Seed")),
+			},
 		},
 	}
 }
@@ -79,7 +77,9 @@ func (l *Lease) renew(ctx context.Context, lease *coordinationv1.Lease) error {
 		}
 	}
 	now := metav1.NowMicro()
-	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: ptr.To(l.Seed.Name), LeaseDurationSeconds: ptr.To[int32](40), RenewTime: &now}
+	lease.Spec = coordinationv1.LeaseSpec{
+		HolderIdentity: new(l.Seed.Name), LeaseDurationSeconds: new(int32(40)), RenewTime: &now,
+	}
 	err := l.write(ctx, lease)
 	if err == nil {
 		l.renewed.Store(now.UnixNano())

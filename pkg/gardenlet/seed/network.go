@@ -22,12 +22,13 @@ func (s *System) restrictNetwork(ctx context.Context, seed *gardencorev1beta1.Se
 	if err != nil {
 		return err
 	}
-	return networkpolicies.Apply(ctx, s.Seed, gardencorev1beta1.GardenNamespace, networkpolicies.Objects(networkpolicies.Garden, gardencorev1beta1.GardenNamespace,
-		networkpolicies.Values{Networks: seed.Spec.Networks, APIServer: apiServer, Exceptions: exceptions}))
+	return networkpolicies.Apply(ctx, s.Seed, gardencorev1beta1.GardenNamespace,
+		networkpolicies.Objects(networkpolicies.Garden, gardencorev1beta1.GardenNamespace,
+			networkpolicies.Values{Networks: seed.Spec.Networks, APIServer: apiServer, Exceptions: exceptions}))
 }
 
-// APIServer leads the policies of all namespaces to where the seed's API server is: its addresses may change while nobody reconciles a
-// shoot. It implements manager.Runnable.
+// APIServer leads the policies of all namespaces to where the seed's API server is: its addresses may change while
+// nobody reconciles a shoot. It implements manager.Runnable.
 type APIServer struct {
 	// Seed is a client of the seed.
 	Seed client.Client
@@ -40,7 +41,8 @@ type APIServer struct {
 	at       time.Time
 }
 
-// followAgain is after how long policies are looked at although the API server has not moved: somebody may have written what was true before.
+// followAgain is after how long policies are looked at although the API server has not moved: somebody may have written
+// what was true before.
 const followAgain = 5 * time.Minute
 
 // Start looks until ctx ends.

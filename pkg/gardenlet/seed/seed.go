@@ -1,5 +1,5 @@
-// Package seed cares for the Seed object of this gardenlet: it creates it from the configuration, proves with a Lease that
-// gardenlet is alive, installs what the seed needs, and reports its health.
+// Package seed cares for the Seed object of this gardenlet: it creates it from the configuration, proves with a Lease
+// that gardenlet is alive, installs what the seed needs, and reports its health.
 package seed
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +25,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/conditions"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/exposure"
 	"github.com/trellis-garden/trellis/pkg/version"
 )
 
@@ -47,8 +48,8 @@ type Reconciler struct {
 	refused string
 }
 
-// Ensure creates the Seed, or brings its specification to that of the configuration. Where the garden refuses that, since its operators
-// have not written it down there, the Seed stays as it is, and its status says why.
+// Ensure creates the Seed, or brings its specification to that of the configuration. Where the garden refuses that,
+// since its operators have not written it down there, the Seed stays as it is, and its status says why.
 func (r *Reconciler) Ensure(ctx context.Context) (*gardencorev1beta1.Seed, error) {
 	wanted := r.Config.SeedConfig
 	seed := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: wanted.Name}}
@@ -62,12 +63,13 @@ func (r *Reconciler) Ensure(ctx context.Context) (*gardencorev1beta1.Seed, error
 		return nil, fmt.Errorf("reading Seed %s: %w", seed.Name, err)
 	}
 	configured := r.configured(seed)
-	if equality.Semantic.DeepEqual(configured, seed) {
+	if apiequality.Semantic.DeepEqual(configured, seed) {
 		return seed, nil
 	}
 	err = r.Garden.Update(ctx, configured)
 	if apierrors.IsForbidden(err) {
-		ctrl.LoggerFrom(ctx).Error(err, "The garden does not take over seedConfig; the Seed stays as it is", "seed", seed.Name)
+		ctrl.LoggerFrom(ctx).Error(err, "The garden does not take over seedConfig; the Seed stays as it is", "seed",
+			seed.Name)
 		r.refused = err.Error()
 		return seed, nil
 	}
@@ -89,7 +91,7 @@ func (r *Reconciler) configured(seed *gardencorev1beta1.Seed) *gardencorev1beta1
 // success describes a round without errors.
 func (r *Reconciler) success(seed *gardencorev1beta1.Seed) string {
 	const done = "Seed cluster has been successfully reconciled."
-	if r.refused == "" || equality.Semantic.DeepEqual(r.configured(seed), seed) {
+	if r.refused == "" || apiequality.Semantic.DeepEqual(r.configured(seed), seed) {
 		return done
 	}
 	return done + " The garden does not take over gardenlet's seedConfig: " + r.refused
@@ -137,7 +139,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if seed.Status.LastOperation == nil || seed.Status.ObservedGeneration != seed.Generation {
 		if err := r.patchStatus(ctx, seed, func(s *gardencorev1beta1.SeedStatus) {
-			s.LastOperation = operation(s, gardencorev1beta1.LastOperationStateProcessing, 0, "The seed is being reconciled.")
+			s.LastOperation = operation(s, gardencorev1beta1.LastOperationStateProcessing, 0,
+				"The seed is being reconciled.")
 		}); err != nil {
 			return ctrl.Result{}, err
 		}
@@ -164,11 +167,14 @@ func (r *Reconciler) install(ctx context.Context, seed *gardencorev1beta1.Seed, 
 	if err := r.System.Install(ctx, seed); err != nil {
 		return err
 	}
+	if err := r.expose(ctx, seed); err != nil {
+		return err
+	}
 	return r.installExtensions(ctx, seed)
 }
 
-// leastKubernetes is the first version whose pods have sidecars that start before the other containers. What leaves a control plane
-// for an address of its owner relies on them.
+// leastKubernetes is the first version whose pods have sidecars that start before the other containers. What leaves a
+// control plane for an address of its owner relies on them.
 var leastKubernetes = utilversion.MustParseGeneric("1.29")
 
 // supportsSeed tells whether a cluster of that version can be a seed.
@@ -207,6 +213,9 @@ func (r *Reconciler) delete(ctx context.Context, seed *gardencorev1beta1.Seed) e
 			s.LastOperation.Type = gardencorev1beta1.LastOperationTypeDelete
 		})
 	}
+	if err := exposure.Remove(ctx, r.Seed); err != nil {
+		return err
+	}
 	if err := r.System.Uninstall(ctx); err != nil {
 		return err
 	}
@@ -214,14 +223,15 @@ func (r *Reconciler) delete(ctx context.Context, seed *gardencorev1beta1.Seed) e
 }
 
 // report writes the outcome of a round.
-func (r *Reconciler) report(ctx context.Context, seed *gardencorev1beta1.Seed, kubernetes string, installErr error) error {
+func (r *Reconciler) report(ctx context.Context, seed *gardencorev1beta1.Seed, kubernetes string,
+	installErr error) error {
 	identity, err := r.clusterIdentity(ctx, seed)
 	if err != nil {
 		return err
 	}
 	return r.patchStatus(ctx, seed, func(s *gardencorev1beta1.SeedStatus) {
 		s.Gardener = r.Identity.DeepCopy()
-		s.KubernetesVersion = ptr.To(kubernetes)
+		s.KubernetesVersion = new(kubernetes)
 		s.ClusterIdentity = &identity
 		s.ClientCertificateExpirationTimestamp = r.CertificateExpiration
 		s.Capacity, s.Allocatable = capacity(r.Config.Resources)
@@ -235,12 +245,16 @@ func (r *Reconciler) report(ctx context.Context, seed *gardencorev1beta1.Seed, k
 }
 
 // operation returns the last operation in a new state; creation lasts until the first success.
-func operation(s *gardencorev1beta1.SeedStatus, state gardencorev1beta1.LastOperationState, progress int32, description string) *gardencorev1beta1.LastOperation {
+func operation(s *gardencorev1beta1.SeedStatus, state gardencorev1beta1.LastOperationState, progress int32,
+	description string) *gardencorev1beta1.LastOperation {
 	t := gardencorev1beta1.LastOperationTypeReconcile
-	if s.LastOperation == nil || (s.LastOperation.Type == gardencorev1beta1.LastOperationTypeCreate && s.LastOperation.State != gardencorev1beta1.LastOperationStateSucceeded) {
+	if s.LastOperation == nil || (s.LastOperation.Type == gardencorev1beta1.LastOperationTypeCreate &&
+		s.LastOperation.State != gardencorev1beta1.LastOperationStateSucceeded) {
 		t = gardencorev1beta1.LastOperationTypeCreate
 	}
-	return &gardencorev1beta1.LastOperation{Type: t, State: state, Progress: progress, Description: description, LastUpdateTime: metav1.Now()}
+	return &gardencorev1beta1.LastOperation{
+		Type: t, State: state, Progress: progress, Description: description, LastUpdateTime: metav1.Now(),
+	}
 }
 
 // capacity returns how many shoots the seed takes.
@@ -251,13 +265,15 @@ func capacity(resources config.Resources) (total, allocatable corev1.ResourceLis
 	return quantity(resources.Capacity.Shoots), quantity(resources.Capacity.Shoots - resources.Reserved.Shoots)
 }
 
-// clusterIdentity returns the identity of the seed: that of its ConfigMap kube-system/cluster-identity, which is created if
-// it is missing. Once known it never changes.
+// clusterIdentity returns the identity of the seed: that of its ConfigMap kube-system/cluster-identity, which is
+// created if it is missing. Once known it never changes.
 func (r *Reconciler) clusterIdentity(ctx context.Context, seed *gardencorev1beta1.Seed) (string, error) {
 	if identity := ptr.Deref(seed.Status.ClusterIdentity, ""); identity != "" {
 		return identity, nil
 	}
-	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: gardencorev1beta1.ClusterIdentity}}
+	configMap := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: gardencorev1beta1.ClusterIdentity},
+	}
 	err := r.Seed.Get(ctx, client.ObjectKeyFromObject(configMap), configMap)
 	if apierrors.IsNotFound(err) {
 		configMap.Data = map[string]string{gardencorev1beta1.ClusterIdentity: seed.Name + "-" + string(seed.UID)}
@@ -270,10 +286,11 @@ func (r *Reconciler) clusterIdentity(ctx context.Context, seed *gardencorev1beta
 }
 
 // patchStatus changes the status and writes it if that made a difference.
-func (r *Reconciler) patchStatus(ctx context.Context, seed *gardencorev1beta1.Seed, change func(*gardencorev1beta1.SeedStatus)) error {
+func (r *Reconciler) patchStatus(ctx context.Context, seed *gardencorev1beta1.Seed,
+	change func(*gardencorev1beta1.SeedStatus)) error {
 	before := seed.DeepCopy()
 	change(&seed.Status)
-	if equality.Semantic.DeepEqual(before.Status, seed.Status) {
+	if apiequality.Semantic.DeepEqual(before.Status, seed.Status) {
 		return nil
 	}
 	if err := r.Garden.Status().Patch(ctx, seed, client.MergeFrom(before)); err != nil {
@@ -288,7 +305,8 @@ func NewIdentity(id, name string) gardencorev1beta1.Gardener {
 }
 
 // setConditions returns the conditions with the given ones set.
-func setConditions(list []gardencorev1beta1.Condition, now time.Time, set ...gardencorev1beta1.Condition) []gardencorev1beta1.Condition {
+func setConditions(list []gardencorev1beta1.Condition, now time.Time,
+	set ...gardencorev1beta1.Condition) []gardencorev1beta1.Condition {
 	for _, condition := range set {
 		list = conditions.Set(list, condition, now)
 	}

@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -21,17 +20,24 @@ import (
 func TestOverlayKeepsWhatTheServerDefaulted(t *testing.T) {
 	spec := &gardencorev1beta1.SeedSpec{
 		Settings: &gardencorev1beta1.SeedSettings{Scheduling: &gardencorev1beta1.SeedSettingScheduling{Visible: true}},
-		Networks: gardencorev1beta1.SeedNetworks{Pods: "10.1.0.0/16", IPFamilies: []gardencorev1beta1.IPFamily{gardencorev1beta1.IPFamilyIPv4}},
-		Taints:   []gardencorev1beta1.SeedTaint{{Key: "old"}},
+		Networks: gardencorev1beta1.SeedNetworks{
+			Pods: "10.1.0.0/16", IPFamilies: []gardencorev1beta1.IPFamily{gardencorev1beta1.IPFamilyIPv4},
+		},
+		Taints: []gardencorev1beta1.SeedTaint{{Key: "old"}},
 	}
-	overlay(spec, &gardencorev1beta1.SeedSpec{Networks: gardencorev1beta1.SeedNetworks{Pods: "10.1.0.0/16", Nodes: ptr.To("172.18.0.0/24")}})
-	if spec.Settings == nil || len(spec.Networks.IPFamilies) != 1 || *spec.Networks.Nodes != "172.18.0.0/24" || spec.Taints != nil {
+	overlay(spec, &gardencorev1beta1.SeedSpec{
+		Networks: gardencorev1beta1.SeedNetworks{Pods: "10.1.0.0/16", Nodes: new("172.18.0.0/24")},
+	})
+	if spec.Settings == nil || len(spec.Networks.IPFamilies) != 1 || *spec.Networks.Nodes != "172.18.0.0/24" ||
+		spec.Taints != nil {
 		t.Errorf("got %+v", spec)
 	}
 }
 
 func TestCapacity(t *testing.T) {
-	total, allocatable := capacity(config.Resources{Capacity: config.ResourceCounts{Shoots: 10}, Reserved: config.ResourceCounts{Shoots: 3}})
+	total, allocatable := capacity(config.Resources{
+		Capacity: config.ResourceCounts{Shoots: 10}, Reserved: config.ResourceCounts{Shoots: 3},
+	})
 	if got := total["shoots"]; got.Value() != 10 {
 		t.Errorf("capacity is %v", total)
 	}
@@ -48,7 +54,8 @@ func TestOperation(t *testing.T) {
 		t.Errorf("after a failure it is %s", s.LastOperation.Type)
 	}
 	s.LastOperation = operation(s, gardencorev1beta1.LastOperationStateSucceeded, 100, "")
-	if next := operation(s, gardencorev1beta1.LastOperationStateProcessing, 0, ""); next.Type != gardencorev1beta1.LastOperationTypeReconcile {
+	if next := operation(s, gardencorev1beta1.LastOperationStateProcessing, 0,
+		""); next.Type != gardencorev1beta1.LastOperationTypeReconcile {
 		t.Errorf("after the creation it is %s", next.Type)
 	}
 }
@@ -60,7 +67,8 @@ func TestRefusedConfigurationIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	present := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
-	refusal := apierrors.NewForbidden(gardencorev1beta1.Resource("seeds"), "one", errors.New("spec.taints: operators decide about that"))
+	refusal := apierrors.NewForbidden(gardencorev1beta1.Resource("seeds"), "one",
+		errors.New("spec.taints: operators decide about that"))
 	garden := fake.NewClientBuilder().WithScheme(scheme).WithObjects(present).WithInterceptorFuncs(interceptor.Funcs{
 		Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error { return refusal },
 	}).Build()
@@ -83,9 +91,11 @@ func TestRefusedConfigurationIsReported(t *testing.T) {
 // Vendors append their own build to the version.
 func TestSupportsSeed(t *testing.T) {
 	for kubernetes, want := range map[string]string{
-		"v1.36.3": "", "v1.29.0": "", "v1.30.2-gke.100": "", "v1.28.15": "needs Kubernetes 1.29 or newer, and this cluster has v1.28.15", "": "version of Kubernetes",
+		"v1.36.3": "", "v1.29.0": "", "v1.30.2-gke.100": "",
+		"v1.28.15": "needs Kubernetes 1.29 or newer, and this cluster has v1.28.15", "": "version of Kubernetes",
 	} {
-		if err := supportsSeed(kubernetes); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := supportsSeed(kubernetes); (err == nil) != (want == "") ||
+			err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", kubernetes, err, want)
 		}
 	}

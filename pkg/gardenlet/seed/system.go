@@ -14,12 +14,13 @@ import (
 
 	"github.com/trellis-garden/trellis/charts"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/apply"
 	"github.com/trellis-garden/trellis/pkg/component"
-	"github.com/trellis-garden/trellis/pkg/component/egress"
+	egresscomponent "github.com/trellis-garden/trellis/pkg/component/egress"
 	"github.com/trellis-garden/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 	"github.com/trellis-garden/trellis/pkg/crd"
-	egressproxy "github.com/trellis-garden/trellis/pkg/egress"
+	"github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 	"github.com/trellis-garden/trellis/pkg/helm"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
@@ -69,8 +70,9 @@ func (s *System) installEgress(ctx context.Context, seed *gardencorev1beta1.Seed
 	if err != nil {
 		return err
 	}
-	return egress.New(s.Seed, egress.Values{
-		Image: image.String(), DeniedNetworks: ownNetworks(&seed.Spec.Networks), AllowedNetworks: s.Config.Egress.AllowedNetworks,
+	return egresscomponent.New(s.Seed, egresscomponent.Values{
+		Image: image.String(), DeniedNetworks: ownNetworks(&seed.Spec.Networks),
+		AllowedNetworks: s.Config.Egress.AllowedNetworks,
 	}).Deploy(ctx)
 }
 
@@ -84,19 +86,19 @@ func ownNetworks(networks *gardencorev1beta1.SeedNetworks) []string {
 }
 
 // EgressRules are those of the seed's egress proxy.
-func EgressRules(networks *gardencorev1beta1.SeedNetworks, allowed []string) (egressproxy.Rules, error) {
-	var rules egressproxy.Rules
+func EgressRules(networks *gardencorev1beta1.SeedNetworks, allowed []string) (egress.Rules, error) {
+	var rules egress.Rules
 	for _, network := range ownNetworks(networks) {
 		prefix, err := netip.ParsePrefix(network)
 		if err != nil {
-			return egressproxy.Rules{}, fmt.Errorf("networks of the seed: %w", err)
+			return egress.Rules{}, fmt.Errorf("networks of the seed: %w", err)
 		}
 		rules.Denied = append(rules.Denied, prefix)
 	}
 	for _, network := range allowed {
-		allowance, err := egressproxy.ParseAllowance(network)
+		allowance, err := egress.ParseAllowance(network)
 		if err != nil {
-			return egressproxy.Rules{}, fmt.Errorf("egress.allowedNetworks: %w", err)
+			return egress.Rules{}, fmt.Errorf("egress.allowedNetworks: %w", err)
 		}
 		rules.Allowed = append(rules.Allowed, allowance)
 	}
@@ -109,7 +111,7 @@ func (s *System) InstallCRDs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return crd.Install(ctx, s.Seed, component.FieldManager, definitions...)
+	return crd.Install(ctx, s.Seed, apply.Gardenlet, definitions...)
 }
 
 // installResourceManager installs its chart.
@@ -133,12 +135,13 @@ func (s *System) installResourceManager(ctx context.Context, seed *gardencorev1b
 	return err
 }
 
-// Uninstall removes resource-manager, the egress proxy, the reserved capacity and the network policies. The custom resource definitions stay: others may use them.
+// Uninstall removes resource-manager, the egress proxy, the reserved capacity and the network policies. The custom
+// resource definitions stay: others may use them.
 func (s *System) Uninstall(ctx context.Context) error {
 	if err := s.releaseCapacity(ctx, nil); err != nil {
 		return err
 	}
-	if err := egress.New(s.Seed, egress.Values{}).Destroy(ctx); err != nil {
+	if err := egresscomponent.New(s.Seed, egresscomponent.Values{}).Destroy(ctx); err != nil {
 		return err
 	}
 	if err := s.Helm.Uninstall(ctx, gardencorev1beta1.GardenNamespace, resourceManagerName); err != nil {
@@ -149,8 +152,10 @@ func (s *System) Uninstall(ctx context.Context) error {
 
 // Health returns the condition of what Install installed.
 func (s *System) Health(ctx context.Context) gardencorev1beta1.Condition {
-	for _, name := range []string{resourceManagerName, egressproxy.Name} {
-		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: gardencorev1beta1.GardenNamespace, Name: name}}
+	for _, name := range []string{resourceManagerName, egress.Name} {
+		deployment := &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: gardencorev1beta1.GardenNamespace, Name: name},
+		}
 		err := s.Seed.Get(ctx, client.ObjectKeyFromObject(deployment), deployment)
 		if err == nil {
 			err = component.CheckDeployment(deployment)
@@ -165,5 +170,6 @@ func (s *System) Health(ctx context.Context) gardencorev1beta1.Condition {
 		return conditions.New(gardencorev1beta1.SeedSystemComponentsHealthy, status, "DeploymentUnhealthy",
 			fmt.Sprintf("Deployment %s: %v", client.ObjectKeyFromObject(deployment), err))
 	}
-	return conditions.New(gardencorev1beta1.SeedSystemComponentsHealthy, gardencorev1beta1.ConditionTrue, "SystemComponentsRunning", "All system components are healthy.")
+	return conditions.New(gardencorev1beta1.SeedSystemComponentsHealthy, gardencorev1beta1.ConditionTrue,
+		"SystemComponentsRunning", "All system components are healthy.")
 }

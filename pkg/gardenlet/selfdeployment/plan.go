@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/bootstrap"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
@@ -23,7 +24,7 @@ import (
 )
 
 // checksumAnnotation on gardenlet's Deployment says from what it was installed.
-const checksumAnnotation = "trellis.garden/installed-checksum"
+const checksumAnnotation = gardencorev1beta1.AnnotationInstalledChecksum
 
 // deploymentKey is gardenlet's Deployment, and its release.
 var deploymentKey = client.ObjectKey{Namespace: deployment.Namespace, Name: deployment.Name}
@@ -39,7 +40,8 @@ func mistake(format string, args ...any) error {
 }
 
 // plan finds out what a Gardenlet asks for, and refuses what would end gardenlet for good.
-func (r *Reconciler) plan(ctx context.Context, gardenlet *seedmanagementv1alpha1.Gardenlet, present *appsv1.Deployment) (plan, error) {
+func (r *Reconciler) plan(ctx context.Context, gardenlet *seedmanagementv1alpha1.Gardenlet,
+	present *appsv1.Deployment) (plan, error) {
 	configuration, err := configurationOf(gardenlet, r.Config)
 	if err != nil {
 		return plan{}, err
@@ -64,18 +66,24 @@ func (r *Reconciler) plan(ctx context.Context, gardenlet *seedmanagementv1alpha1
 	if err != nil {
 		return plan{}, err
 	}
-	release := helm.Release{Namespace: deploymentKey.Namespace, Name: deploymentKey.Name, Chart: loaded, Values: values, Change: noting(checksum)}
+	release := helm.Release{
+		Namespace: deploymentKey.Namespace, Name: deploymentKey.Name, Chart: loaded, Values: values,
+		Change: noting(checksum),
+	}
 	return plan{release: release, checksum: checksum}, nil
 }
 
-// configurationOf is the configuration of a Gardenlet. How the garden and the seed's gateway are reached stays as it is where the
-// object does not say it: gardenlet has its access already.
-func configurationOf(gardenlet *seedmanagementv1alpha1.Gardenlet, running *config.Configuration) (map[string]any, error) {
+// configurationOf is the configuration of a Gardenlet. How the garden and the seed's gateway are reached stays as it is
+// where the object does not say it: gardenlet has its access already.
+func configurationOf(gardenlet *seedmanagementv1alpha1.Gardenlet,
+	running *config.Configuration) (map[string]any, error) {
 	said, err := gardenletconfig.ConfigOf(gardenlet.Spec.Config)
 	if err != nil {
 		return nil, mistake("spec.config: %w", err)
 	}
-	kept, err := gardenletconfig.Fields(map[string]any{"gardenClientConnection": running.GardenClientConnection, "gateway": running.Gateway})
+	kept, err := gardenletconfig.Fields(map[string]any{
+		"gardenClientConnection": running.GardenClientConnection, "gateway": running.Gateway,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +94,8 @@ func configurationOf(gardenlet *seedmanagementv1alpha1.Gardenlet, running *confi
 	return gardenletconfig.Merge(gardenletconfig.Merge(kept, said), own), nil
 }
 
-// keepsAccess refuses configurations that gardenlet does not accept, and those with which it would not reach the garden any more.
+// keepsAccess refuses configurations that gardenlet does not accept, and those with which it would not reach the garden
+// any more.
 func (r *Reconciler) keepsAccess(ctx context.Context, configuration map[string]any) error {
 	raw, err := json.Marshal(configuration)
 	if err != nil {
@@ -106,8 +115,10 @@ func (r *Reconciler) keepsAccess(ctx context.Context, configuration map[string]a
 	}
 	if !usable {
 		ref := connection.KubeconfigSecret
-		return mistake("spec.config.gardenClientConnection.kubeconfigSecret: Secret %s/%s in the seed has no kubeconfig with a valid certificate "+
-			"for this seed: gardenlet would lose its access to the garden; leave the field out", ref.Namespace, ref.Name)
+		return mistake("spec.config.gardenClientConnection.kubeconfigSecret: Secret %s/%s in the seed has no "+
+			"kubeconfig with a valid certificate "+
+			"for this seed: gardenlet would lose its access to the garden; leave the field out", ref.Namespace,
+			ref.Name)
 	}
 	return nil
 }
@@ -119,14 +130,16 @@ func chartOf(archive []byte) (*chart.Chart, error) {
 		return nil, mistake("spec.deployment.helm.ociRepository: %w", err)
 	}
 	if loaded.Name() != deployment.Name {
-		return nil, mistake("spec.deployment.helm.ociRepository: holds the chart %q, want that of %s", loaded.Name(), deployment.Name)
+		return nil, mistake("spec.deployment.helm.ociRepository: holds the chart %q, want that of %s", loaded.Name(),
+			deployment.Name)
 	}
 	return loaded, nil
 }
 
-// valuesOf returns the chart's values. The image is the chart's where the object does not say it: a version of the chart brings a
-// version of gardenlet.
-func valuesOf(gardenlet *seedmanagementv1alpha1.Gardenlet, loaded *chart.Chart, configuration map[string]any, serviceAccount string) (map[string]any, error) {
+// valuesOf returns the chart's values. The image is the chart's where the object does not say it: a version of the
+// chart brings a version of gardenlet.
+func valuesOf(gardenlet *seedmanagementv1alpha1.Gardenlet, loaded *chart.Chart, configuration map[string]any,
+	serviceAccount string) (map[string]any, error) {
 	reference, _ := loaded.Values["image"].(string)
 	image, err := imagevector.ParseImage(reference)
 	if err != nil {
@@ -136,7 +149,8 @@ func valuesOf(gardenlet *seedmanagementv1alpha1.Gardenlet, loaded *chart.Chart, 
 	common := spec.GardenletDeployment.DeepCopy()
 	common.ServiceAccountName = &serviceAccount
 	return deployment.Values(deployment.Options{
-		Deployment: common, Image: image, Config: configuration, ImageVectorOverwrite: ptr.Deref(spec.ImageVectorOverwrite, ""),
+		Deployment: common, Image: image, Config: configuration,
+		ImageVectorOverwrite: ptr.Deref(spec.ImageVectorOverwrite, ""),
 	})
 }
 

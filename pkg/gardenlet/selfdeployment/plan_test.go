@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/trellis-garden/trellis/charts"
@@ -27,8 +26,10 @@ func secret(name string) *config.SecretReference {
 
 func runningConfig() *config.Configuration {
 	return &config.Configuration{
-		GardenClientConnection: config.GardenClientConnection{BootstrapKubeconfig: secret("first"), KubeconfigSecret: secret("own")},
-		Gateway:                config.Gateway{Address: "192.0.2.1", TLSPort: 443},
+		GardenClientConnection: config.GardenClientConnection{
+			BootstrapKubeconfig: secret("first"), KubeconfigSecret: secret("own"),
+		},
+		Gateway: config.Gateway{Address: "192.0.2.1", TLSPort: 443},
 	}
 }
 
@@ -50,10 +51,19 @@ func TestConfigurationOf(t *testing.T) {
 		said           string
 		gateway, other map[string]any
 	}{
-		"silent":       {`{}`, map[string]any{"address": "192.0.2.1", "tlsPort": int64(443)}, nil},
-		"other port":   {`{"gateway":{"tlsPort":8443}}`, map[string]any{"address": "192.0.2.1", "tlsPort": int64(8443)}, nil},
-		"more of it":   {`{"controllers":{"shoot":{"concurrentSyncs":3}}}`, map[string]any{"address": "192.0.2.1", "tlsPort": int64(443)}, map[string]any{"shoot": map[string]any{"concurrentSyncs": int64(3)}}},
-		"another name": {`{"seedConfig":{"metadata":{"name":"asia"}}}`, map[string]any{"address": "192.0.2.1", "tlsPort": int64(443)}, nil},
+		"silent": {`{}`, map[string]any{"address": "192.0.2.1", "tlsPort": int64(443)}, nil},
+		"other port": {
+			`{"gateway":{"tlsPort":8443}}`, map[string]any{"address": "192.0.2.1", "tlsPort": int64(8443)}, nil,
+		},
+		"more of it": {
+			`{"controllers":{"shoot":{"concurrentSyncs":3}}}`,
+			map[string]any{"address": "192.0.2.1", "tlsPort": int64(443)},
+			map[string]any{"shoot": map[string]any{"concurrentSyncs": int64(3)}},
+		},
+		"another name": {
+			`{"seedConfig":{"metadata":{"name":"asia"}}}`,
+			map[string]any{"address": "192.0.2.1", "tlsPort": int64(443)}, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := configurationOf(gardenletWith(test.said), runningConfig())
@@ -73,10 +83,12 @@ func TestConfigurationOf(t *testing.T) {
 	}
 }
 
-// A configuration that gardenlet does not accept, or with which it would not reach the garden, is refused before anything changes.
+// A configuration that gardenlet does not accept, or with which it would not reach the garden, is refused before
+// anything changes.
 func TestAccessIsKept(t *testing.T) {
 	reconciler := &Reconciler{Seed: fake.NewClientBuilder().WithObjects(&corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "own"}, Data: map[string][]byte{"kubeconfig": []byte("of another seed")},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "own"},
+		Data:       map[string][]byte{"kubeconfig": []byte("of another seed")},
 	}).Build()}
 	for name, test := range map[string]struct{ said, want string }{
 		"unknown field":     {`{"gardenletControllers":{}}`, `unknown field "gardenletControllers"`},
@@ -91,7 +103,8 @@ func TestAccessIsKept(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = reconciler.keepsAccess(t.Context(), configuration)
-			if test.want == "" && err != nil || test.want != "" && (!isMistake(err) || !strings.Contains(err.Error(), test.want)) {
+			if test.want == "" && err != nil ||
+				test.want != "" && (!isMistake(err) || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("got %v, want …%s…", err, test.want)
 			}
 		})
@@ -122,19 +135,27 @@ func TestValuesOf(t *testing.T) {
 		want        string
 		wantMistake bool
 	}{
-		"the chart's":      {nil, "registry.example/gardenlet:v1", "registry.example/gardenlet:v1", false},
-		"another tag":      {&seedmanagementv1alpha1.Image{Tag: ptr.To("v2")}, "registry.example:5000/gardenlet:v1", "registry.example:5000/gardenlet:v2", false},
-		"another one":      {&seedmanagementv1alpha1.Image{Ref: ptr.To("mine.example/g@sha256:1")}, "registry.example/gardenlet:v1", "mine.example/g@sha256:1", false},
+		"the chart's": {nil, "registry.example/gardenlet:v1", "registry.example/gardenlet:v1", false},
+		"another tag": {
+			&seedmanagementv1alpha1.Image{Tag: new("v2")}, "registry.example:5000/gardenlet:v1",
+			"registry.example:5000/gardenlet:v2", false,
+		},
+		"another one": {
+			&seedmanagementv1alpha1.Image{Ref: new("mine.example/g@sha256:1")}, "registry.example/gardenlet:v1",
+			"mine.example/g@sha256:1", false,
+		},
 		"chart without it": {nil, "", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			gardenlet := gardenletWith(`{}`)
 			gardenlet.Spec.Deployment.Image = test.image
-			values, err := valuesOf(gardenlet, &chart.Chart{Values: map[string]any{"image": test.ofChart}}, map[string]any{}, "present")
+			values, err := valuesOf(gardenlet, &chart.Chart{Values: map[string]any{"image": test.ofChart}},
+				map[string]any{}, "present")
 			if isMistake(err) != test.wantMistake {
 				t.Fatal(err)
 			}
-			if !test.wantMistake && (values["image"] != test.want || values["serviceAccountName"] != "present" || values["bootstrapKubeconfig"] != "") {
+			if !test.wantMistake && (values["image"] != test.want || values["serviceAccountName"] != "present" ||
+				values["bootstrapKubeconfig"] != "") {
 				t.Errorf("values are %v", values)
 			}
 		})

@@ -1,5 +1,6 @@
-// Package selfdeployment keeps a gardenlet as the Gardenlet object of its seed's name says: gardenlet installs its own chart anew in
-// its seed, and the process that comes out of that goes on with it. The first installation is an operator's.
+// Package selfdeployment keeps a gardenlet as the Gardenlet object of its seed's name says: gardenlet installs its own
+// chart anew in its seed, and the process that comes out of that goes on with it. The first installation is an
+// operator's.
 package selfdeployment
 
 import (
@@ -9,7 +10,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,26 +71,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	var unavailable *ocichart.UnavailableError
 	switch {
 	case errors.As(err, &mistake):
-		return ctrl.Result{RequeueAfter: mistakePeriod}, r.report(ctx, gardenlet, gardencorev1beta1.ConditionFalse, reasonMistake, err.Error())
+		return ctrl.Result{RequeueAfter: mistakePeriod},
+			r.report(ctx, gardenlet, gardencorev1beta1.ConditionFalse, reasonMistake, err.Error())
 	case errors.As(err, &unavailable):
-		return ctrl.Result{}, errors.Join(err, r.report(ctx, gardenlet, gardencorev1beta1.ConditionFalse, reasonNoChart, err.Error()))
+		return ctrl.Result{}, errors.Join(err,
+			r.report(ctx, gardenlet, gardencorev1beta1.ConditionFalse, reasonNoChart, err.Error()))
 	}
-	return ctrl.Result{}, errors.Join(err, r.report(ctx, gardenlet, gardencorev1beta1.ConditionFalse, reasonFailed, err.Error()))
+	return ctrl.Result{}, errors.Join(err,
+		r.report(ctx, gardenlet, gardencorev1beta1.ConditionFalse, reasonFailed, err.Error()))
 }
 
 // deploy installs the chart. What changes is announced before: the process may not live to tell of it.
 func (r *Reconciler) deploy(ctx context.Context, gardenlet *seedmanagementv1alpha1.Gardenlet) error {
 	present := &appsv1.Deployment{}
 	if err := r.Seed.Get(ctx, deploymentKey, present); err != nil {
-		return fmt.Errorf("gardenlet deploys itself where its chart was installed as release %s before: %w", deploymentKey, err)
+		return fmt.Errorf("gardenlet deploys itself where its chart was installed as release %s before: %w",
+			deploymentKey, err)
 	}
 	wanted, err := r.plan(ctx, gardenlet, present)
 	if err != nil {
 		return err
 	}
 	if present.Annotations[checksumAnnotation] != wanted.checksum {
-		message := fmt.Sprintf("Chart %s is being installed. If this lasts, see the pods of Deployment %s in the seed.", gardenlet.Spec.Deployment.Helm.OCIRepository.URL(), deploymentKey)
-		if err := r.report(ctx, gardenlet, gardencorev1beta1.ConditionProgressing, reasonDeploying, message); err != nil {
+		message := fmt.Sprintf("Chart %s is being installed. If this lasts, see the pods of Deployment %s in the seed.",
+			gardenlet.Spec.Deployment.Helm.OCIRepository.URL(), deploymentKey)
+		if err := r.report(ctx, gardenlet, gardencorev1beta1.ConditionProgressing, reasonDeploying,
+			message); err != nil {
 			return err
 		}
 	}
@@ -99,26 +106,30 @@ func (r *Reconciler) deploy(ctx context.Context, gardenlet *seedmanagementv1alph
 }
 
 // reportRollout says whether the pods are those that were wanted.
-func (r *Reconciler) reportRollout(ctx context.Context, gardenlet *seedmanagementv1alpha1.Gardenlet) (ctrl.Result, error) {
+func (r *Reconciler) reportRollout(ctx context.Context,
+	gardenlet *seedmanagementv1alpha1.Gardenlet) (ctrl.Result, error) {
 	present := &appsv1.Deployment{}
 	if err := r.Seed.Get(ctx, deploymentKey, present); err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading what was deployed: %w", err)
 	}
 	if unready := component.CheckDeployment(present); unready != nil {
 		message := fmt.Sprintf("Deployment %s in the seed: %v", deploymentKey, unready)
-		return ctrl.Result{RequeueAfter: rolloutPeriod}, r.report(ctx, gardenlet, gardencorev1beta1.ConditionProgressing, reasonRollout, message)
+		return ctrl.Result{RequeueAfter: rolloutPeriod},
+			r.report(ctx, gardenlet, gardencorev1beta1.ConditionProgressing, reasonRollout, message)
 	}
 	return ctrl.Result{RequeueAfter: r.Config.Controllers.Gardenlet.SyncPeriod.Duration},
-		r.report(ctx, gardenlet, gardencorev1beta1.ConditionTrue, reasonDeployed, "Gardenlet is deployed as wanted, and runs.")
+		r.report(ctx, gardenlet, gardencorev1beta1.ConditionTrue, reasonDeployed,
+			"Gardenlet is deployed as wanted, and runs.")
 }
 
 // report writes the condition and the generation it is about, if that changes anything.
-func (r *Reconciler) report(ctx context.Context, gardenlet *seedmanagementv1alpha1.Gardenlet, status gardencorev1beta1.ConditionStatus, reason, message string) error {
+func (r *Reconciler) report(ctx context.Context, gardenlet *seedmanagementv1alpha1.Gardenlet,
+	status gardencorev1beta1.ConditionStatus, reason, message string) error {
 	before := gardenlet.DeepCopy()
 	condition := conditions.New(seedmanagementv1alpha1.GardenletReconciled, status, reason, message)
 	gardenlet.Status.Conditions = conditions.Set(gardenlet.Status.Conditions, condition, time.Now())
 	gardenlet.Status.ObservedGeneration = gardenlet.Generation
-	if equality.Semantic.DeepEqual(before.Status, gardenlet.Status) {
+	if apiequality.Semantic.DeepEqual(before.Status, gardenlet.Status) {
 		return nil
 	}
 	if err := r.Garden.Status().Patch(ctx, gardenlet, client.MergeFrom(before)); err != nil {

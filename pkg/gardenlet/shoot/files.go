@@ -11,12 +11,11 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apiserverconfig"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/foundation"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 )
 
 const (
-	// annotationFiles on a control plane's namespace identifies the ConfigMaps and Secrets of the garden that its kube-apiserver was
-	// last configured from.
-	annotationFiles = "shoot.trellis.garden/kube-apiserver-files"
 	// filesPeriod is how often they are looked at. The Shoot does not tell when one of them has changed.
 	filesPeriod = 30 * time.Second
 )
@@ -55,7 +54,7 @@ func (r *Reconciler) filesChanged(ctx context.Context, shoot *gardencorev1beta1.
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading Namespace %s: %w", shoot.Status.TechnicalID, err)
 	}
-	return now != namespace.Annotations[annotationFiles], nil
+	return now != namespace.Annotations[foundation.AnnotationFiles], nil
 }
 
 // noteFiles remembers the files that an operation starts with.
@@ -70,7 +69,7 @@ func (r *Reconciler) noteFiles(ctx context.Context, shoot *gardencorev1beta1.Sho
 // stateOfFiles identifies the files as they are; when some are missing, it says which.
 func (r *Reconciler) stateOfFiles(ctx context.Context, shoot *gardencorev1beta1.Shoot) (string, error) {
 	files, err := readFiles(ctx, r.Garden, shoot)
-	var mistake *configurationError
+	var mistake *plan.ConfigurationError
 	if errors.As(err, &mistake) {
 		return mistake.Error(), nil
 	}

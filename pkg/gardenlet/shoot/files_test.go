@@ -10,6 +10,7 @@ import (
 
 	"github.com/trellis-garden/trellis/pkg/apis"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/foundation"
 )
 
 func TestSoonest(t *testing.T) {
@@ -20,15 +21,20 @@ func TestSoonest(t *testing.T) {
 	}
 }
 
-// A change of a ConfigMap calls for an operation, also when gardenlet was not running meanwhile; one that failed is not tried again
-// before there is another change.
+// A change of a ConfigMap calls for an operation, also when gardenlet was not running meanwhile; one that failed is
+// not tried again before there is another change.
 func TestFilesChanged(t *testing.T) {
 	shoot := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "member1"}}
 	shoot.Status.TechnicalID = "shoot--demo--member1"
 	shoot.Spec.Kubernetes.KubeAPIServer = &gardencorev1beta1.KubeAPIServerConfig{
-		AuditConfig: &gardencorev1beta1.AuditConfig{AuditPolicy: &gardencorev1beta1.AuditPolicy{ConfigMapRef: &corev1.ObjectReference{Name: "audit"}}},
+		AuditConfig: &gardencorev1beta1.AuditConfig{
+			AuditPolicy: &gardencorev1beta1.AuditPolicy{ConfigMapRef: &corev1.ObjectReference{Name: "audit"}},
+		},
 	}
-	policy := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "audit"}, Data: map[string]string{"policy": "first"}}
+	policy := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "audit"},
+		Data:       map[string]string{"policy": "first"},
+	}
 	garden := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(policy).Build()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shoot.Status.TechnicalID}}
 	seed := fake.NewClientBuilder().WithObjects(namespace).Build()
@@ -53,7 +59,7 @@ func TestFilesChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	namespace.Annotations = map[string]string{annotationFiles: state}
+	namespace.Annotations = map[string]string{foundation.AnnotationFiles: state}
 	if err := seed.Update(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}

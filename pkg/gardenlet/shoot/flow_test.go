@@ -1,21 +1,28 @@
 package shoot
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/rotation"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/deletion"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan/plantest"
 )
 
 func TestFlows(t *testing.T) {
-	withWorkers, fleet := operation(t, func(*Inputs) {}), operation(t, workerless)
-	rotating := operation(t, func(in *Inputs) {
-		rotation.Begin(in.Shoot, []string{gardencorev1beta1.OperationRotateCredentialsStart}, metav1.Unix(1_800_000_000, 0))(&in.Shoot.Status)
+	withWorkers, fleet := operation(t, func(*plan.Inputs) {}), operation(t, plantest.Workerless)
+	rotating := operation(t, func(in *plan.Inputs) {
+		rotation.Begin(in.Shoot, []string{gardencorev1beta1.OperationRotateCredentialsStart},
+			metav1.Unix(1_800_000_000, 0))(&in.Shoot.Status)
 	})
 	for _, test := range []struct {
 		name  string
@@ -23,11 +30,15 @@ func TestFlows(t *testing.T) {
 	}{
 		{"reconcile-workers", withWorkers.ReconcileFlow},
 		{"reconcile-workerless", fleet.ReconcileFlow},
-		{"hibernate-workers", operation(t, hibernated(false)).ReconcileFlow},
-		{"hibernate-workerless", operation(t, func(in *Inputs) { workerless(in); hibernated(false)(in) }).ReconcileFlow},
-		{"hibernated", operation(t, hibernated(true)).ReconcileFlow},
+		{"hibernate-workers", operation(t, plantest.Hibernated(false)).ReconcileFlow},
+		{
+			"hibernate-workerless", operation(t,
+				func(in *plan.Inputs) { plantest.Workerless(in); plantest.Hibernated(false)(in) }).ReconcileFlow,
+		},
+		{"hibernated", operation(t, plantest.Hibernated(true)).ReconcileFlow},
 		{"reconcile-rotating", rotating.ReconcileFlow},
-		{"deletion", withWorkers.DeletionFlow},
+		{"deletion-workers", deletionOf(t, func(*plan.Inputs) {}).Flow},
+		{"deletion", deletionOf(t, plantest.Workerless).Flow},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			graph, err := test.build()
@@ -40,9 +51,10 @@ func TestFlows(t *testing.T) {
 }
 
 func TestVPNWaitsForInfrastructureOnlyIfThatChoosesTheNetwork(t *testing.T) {
-	const dependent = "Deploying vpn-seed-server <- Initializing secrets management, Waiting until infrastructure is ready"
-	known := operation(t, func(*Inputs) {})
-	unknown := operation(t, func(in *Inputs) { in.Shoot.Spec.Networking.Nodes = nil })
+	const dependent = "Deploying vpn-seed-server <- Initializing secrets management, Waiting until infrastructure " +
+		"is ready"
+	known := operation(t, func(*plan.Inputs) {})
+	unknown := operation(t, func(in *plan.Inputs) { in.Shoot.Spec.Networking.Nodes = nil })
 	for o, want := range map[*Operation]bool{known: false, unknown: true} {
 		graph, err := o.ReconcileFlow()
 		if err != nil {
@@ -54,17 +66,61 @@ func TestVPNWaitsForInfrastructureOnlyIfThatChoosesTheNetwork(t *testing.T) {
 	}
 }
 
-// hibernated makes the inputs those of a shoot that is to sleep, or does so already.
-func hibernated(asleep bool) func(*Inputs) {
-	return func(in *Inputs) {
-		in.Shoot.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: ptr.To(true)}
-		in.Asleep = asleep
+func operation(t *testing.T, change func(*plan.Inputs)) *Operation {
+	t.Helper()
+	in := plantest.Inputs()
+	change(in)
+	return newOperation(plantest.Plan(t, in), in, nil, nil, logr.Discard())
+}
+
+func deletionOf(t *testing.T, change func(*plan.Inputs)) *deletion.Deletion {
+	t.Helper()
+	in := plantest.Inputs()
+	change(in)
+	p, err := plan.NewDeletion(in.ProjectName, in.Shoot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return deletion.New(p, nil, nil)
+}
+
+// compare compares a text with a file in testdata; UPDATE_GOLDEN=1 writes it.
+func compare(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v; run with UPDATE_GOLDEN=1 to write it", err)
+	}
+	if difference := cmp.Diff(string(want), got); difference != "" {
+		t.Errorf("%s differs (-want +got); run with UPDATE_GOLDEN=1 when that is meant:\n%s", path, difference)
 	}
 }
 
-func operation(t *testing.T, change func(*Inputs)) *Operation {
-	t.Helper()
-	in := inputs()
-	change(in)
-	return &Operation{Plan: plan(t, in), Inputs: in}
+// Only a shoot with machines that falls asleep waits, and it waits before its Worker hears of the sleep.
+func TestWhoWaitsForFleets(t *testing.T) {
+	const task = "Waiting until fleets have moved their objects away"
+	for _, test := range []struct {
+		name   string
+		change func(*plan.Inputs)
+		want   bool
+	}{
+		{"awake", func(*plan.Inputs) {}, false},
+		{"falls asleep", plantest.Hibernated(false), true},
+		{"workerless", func(in *plan.Inputs) { plantest.Workerless(in); plantest.Hibernated(false)(in) }, false},
+	} {
+		graph, err := operation(t, test.change).ReconcileFlow()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := graph.String()
+		if strings.Contains(text, task+" <- ") != test.want || strings.Contains(text, task+" (skipped)") == test.want {
+			t.Errorf("%s: %s", test.name, text)
+		}
+	}
 }

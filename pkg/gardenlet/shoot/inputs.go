@@ -9,46 +9,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/apiserverconfig"
-	"github.com/trellis-garden/trellis/pkg/egress"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 )
 
-// Inputs is everything that decides about a shoot. A Plan is made from nothing else. All of it comes from the garden, except
-// whether the shoot is asleep, and gardenlet's own settings.
-type Inputs struct {
-	Shoot        *gardencorev1beta1.Shoot
-	Seed         *gardencorev1beta1.Seed
-	CloudProfile *gardencorev1beta1.CloudProfile
-	// ProjectName is the name of the shoot's project.
-	ProjectName string
-	// Credentials is the object of the garden that the binding refers to; nil without workers.
-	Credentials *corev1.ObjectReference
-	// Registrations are the ControllerRegistrations of the garden.
-	Registrations []gardencorev1beta1.ControllerRegistration
-	// Files are what the settings of kube-apiserver refer to.
-	Files apiserverconfig.Files
-	// InsecureKubeconfigs says that kubeconfigs among the files may name a proxy and turn off verification.
-	InsecureKubeconfigs bool
-	// GardenIdentity is the identity of the garden.
-	GardenIdentity string
-	// EgressExceptions are what addresses of users may lead to although it is private or the seed's.
-	EgressExceptions []egress.Allowance
-	// Asleep says that the shoot has no machines any more, and that its API server is stopped or about to be.
-	Asleep bool
-}
-
-// apiServerPath is where a Shoot has the settings of kube-apiserver.
-var apiServerPath = field.NewPath("spec", "kubernetes", "kubeAPIServer")
-
 // readInputs reads the inputs of a shoot from the garden.
-func readInputs(ctx context.Context, garden client.Client, shoot *gardencorev1beta1.Shoot, seedName, gardenIdentity string) (*Inputs, error) {
-	in := &Inputs{Shoot: shoot, Seed: &gardencorev1beta1.Seed{}, GardenIdentity: gardenIdentity}
+func readInputs(ctx context.Context, garden client.Client, shoot *gardencorev1beta1.Shoot,
+	seedName, gardenIdentity string) (*plan.Inputs, error) {
+	in := &plan.Inputs{Shoot: shoot, Seed: &gardencorev1beta1.Seed{}, GardenIdentity: gardenIdentity}
 	if err := garden.Get(ctx, client.ObjectKey{Name: seedName}, in.Seed); err != nil {
 		return nil, fmt.Errorf("reading Seed %s: %w", seedName, err)
 	}
@@ -76,7 +49,8 @@ func readInputs(ctx context.Context, garden client.Client, shoot *gardencorev1be
 }
 
 // readFiles reads the ConfigMaps and Secrets that the settings of kube-apiserver refer to.
-func readFiles(ctx context.Context, garden client.Client, shoot *gardencorev1beta1.Shoot) (*apiserverconfig.Files, error) {
+func readFiles(ctx context.Context, garden client.Client,
+	shoot *gardencorev1beta1.Shoot) (*apiserverconfig.Files, error) {
 	source := apiserverconfig.Source{
 		ConfigMap: func(ctx context.Context, name string) (*corev1.ConfigMap, error) {
 			object := &corev1.ConfigMap{}
@@ -87,18 +61,19 @@ func readFiles(ctx context.Context, garden client.Client, shoot *gardencorev1bet
 			return object, garden.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: name}, object)
 		},
 	}
-	files, missing, err := apiserverconfig.Read(ctx, source, shoot.Spec.Kubernetes.KubeAPIServer, apiServerPath)
+	files, missing, err := apiserverconfig.Read(ctx, source, shoot.Spec.Kubernetes.KubeAPIServer, plan.APIServerPath)
 	if err != nil {
 		return nil, err
 	}
 	if len(missing) > 0 {
-		return nil, &configurationError{missing.ToAggregate()}
+		return nil, &plan.ConfigurationError{Err: missing.ToAggregate()}
 	}
 	return files, nil
 }
 
 // readCloudProfile reads the profile that the shoot names in one of two ways.
-func readCloudProfile(ctx context.Context, garden client.Client, shoot *gardencorev1beta1.Shoot) (*gardencorev1beta1.CloudProfile, error) {
+func readCloudProfile(ctx context.Context, garden client.Client,
+	shoot *gardencorev1beta1.Shoot) (*gardencorev1beta1.CloudProfile, error) {
 	name := ptr.Deref(shoot.Spec.CloudProfileName, "")
 	if ref := shoot.Spec.CloudProfile; ref != nil {
 		if ref.Kind == gardencorev1beta1.CloudProfileReferenceKindNamespacedCloudProfile {
@@ -115,7 +90,8 @@ func readCloudProfile(ctx context.Context, garden client.Client, shoot *gardenco
 
 // readNamespacedCloudProfile returns a namespaced profile in the form of a CloudProfile: its status holds the parent's
 // specification with its own changes.
-func readNamespacedCloudProfile(ctx context.Context, garden client.Client, namespace, name string) (*gardencorev1beta1.CloudProfile, error) {
+func readNamespacedCloudProfile(ctx context.Context, garden client.Client,
+	namespace, name string) (*gardencorev1beta1.CloudProfile, error) {
 	profile := &gardencorev1beta1.NamespacedCloudProfile{}
 	if err := garden.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, profile); err != nil {
 		return nil, fmt.Errorf("reading NamespacedCloudProfile %s/%s: %w", namespace, name, err)
@@ -134,13 +110,15 @@ func projectOf(ctx context.Context, garden client.Client, namespace string) (str
 	}
 	name := object.Labels[gardencorev1beta1.ProjectName]
 	if name == "" {
-		return "", fmt.Errorf("namespace %s of the garden has no label %s: it belongs to no project", namespace, gardencorev1beta1.ProjectName)
+		return "", fmt.Errorf("namespace %s of the garden has no label %s: it belongs to no project", namespace,
+			gardencorev1beta1.ProjectName)
 	}
 	return name, nil
 }
 
 // credentialsOf follows the shoot's binding to the object with the credentials for the infrastructure.
-func credentialsOf(ctx context.Context, garden client.Client, shoot *gardencorev1beta1.Shoot) (*corev1.ObjectReference, error) {
+func credentialsOf(ctx context.Context, garden client.Client,
+	shoot *gardencorev1beta1.Shoot) (*corev1.ObjectReference, error) {
 	switch {
 	case shoot.Spec.CredentialsBindingName != nil:
 		binding := &securityv1alpha1.CredentialsBinding{}
@@ -155,9 +133,13 @@ func credentialsOf(ctx context.Context, garden client.Client, shoot *gardencorev
 		if err := garden.Get(ctx, key, binding); err != nil {
 			return nil, bindingError("SecretBinding", key, err)
 		}
-		return &corev1.ObjectReference{Kind: "Secret", APIVersion: "v1", Namespace: binding.SecretRef.Namespace, Name: binding.SecretRef.Name}, nil
+		return &corev1.ObjectReference{
+			Kind: "Secret", APIVersion: "v1", Namespace: binding.SecretRef.Namespace, Name: binding.SecretRef.Name,
+		}, nil
 	case len(shoot.Spec.Provider.Workers) > 0:
-		return nil, &configurationError{errors.New("spec.credentialsBindingName must name the credentials for the infrastructure")}
+		return nil, &plan.ConfigurationError{
+			Err: errors.New("spec.credentialsBindingName must name the credentials for the infrastructure"),
+		}
 	default:
 		return nil, nil
 	}
@@ -167,7 +149,7 @@ func credentialsOf(ctx context.Context, garden client.Client, shoot *gardencorev
 func bindingError(kind string, key client.ObjectKey, err error) error {
 	err = fmt.Errorf("reading %s %s: %w", kind, key, err)
 	if apierrors.IsNotFound(err) {
-		return &configurationError{err}
+		return &plan.ConfigurationError{Err: err}
 	}
 	return err
 }

@@ -20,6 +20,11 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/cluster"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/deletion"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/hibernation"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/status"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
 
@@ -65,7 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Garden.Get(ctx, req.NamespacedName, shoot); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if seedOf(shoot) != r.Config.SeedConfig.Name {
+	if status.SeedOf(shoot) != r.Config.SeedConfig.Name {
 		return ctrl.Result{}, nil
 	}
 	if shoot.Annotations[gardencorev1beta1.ShootIgnore] == "true" {
@@ -81,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.delete(ctx, shoot)
 	}
 	wait := r.untilSync(shoot, time.Now())
-	if isFailed(shoot) || wait > 0 {
+	if status.IsFailed(shoot) || wait > 0 {
 		changed, err := r.filesChanged(ctx, shoot)
 		if err != nil || !changed {
 			return ctrl.Result{RequeueAfter: soonest(wait, filesPeriodOf(shoot))}, err
@@ -91,10 +96,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.reconcile(ctx, shoot)
 }
 
-// untilSync says how long a settled Shoot may be left alone: until the next period has passed, or there is another gardenlet. If
-// changes of its specification are confined to its maintenance window, so is this, as it would roll them out.
+// untilSync says how long a settled Shoot may be left alone: until the next period has passed, or there is another
+// gardenlet. If changes of its specification are confined to its maintenance window, so is this, as it would roll
+// them out.
 func (r *Reconciler) untilSync(shoot *gardencorev1beta1.Shoot, now time.Time) time.Duration {
-	if !settled(shoot) {
+	if !status.Settled(shoot) {
 		return 0
 	}
 	if wait := untilWindow(shoot, now); wait > 0 {
@@ -119,7 +125,8 @@ func untilWindow(shoot *gardencorev1beta1.Shoot, now time.Time) time.Duration {
 	return maintenance.TimeWindow.Until(now)
 }
 
-// begin registers what is done about a Shoot, so that Interrupt and Stop find it. The returned function must be called at its end.
+// begin registers what is done about a Shoot, so that Interrupt and Stop find it. The returned function must be
+// called at its end.
 func (r *Reconciler) begin(ctx context.Context, shoot *gardencorev1beta1.Shoot) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	key := client.ObjectKeyFromObject(shoot)
@@ -137,11 +144,13 @@ func (r *Reconciler) begin(ctx context.Context, shoot *gardencorev1beta1.Shoot) 
 	}
 }
 
-// Interrupt ends the flow that works for an older generation of the Shoot: a change, or its deletion, need not wait for it.
+// Interrupt ends the flow that works for an older generation of the Shoot: a change, or its deletion, need not wait
+// for it.
 func (r *Reconciler) Interrupt(shoot client.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if current, found := r.running[client.ObjectKeyFromObject(shoot)]; found && current.generation < shoot.GetGeneration() {
+	if current, found := r.running[client.ObjectKeyFromObject(shoot)]; found &&
+		current.generation < shoot.GetGeneration() {
 		current.cancel(errSuperseded)
 	}
 }
@@ -173,7 +182,7 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Sho
 	if err := r.noteFiles(ctx, shoot); err != nil {
 		return ctrl.Result{}, err
 	}
-	writer := newStatusWriter(r.Garden, shoot)
+	writer := status.NewWriter(r.Garden, shoot)
 	shoot, err := takeOperations(ctx, writer, shoot)
 	if err != nil {
 		return r.failed(ctx, writer, err)
@@ -188,8 +197,8 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Sho
 	}
 	log.Info("Reconciling", "operation", op.Inputs.Shoot.Status.LastOperation.Type, "tasks", graph.Len())
 	started := time.Now()
-	err = graph.Run(ctx, writer.options(log))
-	if err == nil && op.Plan.Hibernation != Asleep {
+	err = graph.Run(ctx, writer.Options(log))
+	if err == nil && op.Plan.Hibernation != plan.Asleep {
 		err = op.cleanUpSecrets(ctx)
 	}
 	defer r.operated(shoot)
@@ -197,11 +206,12 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Sho
 		return r.failed(ctx, writer, err)
 	}
 	log.Info("Reconciled", "seconds", time.Since(started).Seconds())
-	if err := writer.update(ctx, op.succeeded(metav1.Now())); err != nil {
+	if err := writer.Update(ctx, status.Succeeded(op.Plan, op.Inputs.Shoot, op.infrastructure.Reported(),
+		metav1.Now())); err != nil {
 		return ctrl.Result{}, err
 	}
-	op.Inputs.Shoot = writer.current()
-	if err := writeCluster(ctx, r.Seed, op.Plan.Namespace, op.Inputs); err != nil {
+	op.Inputs.Shoot = writer.Current()
+	if err := cluster.Write(ctx, r.Seed, op.Plan.Namespace, op.Inputs); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: soonest(r.Config.Controllers.Shoot.SyncPeriod.Duration, filesPeriodOf(shoot))}, nil
@@ -214,37 +224,43 @@ func (r *Reconciler) operated(shoot *gardencorev1beta1.Shoot) {
 	}
 }
 
-// prepare reads what decides about the shoot, plans, and writes the start of the operation to the status and the Cluster.
-func (r *Reconciler) prepare(ctx context.Context, log logr.Logger, shoot *gardencorev1beta1.Shoot, writer *statusWriter) (*Operation, error) {
+// prepare reads what decides about the shoot, plans, and writes the start of the operation to the status and the
+// Cluster.
+func (r *Reconciler) prepare(ctx context.Context, log logr.Logger, shoot *gardencorev1beta1.Shoot,
+	writer *status.Writer) (*Operation, error) {
 	seedName := r.Config.SeedConfig.Name
 	in, err := readInputs(ctx, r.Garden, shoot, seedName, r.GardenIdentity)
 	if err != nil {
 		return nil, err
 	}
 	in.InsecureKubeconfigs = r.Config.Egress.InsecureKubeconfigs
-	if in.Asleep, err = isAsleep(ctx, r.Seed, TechnicalID(in.ProjectName, shoot)); err != nil {
+	if in.Asleep, err = hibernation.IsAsleep(ctx, r.Seed, plan.TechnicalID(in.ProjectName, shoot)); err != nil {
 		return nil, err
 	}
 	if in.EgressExceptions, err = r.Config.Egress.Allowances(); err != nil {
 		return nil, err
 	}
-	plan, err := NewPlan(in, r.Config.Gateway, r.Images)
+	gateway, err := r.gatewayOf(ctx, shoot)
 	if err != nil {
 		return nil, err
 	}
-	if err := writer.update(ctx, begin(plan, shoot, seedName, r.Identity, metav1.Now())); err != nil {
+	p, err := plan.New(in, gateway, r.Images)
+	if err != nil {
 		return nil, err
 	}
-	in.Shoot = writer.current()
-	if err := writeCluster(ctx, r.Seed, plan.Namespace, in); err != nil {
+	if err := writer.Update(ctx, status.Begin(p, shoot, seedName, r.Identity, metav1.Now())); err != nil {
 		return nil, err
 	}
-	return &Operation{Plan: plan, Inputs: in, Garden: r.Garden, Seed: r.Seed, Log: log}, nil
+	in.Shoot = writer.Current()
+	if err := cluster.Write(ctx, r.Seed, p.Namespace, in); err != nil {
+		return nil, err
+	}
+	return newOperation(p, in, r.Garden, r.Seed, log), nil
 }
 
 // failed writes the failure of an operation. A flow that was cut off by a newer generation, an emergency stop or the
 // end of the process has not failed: it is started again.
-func (r *Reconciler) failed(ctx context.Context, writer *statusWriter, cause error) (ctrl.Result, error) {
+func (r *Reconciler) failed(ctx context.Context, writer *status.Writer, cause error) (ctrl.Result, error) {
 	switch ended := context.Cause(ctx); {
 	case errors.Is(ended, errSuperseded):
 		return ctrl.Result{RequeueAfter: time.Millisecond}, nil
@@ -258,20 +274,20 @@ func (r *Reconciler) failed(ctx context.Context, writer *statusWriter, cause err
 	if apierrors.IsConflict(cause) {
 		return ctrl.Result{RequeueAfter: 100 * time.Millisecond}, nil
 	}
-	shoot := writer.current()
-	err := writer.update(ctx, func(s *gardencorev1beta1.ShootStatus) {
-		if s.LastOperation == nil || s.ObservedGeneration != writer.generation {
+	shoot := writer.Current()
+	err := writer.Update(ctx, func(s *gardencorev1beta1.ShootStatus) {
+		if s.LastOperation == nil || s.ObservedGeneration != writer.Generation() {
 			now := metav1.Now()
 			s.Gardener, s.UID = r.Identity, shoot.UID
-			s.ObservedGeneration, s.RetryCycleStartTime = writer.generation, &now
-			s.LastOperation = start(s.LastOperation, shoot.DeletionTimestamp != nil, now)
+			s.ObservedGeneration, s.RetryCycleStartTime = writer.Generation(), &now
+			s.LastOperation = status.Start(s.LastOperation, shoot.DeletionTimestamp != nil, now)
 		}
-		failed(cause, r.Config.Controllers.Shoot.RetryDuration.Duration, metav1.Now())(s)
+		status.Failed(cause, r.Config.Controllers.Shoot.RetryDuration.Duration, metav1.Now())(s)
 	})
 	if err != nil {
 		return ctrl.Result{}, errors.Join(cause, err)
 	}
-	if writer.current().Status.LastOperation.State == gardencorev1beta1.LastOperationStateFailed {
+	if writer.Current().Status.LastOperation.State == gardencorev1beta1.LastOperationStateFailed {
 		ctrl.LoggerFrom(ctx).Error(cause, "The operation failed for good; it is tried again when the Shoot changes")
 		return ctrl.Result{}, nil
 	}
@@ -284,62 +300,50 @@ func (r *Reconciler) delete(ctx context.Context, shoot *gardencorev1beta1.Shoot)
 		return ctrl.Result{}, nil
 	}
 	log := ctrl.LoggerFrom(ctx)
-	writer := newStatusWriter(r.Garden, shoot)
-	op, err := r.prepareDeletion(ctx, log, shoot, writer)
+	writer := status.NewWriter(r.Garden, shoot)
+	p, err := r.prepareDeletion(ctx, shoot, writer)
 	if err != nil {
 		return r.failed(ctx, writer, err)
 	}
-	graph, err := op.DeletionFlow()
+	graph, err := deletion.New(p, r.Garden, r.Seed).Flow()
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	log.Info("Deleting", "tasks", graph.Len())
-	if err := graph.Run(ctx, writer.options(log)); err != nil {
+	if err := graph.Run(ctx, writer.Options(log)); err != nil {
 		return r.failed(ctx, writer, err)
 	}
-	return ctrl.Result{}, r.release(ctx, writer.current())
+	return ctrl.Result{}, r.release(ctx, writer.Current())
 }
 
 // prepareDeletion is prepare for a deletion: what cannot be planned any more is not needed for it.
-func (r *Reconciler) prepareDeletion(ctx context.Context, log logr.Logger, shoot *gardencorev1beta1.Shoot, writer *statusWriter) (*Operation, error) {
+func (r *Reconciler) prepareDeletion(ctx context.Context, shoot *gardencorev1beta1.Shoot,
+	writer *status.Writer) (*plan.Deletion, error) {
 	project, err := projectOf(ctx, r.Garden, shoot.Namespace)
 	if err != nil && shoot.Status.TechnicalID == "" {
 		return nil, err
 	}
-	plan := &Plan{
-		Namespace: TechnicalID(project, shoot), ShootName: shoot.Name, ShootNamespace: shoot.Namespace, ProjectName: project,
-		UID: string(shoot.UID),
-	}
-	if plan.Cleanup, err = planCleanup(shoot); err != nil {
+	p, err := plan.NewDeletion(project, shoot)
+	if err != nil {
 		return nil, err
 	}
-	err = writer.update(ctx, func(s *gardencorev1beta1.ShootStatus) {
+	err = writer.Update(ctx, func(s *gardencorev1beta1.ShootStatus) {
 		now := metav1.Now()
-		s.Gardener, s.TechnicalID, s.UID = r.Identity, plan.Namespace, shoot.UID
+		s.Gardener, s.TechnicalID, s.UID = r.Identity, p.Namespace, shoot.UID
 		if s.ObservedGeneration != shoot.Generation || s.RetryCycleStartTime == nil {
 			s.RetryCycleStartTime = &now
 		}
 		s.ObservedGeneration = shoot.Generation
-		s.LastOperation = start(s.LastOperation, true, now)
+		s.LastOperation = status.Start(s.LastOperation, true, now)
 	})
 	if err != nil {
 		return nil, err
 	}
-	op := &Operation{Plan: plan, Garden: r.Garden, Seed: r.Seed, Log: log}
-	return op, r.refreshCluster(ctx, op, writer.current())
+	return p, cluster.Refresh(ctx, r.Seed, p.Namespace, writer.Current())
 }
 
-// refreshCluster tells extensions that the Shoot is being deleted, if they know it at all.
-func (r *Reconciler) refreshCluster(ctx context.Context, op *Operation, shoot *gardencorev1beta1.Shoot) error {
-	raw, err := embed(shoot, "Shoot")
-	if err != nil {
-		return err
-	}
-	return patchClusterShoot(ctx, r.Seed, op.Plan.Namespace, raw)
-}
-
-// release removes the finalizer. Others write to the Shoot as well, so a conflict is tried again with what the cache has by
-// then.
+// release removes the finalizer. Others write to the Shoot as well, so a conflict is tried again with what the cache
+// has by then.
 func (r *Reconciler) release(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	err := retry.OnError(releaseBackoff, apierrors.IsConflict, func() error {
 		err := finalizer.Remove(ctx, r.Garden, shoot, gardencorev1beta1.GardenerName)

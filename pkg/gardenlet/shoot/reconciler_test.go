@@ -7,7 +7,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -20,19 +19,33 @@ import (
 // Nothing is done about the shoots of a stopped seed, whether they are to be made or to be deleted.
 func TestShootsOfAStoppedSeedAreLeftAlone(t *testing.T) {
 	for name, shoot := range map[string]*gardencorev1beta1.Shoot{
-		"a new one":     {},
-		"a deleted one": {ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: ptr.To(metav1.Now()), Finalizers: []string{gardencorev1beta1.GardenerName}}},
+		"a new one": {},
+		"a deleted one": {
+			ObjectMeta: metav1.ObjectMeta{
+				DeletionTimestamp: new(metav1.Now()), Finalizers: []string{gardencorev1beta1.GardenerName},
+			},
+		},
 	} {
-		shoot.Namespace, shoot.Name, shoot.Spec.SeedName = "garden-p", "s", ptr.To("here")
-		seed := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "here", Annotations: map[string]string{gardencorev1beta1.SeedEmergencyStop: "true"}}}
-		garden := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithStatusSubresource(shoot).WithObjects(shoot, seed).Build()
-		r := &Reconciler{Garden: garden, Config: &config.Configuration{SeedConfig: &config.SeedConfig{ObjectMeta: metav1.ObjectMeta{Name: "here"}}}}
+		shoot.Namespace, shoot.Name, shoot.Spec.SeedName = "garden-p", "s", new("here")
+		seed := &gardencorev1beta1.Seed{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "here", Annotations: map[string]string{gardencorev1beta1.SeedEmergencyStop: "true"},
+			},
+		}
+		garden := fake.NewClientBuilder().
+			WithScheme(apis.GardenScheme()).WithStatusSubresource(shoot).WithObjects(shoot, seed).Build()
+		r := &Reconciler{
+			Garden: garden, Config: &config.Configuration{
+				SeedConfig: &config.SeedConfig{ObjectMeta: metav1.ObjectMeta{Name: "here"}},
+			},
+		}
 		key := client.ObjectKeyFromObject(shoot)
 		before, after := &gardencorev1beta1.Shoot{}, &gardencorev1beta1.Shoot{}
 		if err := garden.Get(t.Context(), key, before); err != nil {
 			t.Fatal(err)
 		}
-		if result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil || result != (ctrl.Result{}) {
+		if result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil ||
+			result != (ctrl.Result{}) {
 			t.Errorf("%s: %+v, %v", name, result, err)
 		}
 		if err := garden.Get(t.Context(), key, after); err != nil || after.ResourceVersion != before.ResourceVersion {
@@ -44,13 +57,16 @@ func TestShootsOfAStoppedSeedAreLeftAlone(t *testing.T) {
 // What is cut off by a stop has not failed, and waits for the end of the stop.
 func TestStopEndsWhatRuns(t *testing.T) {
 	r := &Reconciler{}
-	ctx, end := r.begin(t.Context(), &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-p", Name: "s"}})
+	ctx, end := r.begin(t.Context(),
+		&gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-p", Name: "s"}})
 	defer end()
 	r.Stop()
 	if cause := context.Cause(ctx); !errors.Is(cause, errStopped) {
 		t.Fatalf("ended by %v", cause)
 	}
-	if result, err := r.failed(ctx, nil, apierrors.NewConflict(gardencorev1beta1.Resource("shoots"), "s", nil)); err != nil || result != (ctrl.Result{}) {
+	if result, err := r.failed(ctx, nil,
+		apierrors.NewConflict(gardencorev1beta1.Resource("shoots"), "s", nil)); err != nil ||
+		result != (ctrl.Result{}) {
 		t.Errorf("got %+v, %v", result, err)
 	}
 }

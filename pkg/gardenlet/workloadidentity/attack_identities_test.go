@@ -6,29 +6,34 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
-// TestAttackIdentityOfAnotherShoot plays an extension that writes a Secret in the namespace of a shoot that it works for, so that gardenlet fetches into it
-// the token of an identity which another shoot of the seed uses.
+// TestAttackIdentityOfAnotherShoot plays an extension that writes a Secret in the namespace of a shoot that it works
+// for, so that gardenlet fetches into it the token of an identity which another shoot of the seed uses.
 func TestAttackIdentityOfAnotherShoot(t *testing.T) {
 	for name, sake := range map[string]string{
-		"for the sake of the other shoot": `{"kind":"Shoot","apiVersion":"core.gardener.cloud/v1beta1","name":"s","namespace":"garden-demo","uid":"uid"}`,
-		"for the sake of the own shoot":   `{"kind":"Shoot","apiVersion":"core.gardener.cloud/v1beta1","name":"own","namespace":"garden-evil","uid":"uid"}`,
-		"for the sake of the seed":        `{"kind":"Seed","apiVersion":"core.gardener.cloud/v1beta1","name":"seed","uid":"uid"}`,
+		"for the sake of the other " +
+			"shoot": `{"kind":"Shoot","apiVersion":"core.gardener.cloud/v1beta1","name":"s","namespace":"garden-demo","uid":"uid"}`,
+		"for the sake of the own " +
+			"shoot": `{"kind":"Shoot","apiVersion":"core.gardener.cloud/v1beta1","name":"own","namespace":"garden-evil","uid":"uid"}`,
+		"for the sake of the " +
+			"seed": `{"kind":"Seed","apiVersion":"core.gardener.cloud/v1beta1","name":"seed","uid":"uid"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSetting(t)
 			own := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-evil", Name: "own"}}
-			own.Spec.SeedName, own.Status.TechnicalID = ptr.To("seed"), "shoot--evil--own"
+			own.Spec.SeedName, own.Status.TechnicalID = new("seed"), "shoot--evil--own"
 			trap := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "shoot--evil--own", Name: "trap",
-				Labels: map[string]string{securityv1alpha1.LabelPurpose: securityv1alpha1.LabelPurposeWorkloadIdentityTokenRequestor},
+				Labels: map[string]string{
+					securityv1alpha1.LabelPurpose: securityv1alpha1.LabelPurposeWorkloadIdentityTokenRequestor,
+				},
 				Annotations: map[string]string{
-					securityv1alpha1.AnnotationWorkloadIdentityNamespace: "garden-demo", securityv1alpha1.AnnotationWorkloadIdentityName: "aws",
+					securityv1alpha1.AnnotationWorkloadIdentityNamespace:     "garden-demo",
+					securityv1alpha1.AnnotationWorkloadIdentityName:          "aws",
 					securityv1alpha1.AnnotationWorkloadIdentityContextObject: sake,
 				},
 			}}

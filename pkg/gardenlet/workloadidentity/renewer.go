@@ -16,8 +16,8 @@ import (
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
-// Renewer replaces the tokens of the seed when they are due. When that is stands in the Secrets, so a gardenlet that starts goes on
-// where another ended.
+// Renewer replaces the tokens of the seed when they are due. When that is stands in the Secrets, so a gardenlet that
+// starts goes on where another ended.
 type Renewer struct {
 	Tokens *Tokens
 	// Period is the time between two looks at all Secrets with tokens.
@@ -62,7 +62,8 @@ func (r *Renewer) Renew(ctx context.Context) error {
 		}
 		// In a conflict somebody else has just written the Secret: the next look finds out about its token.
 		if err := r.renew(ctx, secret); err != nil && !apierrors.IsConflict(err) {
-			r.Log.Error(err, "The token of a workload identity is not renewed", "secret", client.ObjectKeyFromObject(secret))
+			r.Log.Error(err, "The token of a workload identity is not renewed", "secret",
+				client.ObjectKeyFromObject(secret))
 			problems[client.ObjectKeyFromObject(secret)] = err
 		}
 	}

@@ -16,9 +16,9 @@ import (
 // kind of identities in references.
 const kind = "WorkloadIdentity"
 
-// checkRightful refuses what a Secret asks for unless its namespace is that of the Shoot for whose sake the token would be, and that Shoot uses the
-// identity. Extensions write Secrets in the namespaces of their shoots, with whatever annotations they like, and the garden issues to a gardenlet
-// tokens of all identities that shoots of its seed use.
+// checkRightful refuses what a Secret asks for unless its namespace is that of the Shoot for whose sake the token would
+// be, and that Shoot uses the identity. Extensions write Secrets in the namespaces of their shoots, with whatever
+// annotations they like, and the garden issues to a gardenlet tokens of all identities that shoots of its seed use.
 func (t *Tokens) checkRightful(ctx context.Context, use Use) error {
 	key := client.ObjectKey{Namespace: ptr.Deref(use.For.Namespace, ""), Name: use.For.Name}
 	shoot := &gardencorev1beta1.Shoot{}
@@ -41,16 +41,19 @@ func (t *Tokens) checkRightful(ctx context.Context, use Use) error {
 	return nil
 }
 
-// identitiesOf are those that a Shoot uses: for its infrastructure, for its domains, which its seed may give, and those that it refers to.
+// identitiesOf are those that a Shoot uses: for its infrastructure, for its domains, which its seed may give, and those
+// that it refers to.
 func (t *Tokens) identitiesOf(ctx context.Context, shoot *gardencorev1beta1.Shoot) ([]client.ObjectKey, error) {
 	var references []corev1.ObjectReference
 	for _, r := range shoot.Spec.Resources {
-		references = append(references, corev1.ObjectReference{Kind: r.ResourceRef.Kind, Namespace: shoot.Namespace, Name: r.ResourceRef.Name})
+		references = append(references,
+			corev1.ObjectReference{Kind: r.ResourceRef.Kind, Namespace: shoot.Namespace, Name: r.ResourceRef.Name})
 	}
 	if dns := shoot.Spec.DNS; dns != nil {
 		for _, provider := range dns.Providers {
 			if r := provider.CredentialsRef; r != nil {
-				references = append(references, corev1.ObjectReference{Kind: r.Kind, Namespace: shoot.Namespace, Name: r.Name})
+				references = append(references,
+					corev1.ObjectReference{Kind: r.Kind, Namespace: shoot.Namespace, Name: r.Name})
 			}
 		}
 	}

@@ -1,5 +1,6 @@
-// Package workloadidentity keeps tokens of the garden's WorkloadIdentities in Secrets of the seed: Tokens writes such a Secret, and
-// Renewer replaces its token long before it expires. What the Secrets are for is decided by those who ask for them.
+// Package workloadidentity keeps tokens of the garden's WorkloadIdentities in Secrets of the seed: Tokens writes such a
+// Secret, and Renewer replaces its token long before it expires. What the Secrets are for is decided by those who ask
+// for them.
 package workloadidentity
 
 import (
@@ -13,19 +14,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
-	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/apply"
 )
 
-// Validity is for how long tokens are requested; the garden may grant less. They are replaced after four fifths of what is granted.
+// Validity is for how long tokens are requested; the garden may grant less. They are replaced after four fifths of what
+// is granted.
 const Validity = 6 * time.Hour
 
-// Tokens requests tokens in the garden and writes them to Secrets of the seed. All of such a Secret is applied at once and has one
-// owner: when it is applied with other credentials later, nothing of the token stays.
+// Tokens requests tokens in the garden and writes them to Secrets of the seed. All of such a Secret is applied at once
+// and has one owner: when it is applied with other credentials later, nothing of the token stays.
 type Tokens struct {
 	// Garden is a client of the garden, Seed one of the seed.
 	Garden, Seed client.Client
@@ -56,8 +57,8 @@ func (t *Tokens) Deploy(ctx context.Context, use Use) error {
 	return t.write(ctx, use, existing)
 }
 
-// write applies the Secret as it is to be; existing is as it is, empty if there is none. If it has changed since then, the API
-// server refuses.
+// write applies the Secret as it is to be; existing is as it is, empty if there is none. If it has changed since then,
+// the API server refuses.
 func (t *Tokens) write(ctx context.Context, use Use, existing *corev1.Secret) error {
 	identity := &securityv1alpha1.WorkloadIdentity{}
 	if err := t.Garden.Get(ctx, use.Identity, identity); err != nil {
@@ -73,19 +74,16 @@ func (t *Tokens) write(ctx context.Context, use Use, existing *corev1.Secret) er
 	} else if err := t.request(ctx, use, identity, desired); err != nil {
 		return err
 	}
-	object, err := component.ToUnstructured(t.Seed.Scheme(), desired)
+	object, err := apply.ToUnstructured(t.Seed.Scheme(), desired)
 	if err != nil {
 		return err
 	}
 	object.SetResourceVersion(existing.ResourceVersion)
-	if err := t.Seed.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(component.FieldManager), client.ForceOwnership); err != nil {
-		return fmt.Errorf("applying Secret %s: %w", use.Secret, err)
-	}
-	return nil
+	return apply.Unstructured(ctx, t.Seed, apply.Gardenlet, object)
 }
 
-// keeps tells whether the token that there is may stay: it is one of this identity as it is now, requested for the same sake, and
-// not due.
+// keeps tells whether the token that there is may stay: it is one of this identity as it is now, requested for the same
+// sake, and not due.
 func (t *Tokens) keeps(existing, desired *corev1.Secret, identity *securityv1alpha1.WorkloadIdentity) bool {
 	for _, key := range []string{
 		securityv1alpha1.AnnotationWorkloadIdentityNamespace, securityv1alpha1.AnnotationWorkloadIdentityName,
@@ -96,13 +94,15 @@ func (t *Tokens) keeps(existing, desired *corev1.Secret, identity *securityv1alp
 		}
 	}
 	claims, err := claimsOf(existing.Data[securityv1alpha1.DataKeyToken])
-	return err == nil && claims.Subject == identity.Status.Sub && slices.Equal(claims.Audience, identity.Spec.Audiences) && !due(existing, t.Now())
+	return err == nil && claims.Subject == identity.Status.Sub &&
+		slices.Equal(claims.Audience, identity.Spec.Audiences) && !due(existing, t.Now())
 }
 
 // request puts a new token into the Secret.
-func (t *Tokens) request(ctx context.Context, use Use, identity *securityv1alpha1.WorkloadIdentity, secret *corev1.Secret) error {
+func (t *Tokens) request(ctx context.Context, use Use, identity *securityv1alpha1.WorkloadIdentity,
+	secret *corev1.Secret) error {
 	request := &securityv1alpha1.TokenRequest{Spec: securityv1alpha1.TokenRequestSpec{
-		ContextObject: &use.For, ExpirationSeconds: ptr.To(int64(Validity / time.Second)),
+		ContextObject: &use.For, ExpirationSeconds: new(int64(Validity / time.Second)),
 	}}
 	now := t.Now()
 	if err := t.Garden.SubResource("token").Create(ctx, identity, request); err != nil {
@@ -114,7 +114,8 @@ func (t *Tokens) request(ctx context.Context, use Use, identity *securityv1alpha
 			use.Identity, request.Status.ExpirationTimestamp.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	secret.Data[securityv1alpha1.DataKeyToken] = []byte(request.Status.Token)
-	secret.Annotations[securityv1alpha1.AnnotationWorkloadIdentityTokenRenewTimestamp] = now.Add(lifetime * 4 / 5).UTC().Format(time.RFC3339)
+	secret.Annotations[securityv1alpha1.AnnotationWorkloadIdentityTokenRenewTimestamp] = now.Add(lifetime * 4 / 5).
+		UTC().Format(time.RFC3339)
 	return nil
 }
 
@@ -124,11 +125,12 @@ func (u Use) secret(identity *securityv1alpha1.WorkloadIdentity) (*corev1.Secret
 	if err != nil {
 		return nil, err
 	}
+	const purpose = securityv1alpha1.LabelPurposeWorkloadIdentityTokenRequestor
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: u.Secret.Namespace, Name: u.Secret.Name,
 			Labels: map[string]string{
-				securityv1alpha1.LabelPurpose:                  securityv1alpha1.LabelPurposeWorkloadIdentityTokenRequestor,
+				securityv1alpha1.LabelPurpose:                  purpose,
 				securityv1alpha1.LabelWorkloadIdentityProvider: identity.Spec.TargetSystem.Type,
 			},
 			Annotations: map[string]string{
@@ -167,15 +169,18 @@ func useOf(secret *corev1.Secret) (Use, error) {
 		return Use{}, fmt.Errorf("annotations %s and %s must name a WorkloadIdentity of the garden",
 			securityv1alpha1.AnnotationWorkloadIdentityNamespace, securityv1alpha1.AnnotationWorkloadIdentityName)
 	}
-	if err := json.Unmarshal([]byte(secret.Annotations[securityv1alpha1.AnnotationWorkloadIdentityContextObject]), &use.For); err != nil {
-		return Use{}, fmt.Errorf("annotation %s must be a context object as JSON: %w", securityv1alpha1.AnnotationWorkloadIdentityContextObject, err)
+	if err := json.Unmarshal([]byte(secret.Annotations[securityv1alpha1.AnnotationWorkloadIdentityContextObject]),
+		&use.For); err != nil {
+		return Use{}, fmt.Errorf("annotation %s must be a context object as JSON: %w",
+			securityv1alpha1.AnnotationWorkloadIdentityContextObject, err)
 	}
 	return use, nil
 }
 
 // due tells whether the token of a Secret is to be replaced. One that says nothing about it is.
 func due(secret *corev1.Secret, now time.Time) bool {
-	at, err := time.Parse(time.RFC3339, secret.Annotations[securityv1alpha1.AnnotationWorkloadIdentityTokenRenewTimestamp])
+	at, err := time.Parse(time.RFC3339,
+		secret.Annotations[securityv1alpha1.AnnotationWorkloadIdentityTokenRenewTimestamp])
 	return err != nil || !now.Before(at)
 }
 

@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -43,7 +42,9 @@ type setting struct {
 func newSetting(t *testing.T) *setting {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, securityv1alpha1.AddToScheme, gardencorev1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, securityv1alpha1.AddToScheme, gardencorev1beta1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -51,24 +52,35 @@ func newSetting(t *testing.T) *setting {
 	s := &setting{now: start, identity: &securityv1alpha1.WorkloadIdentity{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "aws"},
 		Spec: securityv1alpha1.WorkloadIdentitySpec{
-			Audiences:    []string{"sts"},
-			TargetSystem: securityv1alpha1.TargetSystem{Type: "aws", ProviderConfig: &runtime.RawExtension{Raw: []byte(`{"role":"a"}`)}},
+			Audiences: []string{"sts"},
+			TargetSystem: securityv1alpha1.TargetSystem{
+				Type: "aws", ProviderConfig: &runtime.RawExtension{Raw: []byte(`{"role":"a"}`)},
+			},
 		},
 		Status: securityv1alpha1.WorkloadIdentityStatus{Sub: "gardener.cloud:workloadidentity:garden-demo:aws:1"},
 	}}
 	shoot := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "s"}}
-	shoot.Spec.CredentialsBindingName, shoot.Spec.SeedName, shoot.Status.TechnicalID = ptr.To("cloud"), ptr.To("seed"), namespace
+	shoot.Spec.CredentialsBindingName, shoot.Spec.SeedName, shoot.Status.TechnicalID = new("cloud"), new("seed"),
+		namespace
 	binding := &securityv1alpha1.CredentialsBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "cloud"}, CredentialsRef: corev1.ObjectReference{Kind: kind, Namespace: "garden-demo", Name: "aws"},
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "garden-demo", Name: "cloud"},
+		CredentialsRef: corev1.ObjectReference{Kind: kind, Namespace: "garden-demo", Name: "aws"},
 	}
 	seed := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "seed"}}
-	garden := fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.identity, shoot, binding, seed).WithInterceptorFuncs(interceptor.Funcs{SubResourceCreate: s.issue}).Build()
-	s.tokens = &Tokens{Garden: garden, Seed: fake.NewClientBuilder().WithScheme(scheme).Build(), Now: func() time.Time { return s.now }}
+	garden := fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.identity, shoot, binding,
+		seed).WithInterceptorFuncs(interceptor.Funcs{
+		SubResourceCreate: s.issue,
+	}).Build()
+	s.tokens = &Tokens{
+		Garden: garden, Seed: fake.NewClientBuilder().WithScheme(scheme).Build(),
+		Now: func() time.Time { return s.now },
+	}
 	return s
 }
 
 // issue answers requests as the garden does, with tokens that count the requests.
-func (s *setting) issue(ctx context.Context, c client.Client, _ string, object, body client.Object, _ ...client.SubResourceCreateOption) error {
+func (s *setting) issue(ctx context.Context, c client.Client, _ string, object, body client.Object,
+	_ ...client.SubResourceCreateOption) error {
 	if s.refusal != nil {
 		return s.refusal
 	}
@@ -81,19 +93,26 @@ func (s *setting) issue(ctx context.Context, c client.Client, _ string, object, 
 		return fmt.Errorf("asked with a %T", body)
 	}
 	s.requests = append(s.requests, request.Spec)
-	payload, err := json.Marshal(map[string]any{"sub": identity.Status.Sub, "aud": identity.Spec.Audiences, "jti": len(s.requests)})
+	payload, err := json.Marshal(map[string]any{
+		"sub": identity.Status.Sub, "aud": identity.Spec.Audiences, "jti": len(s.requests),
+	})
 	if err != nil {
 		return err
 	}
 	request.Status.Token = "head." + base64.RawURLEncoding.EncodeToString(payload) + ".signature"
-	request.Status.ExpirationTimestamp = metav1.NewTime(s.now.Add(time.Duration(*request.Spec.ExpirationSeconds) * time.Second))
+	request.Status.ExpirationTimestamp = metav1.NewTime(s.now.Add(time.Duration(*request.Spec.ExpirationSeconds) *
+		time.Second))
 	return nil
 }
 
 func (s *setting) use() Use {
 	return Use{
-		Identity: client.ObjectKeyFromObject(s.identity), Secret: client.ObjectKey{Namespace: namespace, Name: "cloudprovider"}, Role: "cloudprovider",
-		For: securityv1alpha1.ContextObject{Kind: "Shoot", APIVersion: "core.gardener.cloud/v1beta1", Name: "s", Namespace: ptr.To("garden-demo"), UID: "uid"},
+		Identity: client.ObjectKeyFromObject(s.identity),
+		Secret:   client.ObjectKey{Namespace: namespace, Name: "cloudprovider"}, Role: "cloudprovider",
+		For: securityv1alpha1.ContextObject{
+			Kind: "Shoot", APIVersion: "core.gardener.cloud/v1beta1", Name: "s", Namespace: new("garden-demo"),
+			UID: "uid",
+		},
 	}
 }
 
@@ -120,7 +139,8 @@ func TestSecretsAreAsExtensionsExpectThem(t *testing.T) {
 	const prefix = "workloadidentity.security.gardener.cloud/"
 	for key, want := range map[string]string{
 		prefix + "namespace": "garden-demo", prefix + "name": "aws",
-		prefix + "context-object":        `{"kind":"Shoot","apiVersion":"core.gardener.cloud/v1beta1","name":"s","namespace":"garden-demo","uid":"uid"}`,
+		prefix +
+			"context-object": `{"kind":"Shoot","apiVersion":"core.gardener.cloud/v1beta1","name":"s","namespace":"garden-demo","uid":"uid"}`,
 		prefix + "token-renew-timestamp": start.Add(4*time.Hour + 48*time.Minute).UTC().Format(time.RFC3339),
 	} {
 		if got := secret.Annotations[key]; got != want {
@@ -128,13 +148,15 @@ func TestSecretsAreAsExtensionsExpectThem(t *testing.T) {
 		}
 	}
 	for key, want := range map[string]string{
-		"security.gardener.cloud/purpose": "workload-identity-token-requestor", prefix + "provider": "aws", "gardener.cloud/role": "cloudprovider",
+		"security.gardener.cloud/purpose": "workload-identity-token-requestor", prefix + "provider": "aws",
+		"gardener.cloud/role": "cloudprovider",
 	} {
 		if got := secret.Labels[key]; got != want {
 			t.Errorf("label %s = %s, want %s", key, got, want)
 		}
 	}
-	if string(secret.Data["config"]) != `{"role":"a"}` || !strings.HasPrefix(string(secret.Data["token"]), "head.") || len(secret.Data) != 2 {
+	if string(secret.Data["config"]) != `{"role":"a"}` || !strings.HasPrefix(string(secret.Data["token"]), "head.") ||
+		len(secret.Data) != 2 {
 		t.Errorf("data = %q", secret.Data)
 	}
 	if len(s.requests) != 1 || *s.requests[0].ExpirationSeconds != 6*3600 || s.requests[0].ContextObject.UID != "uid" {
@@ -147,10 +169,13 @@ func TestTokensStayUntilTheyAreDue(t *testing.T) {
 		change func(s *setting, use *Use)
 		fresh  bool
 	}{
-		"nothing":     {func(*setting, *Use) {}, false},
-		"shortly":     {func(s *setting, _ *Use) { s.now = start.Add(4 * time.Hour) }, false},
-		"due":         {func(s *setting, _ *Use) { s.now = start.Add(4*time.Hour + 48*time.Minute) }, true},
-		"settings":    {func(s *setting, _ *Use) { s.identity.Spec.TargetSystem.ProviderConfig.Raw = []byte(`{"role":"b"}`) }, false},
+		"nothing": {func(*setting, *Use) {}, false},
+		"shortly": {func(s *setting, _ *Use) { s.now = start.Add(4 * time.Hour) }, false},
+		"due":     {func(s *setting, _ *Use) { s.now = start.Add(4*time.Hour + 48*time.Minute) }, true},
+		"settings": {
+			func(s *setting, _ *Use) { s.identity.Spec.TargetSystem.ProviderConfig.Raw = []byte(`{"role":"b"}`) },
+			false,
+		},
 		"audiences":   {func(s *setting, _ *Use) { s.identity.Spec.Audiences = []string{"other"} }, true},
 		"created new": {func(s *setting, _ *Use) { s.identity.Status.Sub += "2" }, true},
 		"other sake":  {func(_ *setting, use *Use) { use.For.UID = "another" }, true},
@@ -183,8 +208,11 @@ func TestNothingOfATokenStaysBesideOtherCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloudprovider", Labels: map[string]string{gardencorev1beta1.GardenRole: "cloudprovider"}},
-		Data:       map[string][]byte{"password": []byte("x")},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "cloudprovider",
+			Labels: map[string]string{gardencorev1beta1.GardenRole: "cloudprovider"},
+		},
+		Data: map[string][]byte{"password": []byte("x")},
 	}
 	if err := component.Apply(t.Context(), s.tokens.Seed, other); err != nil {
 		t.Fatal(err)
@@ -215,7 +243,8 @@ func TestTokensAreRenewed(t *testing.T) {
 	}
 	s.now, s.refusal = start.Add(5*time.Hour), apierrors.NewServiceUnavailable("no key")
 	renew()
-	if problem := renewer.Problem(namespace); !strings.Contains(problem, "Secret cloudprovider") || !strings.Contains(problem, "no key") {
+	if problem := renewer.Problem(namespace); !strings.Contains(problem, "Secret cloudprovider") ||
+		!strings.Contains(problem, "no key") {
 		t.Errorf("problem = %q, want it to name the Secret and the reason", problem)
 	}
 	if problem := renewer.Problem("elsewhere"); problem != "" {
@@ -226,10 +255,12 @@ func TestTokensAreRenewed(t *testing.T) {
 	if problem := renewer.Problem(namespace); problem != "" {
 		t.Errorf("problem = %q after it has gone", problem)
 	}
-	if string(after.Data["token"]) == string(before.Data["token"]) || after.Labels["gardener.cloud/role"] != "cloudprovider" || string(after.Data["config"]) != `{"role":"a"}` {
+	if string(after.Data["token"]) == string(before.Data["token"]) ||
+		after.Labels["gardener.cloud/role"] != "cloudprovider" || string(after.Data["config"]) != `{"role":"a"}` {
 		t.Errorf("the Secret is %+v", after)
 	}
-	if len(s.requests) != 2 || *s.requests[1].ContextObject.Namespace != "garden-demo" || s.requests[1].ContextObject.UID != "uid" {
+	if len(s.requests) != 2 || *s.requests[1].ContextObject.Namespace != "garden-demo" ||
+		s.requests[1].ContextObject.UID != "uid" {
 		t.Errorf("requested %+v", s.requests)
 	}
 }
@@ -248,7 +279,10 @@ func TestProblems(t *testing.T) {
 		"the identity is gone": {func(_ *setting, secret *corev1.Secret) {
 			secret.Annotations[securityv1alpha1.AnnotationWorkloadIdentityName] = "gone"
 		}, "Shoot garden-demo/s does not use WorkloadIdentity garden-demo/gone"},
-		"the garden refuses": {func(s *setting, _ *corev1.Secret) { s.refusal = errors.New("forbidden") }, "requesting a token of WorkloadIdentity garden-demo/aws: forbidden"},
+		"the garden refuses": {
+			func(s *setting, _ *corev1.Secret) { s.refusal = errors.New("forbidden") },
+			"requesting a token of WorkloadIdentity garden-demo/aws: forbidden",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSetting(t)

@@ -136,8 +136,8 @@ var (
 	welcomeControllers = []string{"io"}
 )
 
-// enableControllers lets the children of a cgroup use the controllers. In a hierarchy that has none, because they are all
-// mounted as v1, nothing is to be done.
+// enableControllers lets the children of a cgroup use the controllers. In a hierarchy that has none, because they are
+// all mounted as v1, nothing is to be done.
 func enableControllers(dir string) error {
 	available, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {

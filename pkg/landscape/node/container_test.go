@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// TestMain lets the test binary be what the landscape binary is for a node: its supervisor, first process and forwarder.
+// TestMain lets the test binary be what the landscape binary is for a node: its supervisor, first process and
+// forwarder.
 func TestMain(m *testing.M) {
 	if len(os.Args) < 3 {
 		os.Exit(m.Run())
@@ -33,7 +34,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// startTestNode starts a node from the root file system of the landscape, or skips the test where it has not been built.
+// startTestNode starts a node from the root file system of the landscape, or skips the test where it has not been
+// built.
 func startTestNode(t *testing.T) (Spec, Processes) {
 	t.Helper()
 	root, err := filepath.Abs("../../../.cache/rootfs/machine")
@@ -94,7 +96,8 @@ func TestNodeIsAWorldOfItsOwn(t *testing.T) {
 		}
 	}
 	for _, setting := range []string{"vm/panic_on_oom", "vm/max_map_count"} {
-		if _, err := processes.Run(t.Context(), "sh", "-c", "cat /proc/sys/"+setting+" > /proc/sys/"+setting); err == nil {
+		if _, err := processes.Run(t.Context(), "sh", "-c",
+			"cat /proc/sys/"+setting+" > /proc/sys/"+setting); err == nil {
 			t.Errorf("the node may change %s of the machine", setting)
 		}
 	}
@@ -102,7 +105,8 @@ func TestNodeIsAWorldOfItsOwn(t *testing.T) {
 	for _, line := range strings.Split(links, "\n") {
 		name, _, _ := strings.Cut(strings.Fields(line)[0], "@")
 		switch name {
-		case "lo", "node0", uplink, uplinkPeer, "tunl0", "sit0", "ip6tnl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "ip6gre0", "ifb0", "ifb1":
+		case "lo", "node0", uplink, uplinkPeer, "tunl0", "sit0", "ip6tnl0", "gre0", "gretap0", "erspan0", "ip_vti0",
+			"ip6_vti0", "ip6gre0", "ifb0", "ifb1":
 		default:
 			t.Errorf("the node has an unexpected link %s", line)
 		}

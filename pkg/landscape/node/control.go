@@ -115,7 +115,10 @@ func Cleanup(name string) error {
 
 // Command returns a command that runs in all namespaces of a running node.
 func (p Processes) Command(ctx context.Context, args ...string) *exec.Cmd {
-	enter := []string{"--target", strconv.Itoa(p.Init.PID), "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root", "--wd", "--"}
+	enter := []string{
+		"--target", strconv.Itoa(p.Init.PID), "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root",
+		"--wd", "--",
+	}
 	command := exec.CommandContext(ctx, "nsenter", append(enter, args...)...)
 	command.Env = []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -130,7 +133,8 @@ func (p Processes) Run(ctx context.Context, args ...string) (string, error) {
 	command := p.Command(ctx, args...)
 	command.Stdout, command.Stderr = &output, &complaint
 	if err := command.Run(); err != nil {
-		return output.String(), fmt.Errorf("%s in the node: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(complaint.String()))
+		return output.String(), fmt.Errorf("%s in the node: %w: %s", strings.Join(args, " "), err,
+			strings.TrimSpace(complaint.String()))
 	}
 	return output.String(), nil
 }

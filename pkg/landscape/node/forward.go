@@ -17,8 +17,8 @@ const dialTimeout = 5 * time.Second
 // firstInherited is the first file descriptor after standard input, output and error.
 const firstInherited = 3
 
-// ServeForwards serves listeners that were opened in the host's network and inherited as the file descriptors from 3 on, in the
-// order of targets. It runs in the node's network and returns when the context ends or a listener fails.
+// ServeForwards serves listeners that were opened in the host's network and inherited as the file descriptors from 3
+// on, in the order of targets. It runs in the node's network and returns when the context ends or a listener fails.
 func ServeForwards(ctx context.Context, targets []string) error {
 	errs := make(chan error, len(targets))
 	for i, target := range targets {

@@ -33,7 +33,9 @@ func Init(specPath string) error {
 	if _, err := fmt.Fprintln(report, initReady); err != nil {
 		return fmt.Errorf("the supervisor is gone: %w", err)
 	}
-	environment := []string{"container=trellis", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TERM=dumb"}
+	environment := []string{
+		"container=trellis", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TERM=dumb",
+	}
 	arguments := []string{initPath, "--system", "--show-status=false", "--log-target=journal-or-kmsg"}
 	err := fmt.Errorf("becoming %s: %w", initPath, unix.Exec(initPath, arguments, environment))
 	fmt.Fprintln(report, err)
@@ -172,7 +174,8 @@ func mountCgroups(spec Spec) error {
 	}
 	root := filepath.Join(spec.root(), cgroupRoot)
 	if len(all) > 1 || all[0].path != cgroupRoot {
-		if err := unix.Mount("tmpfs", root, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=755"); err != nil {
+		if err := unix.Mount("tmpfs", root, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC,
+			"mode=755"); err != nil {
 			return fmt.Errorf("%s: %w", cgroupRoot, err)
 		}
 		if err := copyLinks(cgroupRoot, root); err != nil {
@@ -180,7 +183,8 @@ func mountCgroups(spec Spec) error {
 		}
 	}
 	for _, h := range all {
-		if err := bind(Mount{Source: filepath.Join(landscapeCgroup(h, spec.Name), nodeCgroup), Target: h.path}, spec.root()); err != nil {
+		if err := bind(Mount{Source: filepath.Join(landscapeCgroup(h, spec.Name), nodeCgroup), Target: h.path},
+			spec.root()); err != nil {
 			return err
 		}
 	}
@@ -277,7 +281,8 @@ func writeFiles(spec Spec) error {
 		}
 	}
 	for path, target := range spec.Links {
-		if err := replace(filepath.Join(spec.root(), path), func(path string) error { return os.Symlink(target, path) }); err != nil {
+		if err := replace(filepath.Join(spec.root(), path),
+			func(path string) error { return os.Symlink(target, path) }); err != nil {
 			return err
 		}
 	}
@@ -295,8 +300,8 @@ func replace(path string, create func(string) error) error {
 	return create(path)
 }
 
-// Settings that belong to the whole machine. kubelet wants these values and would set them; in the node it is shown that
-// they are set.
+// Settings that belong to the whole machine. kubelet wants these values and would set them; in the node it is shown
+// that they are set.
 var kubeletSettings = map[string]string{
 	"vm/overcommit_memory":      "1",
 	"vm/panic_on_oom":           "0",
@@ -323,7 +328,8 @@ func maskKernelSettings(spec Spec) error {
 		if err := os.WriteFile(mask, []byte(value+"\n"), 0o444); err != nil {
 			return err
 		}
-		if err := bind(Mount{Source: mask, Target: filepath.Join("/proc/sys", name), ReadOnly: true}, spec.root()); err != nil {
+		if err := bind(Mount{Source: mask, Target: filepath.Join("/proc/sys", name), ReadOnly: true},
+			spec.root()); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -341,7 +347,8 @@ func readOnly(path string) error {
 	if err := unix.Mount(path, path, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return err
 	}
-	return unix.Mount("", path, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+	return unix.Mount("", path, "",
+		unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 }
 
 // changeRoot makes the node's file system the root of everything. Its mounts are shared, as kubelet needs for mount

@@ -73,8 +73,8 @@ func linkUp(name string) error {
 	return nil
 }
 
-// setNetwork applies networkSettings through a proc file system of the node. A setting that the kernel lacks (no IPv6, no
-// bridge filter) is not needed either.
+// setNetwork applies networkSettings through a proc file system of the node. A setting that the kernel lacks (no IPv6,
+// no bridge filter) is not needed either.
 func setNetwork(settings string) error {
 	for name, value := range networkSettings {
 		path := filepath.Join(settings, name)

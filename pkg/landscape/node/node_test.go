@@ -91,8 +91,10 @@ func TestParseHierarchies(t *testing.T) {
 		mountinfo string
 		want      []hierarchy
 	}{
-		"v1 with a v2 beside it": {v1, []hierarchy{{path: "/sys/fs/cgroup/cpu"}, {path: "/sys/fs/cgroup/unified", v2: true}}},
-		"v2 only":                {v2, []hierarchy{{path: "/sys/fs/cgroup", v2: true}}},
+		"v1 with a v2 beside it": {
+			v1, []hierarchy{{path: "/sys/fs/cgroup/cpu"}, {path: "/sys/fs/cgroup/unified", v2: true}},
+		},
+		"v2 only": {v2, []hierarchy{{path: "/sys/fs/cgroup", v2: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := parseHierarchies(strings.NewReader(test.mountinfo))

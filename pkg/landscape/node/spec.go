@@ -1,12 +1,15 @@
 // Package node runs the one node of a local landscape: a container made with nothing but the kernel.
 //
 // A supervisor process stays in the host's namespaces and outlives `make up`. It starts the node's first process in
-// mount, PID, network, UTS, IPC and cgroup namespaces of its own; that process builds the node's file system and network
-// and becomes systemd. The node's network has no link to the host: the supervisor opens listeners on a loopback address
-// of the host and hands them to a forwarder that runs inside the node's network.
+// mount, PID, network, UTS, IPC and cgroup namespaces of its own; that process builds the node's file system and
+// network and becomes systemd. The node's network has no link to the host: the supervisor opens listeners on a
+// loopback address of the host and hands them to a forwarder that runs inside the node's network.
 //
 // Everything ends with the supervisor: the kernel kills the node when the supervisor dies, and mounts, links and
 // processes go with their namespaces. What is left, the cgroup directories, is removed by Cleanup.
+//
+// Its loops keep processes and connections going. They are no controllers: they run before there is an API server,
+// and for it.
 package node
 
 import (

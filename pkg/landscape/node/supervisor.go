@@ -33,8 +33,8 @@ const initReady = "ready"
 // helperPause is how long the supervisor waits before it starts a helper again.
 const helperPause = time.Second
 
-// Supervise runs a node until the context ends or the node does. The calling goroutine's thread must be the one that stays
-// alive for as long as the process does: the kernel ends the node with it.
+// Supervise runs a node until the context ends or the node does. The calling goroutine's thread must be the one that
+// stays alive for as long as the process does: the kernel ends the node with it.
 func Supervise(ctx context.Context, specPath string) error {
 	runtime.LockOSThread()
 	spec, err := LoadSpec(specPath)
@@ -74,7 +74,10 @@ func Supervise(ctx context.Context, specPath string) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	return fmt.Errorf("the node ended by itself (%v)", err)
+	if err != nil {
+		return fmt.Errorf("the node ended by itself: %w", err)
+	}
+	return errors.New("the node ended by itself")
 }
 
 // lock makes sure that a node has one supervisor.
@@ -138,12 +141,14 @@ func startInit(spec Spec, specPath string) (*exec.Cmd, Process, error) {
 	identity, lost := LookUp(command.Process.Pid)
 	// What it reports says more than that it is dead already.
 	if err := cmp.Or(awaitReport(report), lost); err != nil {
-		return nil, Process{}, errors.Join(fmt.Errorf("starting the node: %w", err), command.Process.Kill(), command.Wait())
+		return nil, Process{}, errors.Join(fmt.Errorf("starting the node: %w", err), command.Process.Kill(),
+			command.Wait())
 	}
 	return command, identity, nil
 }
 
-// awaitReport reads what the first process says: that it is ready, or what went wrong. The report ends when it has become systemd.
+// awaitReport reads what the first process says: that it is ready, or what went wrong. The report ends when it has
+// become systemd.
 func awaitReport(report io.Reader) error {
 	said, err := io.ReadAll(report)
 	text := strings.TrimSpace(string(said))
@@ -215,8 +220,8 @@ func runHelper(spec Spec, helper Helper, initPID int, listeners []*os.File) erro
 	return command.Wait()
 }
 
-// startInNode starts a command in the node's network, and in its PID namespace so that it ends with the node. The thread
-// that entered the namespaces is never used again.
+// startInNode starts a command in the node's network, and in its PID namespace so that it ends with the node. The
+// thread that entered the namespaces is never used again.
 func startInNode(command *exec.Cmd, initPID int) error {
 	started := make(chan error)
 	go func() {

@@ -18,8 +18,8 @@ import (
 // agentsOfFleets is what is watched in fleets only.
 const agentsOfFleets = "agent of a member"
 
-// agents are those of a fleet's members. What may not be approved mostly never may, so it is looked at again with the next watch only: an agent
-// renews days before its certificate expires. New agents are accepted by people.
+// agents are those of a fleet's members. What may not be approved mostly never may, so it is looked at again with the
+// next watch only: an agent renews days before its certificate expires. New agents are accepted by people.
 func agents(fleet client.Reader) requesters {
 	known := &members{fleet: fleet}
 	return requesters{
@@ -39,8 +39,8 @@ func agents(fleet client.Reader) requesters {
 
 // members knows the Clusters of a fleet. It is for one goroutine.
 //
-// The federation process may write them. So they decide whether an agent goes on, and never whose name its certificate has: that is the one of
-// the certificate that the agent asks with.
+// The federation process may write them. So they decide whether an agent goes on, and never whose name its certificate
+// has: that is the one of the certificate that the agent asks with.
 type members struct {
 	fleet client.Reader
 	found recent[*clusterv1alpha1.Cluster]
@@ -48,7 +48,8 @@ type members struct {
 
 // refusal says why an agent may not have another certificate; empty when it may.
 func (m *members) refusal(ctx context.Context, renewal registration.AgentRenewal) (string, error) {
-	cluster, err := m.found.get(renewal.Member, func() (*clusterv1alpha1.Cluster, error) { return m.read(ctx, renewal.Member) })
+	cluster, err := m.found.get(renewal.Member,
+		func() (*clusterv1alpha1.Cluster, error) { return m.read(ctx, renewal.Member) })
 	if apierrors.IsNotFound(err) {
 		return "the fleet has no member of this name", nil
 	}

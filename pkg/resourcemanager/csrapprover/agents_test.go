@@ -31,22 +31,26 @@ func fleetWith(t *testing.T, functions interceptor.Funcs) client.Client {
 	if err := clusterv1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(functions).WithObjects(&clusterv1alpha1.Cluster{
+	return fake.NewClientBuilder().
+		WithScheme(scheme).WithInterceptorFuncs(functions).WithObjects(&clusterv1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "edge", UID: "1"},
 		Spec:       clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull, ID: "id"},
 	}).Build()
 }
 
 // renewal of an agent's certificate, by that agent.
-func renewal(t *testing.T, name, user string, template *x509.CertificateRequest) *certificatesv1.CertificateSigningRequest {
+func renewal(t *testing.T, name, user string,
+	template *x509.CertificateRequest) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	return &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, UID: types.UID(name), CreationTimestamp: metav1.Now(),
-			Labels: map[string]string{registration.MemberLabel: "edge"}, Annotations: map[string]string{registration.IDAnnotation: "id"},
+			Labels:      map[string]string{registration.MemberLabel: "edge"},
+			Annotations: map[string]string{registration.IDAnnotation: "id"},
 		},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
-			SignerName: certificatesv1.KubeAPIServerClientSignerName, Username: user, Groups: []string{registration.AgentGroup},
+			SignerName: certificatesv1.KubeAPIServerClientSignerName, Username: user,
+			Groups:  []string{registration.AgentGroup},
 			Usages:  []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
 			Request: certrequest.Encode(t, template), ExpirationSeconds: new(int32(3600)),
 		},
@@ -63,15 +67,21 @@ func TestAgentsRenewTheirOwnCertificates(t *testing.T) {
 	copied := renewal(t, "of another cluster", agent, subject(agent, registration.AgentGroup))
 	copied.Annotations[registration.IDAnnotation] = "other"
 	denied := renewal(t, "denied", agent, subject(agent, registration.AgentGroup))
-	denied.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied}}
+	denied.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+		{Type: certificatesv1.CertificateDenied},
+	}
 	served := renewal(t, "of kubelets' signer", agent, subject(agent, registration.AgentGroup))
 	served.Spec.SignerName = certificatesv1.KubeletServingSignerName
 	requests := map[*certificatesv1.CertificateSigningRequest]bool{
-		renewal(t, "its own", agent, subject(agent, registration.AgentGroup)):                                     true,
-		renewal(t, "of a controller", agent, subject("system:kube-controller-manager", registration.AgentGroup)):  false,
-		renewal(t, "of administrators", agent, subject(agent, "system:masters")):                                  false,
-		renewal(t, "of an earlier member", earlier, subject(earlier, registration.AgentGroup)):                    false,
-		renewal(t, "asked by the federation", registration.FleetAccount, subject(agent, registration.AgentGroup)): false,
+		renewal(t, "its own", agent, subject(agent, registration.AgentGroup)): true,
+		renewal(t, "of a controller", agent,
+			subject("system:kube-controller-manager", registration.AgentGroup)): false,
+		renewal(t, "of administrators", agent,
+			subject(agent, "system:masters")): false,
+		renewal(t, "of an earlier member", earlier,
+			subject(earlier, registration.AgentGroup)): false,
+		renewal(t, "asked by the federation", registration.FleetAccount,
+			subject(agent, registration.AgentGroup)): false,
 		copied: false, denied: false, served: false,
 	}
 	kubernetes := kubernetesfake.NewClientset()
@@ -89,23 +99,29 @@ func TestAgentsRenewTheirOwnCertificates(t *testing.T) {
 	approver.queue.work.ShutDown()
 	approver.work(t.Context())
 	for request, want := range requests {
-		now, err := kubernetes.CertificatesV1().CertificateSigningRequests().Get(t.Context(), request.Name, metav1.GetOptions{})
+		now, err := kubernetes.CertificatesV1().CertificateSigningRequests().Get(t.Context(), request.Name,
+			metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := len(now.Status.Conditions) > 0 && now.Status.Conditions[0].Type == certificatesv1.CertificateApproved; got != want {
+		if got := len(now.Status.Conditions) > 0 &&
+			now.Status.Conditions[0].Type == certificatesv1.CertificateApproved; got != want {
 			t.Errorf("%s: approved is %t, want %t", request.Name, got, want)
 		}
 	}
 }
 
-// A fleet that does not answer is asked again. One that says no is not, so that one agent's requests keep nobody's from being looked at.
+// A fleet that does not answer is asked again. One that says no is not, so that one agent's requests keep nobody's from
+// being looked at.
 func TestAgentsAreLookedAtAgainAfterErrors(t *testing.T) {
 	const agent, gone = registration.AgentUserPrefix + "edge:1", registration.AgentUserPrefix + "edge:0"
 	var fails error
-	fleet := fleetWith(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-		return errors.Join(fails, c.Get(ctx, key, object, options...))
-	}})
+	fleet := fleetWith(t, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
+			options ...client.GetOption) error {
+			return errors.Join(fails, c.Get(ctx, key, object, options...))
+		},
+	})
 	request := renewal(t, "r", agent, subject(agent, registration.AgentGroup))
 	approver := newApprover("fleet", &target.Target{Kubernetes: kubernetesfake.NewClientset(request)}, agents(fleet))
 	decide := func(r *certificatesv1.CertificateSigningRequest) bool {
@@ -114,7 +130,8 @@ func TestAgentsAreLookedAtAgainAfterErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return approver.decide(t.Context(), r.Name, candidate{uid: r.UID, requester: r.Spec.Username, created: r.CreationTimestamp.Time, open: open})
+		return approver.decide(t.Context(), r.Name,
+			candidate{uid: r.UID, requester: r.Spec.Username, created: r.CreationTimestamp.Time, open: open})
 	}
 	if !decide(renewal(t, "old", gone, subject(gone, registration.AgentGroup))) {
 		t.Error("the agent of an earlier member is looked at again")

@@ -27,7 +27,9 @@ type countingMachines struct {
 
 func (c *countingMachines) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	c.asked++
-	list.(*metav1.PartialObjectMetadataList).Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "m1", Labels: map[string]string{nodeLabel: "n1"}}}}
+	list.(*metav1.PartialObjectMetadataList).Items = []metav1.PartialObjectMetadata{
+		{ObjectMeta: metav1.ObjectMeta{Name: "m1", Labels: map[string]string{nodeLabel: "n1"}}},
+	}
 	return nil
 }
 
@@ -42,12 +44,13 @@ func (c *countingNodes) Get(context.Context, client.ObjectKey, client.Object, ..
 	return nil
 }
 
-// The cluster-admin of a shoot may leave any number of requests pending that look like a node's, for an address that it does not have. They
-// must not be what the seed is busy with.
+// The cluster-admin of a shoot may leave any number of requests pending that look like a node's, for an address that it
+// does not have. They must not be what the seed is busy with.
 func TestAttackFloodOfPendingRequests(t *testing.T) {
 	const requests, seconds, perSecond = 2000, 60, 20
 	certificate := certrequest.Encode(t, &x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: "system:node:n1", Organization: []string{nodesGroup}}, IPAddresses: []net.IP{net.ParseIP("10.0.0.1")},
+		Subject:     pkix.Name{CommonName: "system:node:n1", Organization: []string{nodesGroup}},
+		IPAddresses: []net.IP{net.ParseIP("10.0.0.1")},
 	})
 	synctest.Test(t, func(t *testing.T) {
 		seed, shoot := &countingMachines{}, &countingNodes{}
@@ -57,7 +60,8 @@ func TestAttackFloodOfPendingRequests(t *testing.T) {
 			err := approver.handle(watch.Event{Type: watch.Added, Object: &certificatesv1.CertificateSigningRequest{
 				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("csr-", i), CreationTimestamp: metav1.Now()},
 				Spec: certificatesv1.CertificateSigningRequestSpec{
-					SignerName: certificatesv1.KubeletServingSignerName, Username: "system:node:n1", Groups: []string{nodesGroup},
+					SignerName: certificatesv1.KubeletServingSignerName, Username: "system:node:n1",
+					Groups: []string{nodesGroup},
 					Usages: []certificatesv1.KeyUsage{certificatesv1.UsageServerAuth}, Request: certificate,
 				},
 			}})
@@ -70,7 +74,8 @@ func TestAttackFloodOfPendingRequests(t *testing.T) {
 		synctest.Wait()
 		for who, asked := range map[string]int{"the seed": seed.asked, "the shoot's API server": shoot.asked} {
 			if asked == 0 || asked > seconds*perSecond {
-				t.Errorf("%d requests cost %s %d requests in %d s, want some, and at most %d a second", requests, who, asked, seconds, perSecond)
+				t.Errorf("%d requests cost %s %d requests in %d s, want some, and at most %d a second", requests, who,
+					asked, seconds, perSecond)
 			}
 		}
 	})

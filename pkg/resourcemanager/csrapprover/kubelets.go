@@ -20,8 +20,8 @@ const (
 	nodesGroup     = "system:nodes"
 )
 
-// nodesRegisterWithin is how long a request is looked at again whose node or machine is not registered completely; kubelets ask for their
-// certificate while they register.
+// nodesRegisterWithin is how long a request is looked at again whose node or machine is not registered completely;
+// kubelets ask for their certificate while they register.
 const nodesRegisterWithin = 10 * time.Minute
 
 // servingUsages are the usages a kubelet asks for; RSA keys add key encipherment.
@@ -91,7 +91,8 @@ func Parse(csr *certificatesv1.CertificateSigningRequest) (Request, error) {
 func check(parsed *x509.CertificateRequest, username, nodeName string) (Request, error) {
 	switch {
 	case parsed.Subject.CommonName != username:
-		return Request{}, fmt.Errorf("common name %q differs from the requester %q", parsed.Subject.CommonName, username)
+		return Request{}, fmt.Errorf("common name %q differs from the requester %q", parsed.Subject.CommonName,
+			username)
 	case !slices.Equal(parsed.Subject.Organization, []string{nodesGroup}):
 		return Request{}, fmt.Errorf("organization must be exactly %s", nodesGroup)
 	case len(parsed.EmailAddresses) > 0 || len(parsed.URIs) > 0:

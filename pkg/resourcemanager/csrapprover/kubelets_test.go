@@ -51,9 +51,10 @@ func TestParse(t *testing.T) {
 		{"nothing asked for", func(c *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec) {
 			c.DNSNames, c.IPAddresses = nil, nil
 		}, "no DNS name"},
-		{"more names than a node has", func(c *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec) {
-			c.DNSNames = slices.Repeat([]string{"n1"}, maxNames)
-		}, "more than 64 DNS names"},
+		{"more names than a node has",
+			func(c *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec) {
+				c.DNSNames = slices.Repeat([]string{"n1"}, maxNames)
+			}, "more than 64 DNS names"},
 		{"a large request", func(c *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec) {
 			c.DNSNames = []string{strings.Repeat("n", maxRequestBytes)}
 		}, "more than 16384"},

@@ -9,10 +9,11 @@ import (
 )
 
 const (
-	// maxPending is how many requests of a shoot's kubelets, or of a fleet's agents, are held at a time. Those beyond are left in the API until there is room: any user who may make
-	// requests can make any number.
+	// maxPending is how many requests of a shoot's kubelets, or of a fleet's agents, are held at a time. Those beyond
+	// are left in the API until there is room: any user who may make requests can make any number.
 	maxPending = 1000
-	// retrySoon is when a request is looked at again, for the first soonTries times: nodes register within seconds. Then it is retryLate.
+	// retrySoon is when a request is looked at again, for the first soonTries times: nodes register within seconds.
+	// Then it is retryLate.
 	retrySoon = 500 * time.Millisecond
 	soonTries = 60
 	retryLate = 5 * time.Second
@@ -40,7 +41,9 @@ type queue struct {
 }
 
 func newQueue() *queue {
-	return &queue{work: workqueue.NewTypedDelayingQueue[string](), room: make(chan struct{}, 1), held: map[string]candidate{}}
+	return &queue{
+		work: workqueue.NewTypedDelayingQueue[string](), room: make(chan struct{}, 1), held: map[string]candidate{},
+	}
 }
 
 // add takes a request, unless there are too many.

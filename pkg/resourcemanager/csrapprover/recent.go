@@ -2,8 +2,8 @@ package csrapprover
 
 import "time"
 
-// knownFor is how long an answer is believed. It bounds what any number of requests costs: one question of a kind, or one for each name that
-// exists, in that time.
+// knownFor is how long an answer is believed. It bounds what any number of requests costs: one question of a kind, or
+// one for each name that exists, in that time.
 const knownFor = 250 * time.Millisecond
 
 // recent holds answers to questions about things by name, errors too. It is for one goroutine.

@@ -31,8 +31,8 @@ const (
 	watchSeconds = 600
 )
 
-// Reconciler keeps one watch on the certificate signing requests of each shoot's kubelets, and one on those of each fleet's agents. Its own
-// requests are namespaces' Secrets `gardener-internal`.
+// Reconciler keeps one watch on the certificate signing requests of each shoot's kubelets, and one on those of each
+// fleet's agents. Its own requests are namespaces' Secrets `gardener-internal`.
 type Reconciler struct {
 	// Seed reads Machines and Secrets of the seed.
 	Seed client.Reader
@@ -40,8 +40,8 @@ type Reconciler struct {
 	Targets *target.Registry
 	// Context ends all watches.
 	Context context.Context
-	// Again asks for another Reconcile of a namespace, whose watch has ended with its target. The Secret need not change for
-	// that: an event of an older version of it, told late, has a newer target forgotten as well.
+	// Again asks for another Reconcile of a namespace, whose watch has ended with its target. The Secret need not
+	// change for that: an event of an older version of it, told late, has a newer target forgotten as well.
 	Again func(namespace string)
 
 	mu       sync.Mutex
@@ -57,8 +57,8 @@ type running struct {
 	stop   context.CancelFunc
 }
 
-// Reconcile starts the watches of a shoot that are not running. They end by themselves when the target is forgotten, and ask for the
-// next ones.
+// Reconcile starts the watches of a shoot that are not running. They end by themselves when the target is forgotten,
+// and ask for the next ones.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t, err := r.Targets.Shoot(ctx, req.Namespace)
 	if errors.Is(err, target.ErrNoTarget) {
@@ -144,8 +144,8 @@ type requesters struct {
 	patience time.Duration
 	// approval says to people why requests are approved.
 	approval string
-	// check checks everything that a request says about itself. An error says what is wrong; such a request is never approved. Without a
-	// question it is left to others.
+	// check checks everything that a request says about itself. An error says what is wrong; such a request is never
+	// approved. Without a question it is left to others.
 	check func(*certificatesv1.CertificateSigningRequest) (question, error)
 }
 
@@ -194,8 +194,8 @@ func pause(ctx context.Context, period time.Duration) {
 	}
 }
 
-// watch opens one watch and handles its events, until there is place again for requests that had to be left out. Without a resource version the
-// server first sends what exists.
+// watch opens one watch and handles its events, until there is place again for requests that had to be left out.
+// Without a resource version the server first sends what exists.
 func (a *approver) watch(ctx context.Context) error {
 	seconds := int64(watchSeconds)
 	w, err := a.target.Kubernetes.CertificatesV1().CertificateSigningRequests().Watch(ctx, metav1.ListOptions{
@@ -240,7 +240,9 @@ func (a *approver) handle(event watch.Event) error {
 		return nil
 	}
 	if open != nil {
-		a.queue.add(csr.Name, candidate{uid: csr.UID, requester: csr.Spec.Username, created: csr.CreationTimestamp.Time, open: open})
+		a.queue.add(csr.Name, candidate{
+			uid: csr.UID, requester: csr.Spec.Username, created: csr.CreationTimestamp.Time, open: open,
+		})
 	}
 	return nil
 }
@@ -296,7 +298,8 @@ func (a *approver) refused(name, requester, reason string) {
 	}
 }
 
-// approve writes the decision, if the request is still the one that was checked. A conflict means that someone else wrote one.
+// approve writes the decision, if the request is still the one that was checked. A conflict means that someone else
+// wrote one.
 func (a *approver) approve(ctx context.Context, name string, found candidate) error {
 	requests := a.target.Kubernetes.CertificatesV1().CertificateSigningRequests()
 	csr, err := requests.Get(ctx, name, metav1.GetOptions{})

@@ -17,7 +17,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/resourcemanager/target"
 )
 
-// seedOf is a seed with the control plane of a shoot, whose API server tells of each watch that is opened until it is closed.
+// seedOf is a seed with the control plane of a shoot, whose API server tells of each watch that is opened until it is
+// closed.
 func seedOf(t *testing.T) (seed client.Client, watches <-chan *http.Request) {
 	t.Helper()
 	opened := make(chan *http.Request)
@@ -40,13 +41,15 @@ func seedOf(t *testing.T) (seed client.Client, watches <-chan *http.Request) {
 
 var ofShoot = ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "shoot", Name: target.SecretName}}
 
-// When the handlers of several controllers tell of a Secret's versions at different paces, one that is late has the target
-// forgotten that was made of a newer version. The requests of that shoot's kubelets are watched on nevertheless.
+// When the handlers of several controllers tell of a Secret's versions at different paces, one that is late has the
+// target forgotten that was made of a newer version. The requests of that shoot's kubelets are watched on nevertheless.
 func TestAWatchThatEndsWithItsTargetIsFollowedByAnother(t *testing.T) {
 	seed, watches := seedOf(t)
 	again := make(chan string)
 	targets := target.NewStaticRegistry(seed)
-	reconciler := &Reconciler{Seed: seed, Targets: targets, Context: t.Context(), Again: func(namespace string) { again <- namespace }}
+	reconciler := &Reconciler{
+		Seed: seed, Targets: targets, Context: t.Context(), Again: func(namespace string) { again <- namespace },
+	}
 	for range 2 {
 		if _, err := reconciler.Reconcile(t.Context(), ofShoot); err != nil {
 			t.Fatal(err)
@@ -62,7 +65,9 @@ func TestAWatchThatEndsWithItsTargetIsFollowedByAnother(t *testing.T) {
 // Requests for certificates of clients are nobody's business where no federation process is.
 func TestAgentsAreWatchedInFleetsOnly(t *testing.T) {
 	seed, watches := seedOf(t)
-	reconciler := &Reconciler{Seed: seed, Targets: target.NewStaticRegistry(seed), Context: t.Context(), Again: func(string) {}}
+	reconciler := &Reconciler{
+		Seed: seed, Targets: target.NewStaticRegistry(seed), Context: t.Context(), Again: func(string) {},
+	}
 	reconcile := func() {
 		t.Helper()
 		if _, err := reconciler.Reconcile(t.Context(), ofShoot); err != nil {
@@ -73,7 +78,8 @@ func TestAgentsAreWatchedInFleetsOnly(t *testing.T) {
 	opened := func(signer, label string) *http.Request {
 		t.Helper()
 		r := <-watches
-		if query := r.URL.Query(); query.Get("fieldSelector") != "spec.signerName="+signer || query.Get("labelSelector") != label {
+		if query := r.URL.Query(); query.Get("fieldSelector") != "spec.signerName="+signer ||
+			query.Get("labelSelector") != label {
 			t.Fatalf("got %s", r.URL)
 		}
 		return r

@@ -13,14 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/apply"
 )
 
-const (
-	// FieldManager owns the fields that resource-manager applies.
-	FieldManager = "resource-manager"
-	// parallelApplies bounds the requests in flight for one ManagedResource.
-	parallelApplies = 8
-)
+// parallelApplies bounds the requests in flight for one ManagedResource.
+const parallelApplies = 8
 
 // outcome of applying one ManagedResource.
 type outcome struct {
@@ -65,16 +62,15 @@ func (a applier) apply(ctx context.Context, objects []*unstructured.Unstructured
 	)
 	for _, phase := range Phases(objects) {
 		parallel(phase, func(object *unstructured.Unstructured) {
-			name := describe(object)
 			err := a.applyOne(ctx, object)
 
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
 			case meta.IsNoMatchError(err):
-				out.pending = append(out.pending, name)
+				out.pending = append(out.pending, describe(object))
 			case err != nil:
-				errs = append(errs, fmt.Errorf("applying %s: %w", name, err))
+				errs = append(errs, err)
 			case HasHealth(object):
 				out.live = append(out.live, object)
 			}
@@ -91,7 +87,7 @@ func (a applier) applyOne(ctx context.Context, object *unstructured.Unstructured
 		return err
 	}
 	desired := object.DeepCopy()
-	err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.ForceOwnership, client.FieldOwner(FieldManager))
+	err := apply.Unstructured(ctx, a.client, apply.ResourceManager, object)
 	if apierrors.IsInvalid(err) && desired.GetAnnotations()[resourcesv1alpha1.DeleteOnInvalidUpdate] == "true" {
 		return a.recreate(ctx, desired)
 	}
@@ -102,9 +98,9 @@ func (a applier) applyOne(ctx context.Context, object *unstructured.Unstructured
 func (a applier) recreate(ctx context.Context, object *unstructured.Unstructured) error {
 	err := a.client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if err := client.IgnoreNotFound(err); err != nil {
-		return fmt.Errorf("deleting it, because an immutable field changed: %w", err)
+		return fmt.Errorf("deleting %s, because an immutable field changed: %w", describe(object), err)
 	}
-	return a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.ForceOwnership, client.FieldOwner(FieldManager))
+	return apply.Unstructured(ctx, a.client, apply.ResourceManager, object)
 }
 
 // preserveReplicas takes the replicas from the target for objects that ask for it.
@@ -119,7 +115,7 @@ func (a applier) preserveReplicas(ctx context.Context, object *unstructured.Unst
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading the replicas to preserve: %w", err)
+		return fmt.Errorf("reading the replicas of %s to preserve: %w", describe(object), err)
 	}
 	if replicas, found, err := unstructured.NestedInt64(live.Object, "spec", "replicas"); found && err == nil {
 		return unstructured.SetNestedField(object.Object, replicas, "spec", "replicas")
@@ -128,7 +124,8 @@ func (a applier) preserveReplicas(ctx context.Context, object *unstructured.Unst
 }
 
 // read gets the objects anew; those that are gone are left out and named.
-func (a applier) read(ctx context.Context, refs []*unstructured.Unstructured) (live []*unstructured.Unstructured, gone []string, err error) {
+func (a applier) read(ctx context.Context,
+	refs []*unstructured.Unstructured) (live []*unstructured.Unstructured, gone []string, err error) {
 	for _, ref := range refs {
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(ref.GroupVersionKind())
@@ -145,9 +142,10 @@ func (a applier) read(ctx context.Context, refs []*unstructured.Unstructured) (l
 	return live, gone, nil
 }
 
-// remove deletes objects and returns those that are not gone yet. Objects that belong to another ManagedResource by now,
-// are to be kept or ignored, or whose kind does not exist any more count as gone.
-func (a applier) remove(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (remaining []resourcesv1alpha1.ObjectReference, err error) {
+// remove deletes objects and returns those that are not gone yet. Objects that belong to another ManagedResource by
+// now, are to be kept or ignored, or whose kind does not exist any more count as gone.
+func (a applier) remove(ctx context.Context,
+	refs []resourcesv1alpha1.ObjectReference) (remaining []resourcesv1alpha1.ObjectReference, err error) {
 	var (
 		mu   sync.Mutex
 		errs []error
@@ -168,7 +166,8 @@ func (a applier) remove(ctx context.Context, refs []resourcesv1alpha1.ObjectRefe
 
 // removeOne deletes one object and says whether it is gone.
 func (a applier) removeOne(ctx context.Context, ref resourcesv1alpha1.ObjectReference) (gone bool, err error) {
-	if ref.Annotations[resourcesv1alpha1.KeepObject] == "true" || ref.Annotations[resourcesv1alpha1.Mode] == resourcesv1alpha1.ModeIgnore {
+	if ref.Annotations[resourcesv1alpha1.KeepObject] == "true" ||
+		ref.Annotations[resourcesv1alpha1.Mode] == resourcesv1alpha1.ModeIgnore {
 		return true, nil
 	}
 	object := &metav1.PartialObjectMetadata{}
@@ -181,7 +180,9 @@ func (a applier) removeOne(ctx context.Context, ref resourcesv1alpha1.ObjectRefe
 		return false, err
 	}
 	annotations := object.GetAnnotations()
-	if annotations[resourcesv1alpha1.OriginAnnotation] != a.origin || annotations[resourcesv1alpha1.KeepObject] == "true" || annotations[resourcesv1alpha1.Mode] == resourcesv1alpha1.ModeIgnore {
+	if annotations[resourcesv1alpha1.OriginAnnotation] != a.origin ||
+		annotations[resourcesv1alpha1.KeepObject] == "true" ||
+		annotations[resourcesv1alpha1.Mode] == resourcesv1alpha1.ModeIgnore {
 		return true, nil
 	}
 	if object.DeletionTimestamp == nil {

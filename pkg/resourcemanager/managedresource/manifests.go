@@ -1,91 +1,24 @@
-// Package managedresource applies the objects of ManagedResources to their target cluster with server-side apply, deletes
-// those that are no longer listed, and reports whether the rest is applied, healthy and settled.
+// Package managedresource applies the objects of ManagedResources to their target cluster with server-side apply,
+// deletes those that are no longer listed, and reports whether the rest is applied, healthy and settled.
 package managedresource
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
 
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 )
 
 // description warns people who look at an applied object.
-const description = "DO NOT EDIT - This resource is managed by resource-manager.\nAny modifications are discarded and the resource is returned to the original state."
-
-// Decode reads the manifests of a Secret's data: every key is a YAML stream or JSON, lists are flattened. The order is
-// that of the keys, then that of the documents.
-func Decode(data map[string][]byte) ([]*unstructured.Unstructured, error) {
-	var objects []*unstructured.Unstructured
-	for _, key := range slices.Sorted(maps.Keys(data)) {
-		if strings.HasSuffix(key, ".br") {
-			return nil, fmt.Errorf("key %q: brotli is not supported, store plain YAML", key)
-		}
-		decoded, err := decodeStream(data[key])
-		if err != nil {
-			return nil, fmt.Errorf("key %q: %w", key, err)
-		}
-		objects = append(objects, decoded...)
-	}
-	return objects, nil
-}
-
-// decodeStream reads one YAML stream.
-func decodeStream(stream []byte) ([]*unstructured.Unstructured, error) {
-	var objects []*unstructured.Unstructured
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(stream), 4096)
-	for i := 1; ; i++ {
-		raw := map[string]any{}
-		err := decoder.Decode(&raw)
-		if errors.Is(err, io.EOF) {
-			return objects, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", i, err)
-		}
-		if len(raw) == 0 {
-			continue
-		}
-		flat, err := flatten(&unstructured.Unstructured{Object: raw})
-		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", i, err)
-		}
-		objects = append(objects, flat...)
-	}
-}
-
-// flatten checks an object and takes lists apart.
-func flatten(object *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
-	if object.IsList() {
-		var items []*unstructured.Unstructured
-		err := object.EachListItem(func(item runtime.Object) error {
-			items = append(items, item.(*unstructured.Unstructured))
-			return nil
-		})
-		return items, err
-	}
-	if object.GetAPIVersion() == "" || object.GetKind() == "" || object.GetName() == "" {
-		return nil, fmt.Errorf("object %s %s %q lacks apiVersion, kind or metadata.name",
-			object.GetAPIVersion(), object.GetKind(), object.GetName())
-	}
-	// What a server fills in must not be sent with an apply.
-	unstructured.RemoveNestedField(object.Object, "status")
-	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
-	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
-	unstructured.RemoveNestedField(object.Object, "metadata", "resourceVersion")
-	return []*unstructured.Unstructured{object}, nil
-}
+const description = "DO NOT EDIT - This resource is managed by resource-manager.\nAny modifications are discarded " +
+	"and the resource is returned to the original state."
 
 // Checksum identifies the manifests of several Secrets.
 func Checksum(secrets []map[string][]byte) string {
@@ -119,7 +52,8 @@ func Mark(object *unstructured.Unstructured, origin string, inject map[string]st
 	object.SetLabels(labels)
 
 	template := []string{"spec", "template", "metadata", "labels"}
-	if podLabels, found, err := unstructured.NestedStringMap(object.Object, template...); found && err == nil && len(inject) > 0 {
+	if podLabels, found, err := unstructured.NestedStringMap(object.Object, template...); found && err == nil &&
+		len(inject) > 0 {
 		maps.Copy(podLabels, inject)
 		_ = unstructured.SetNestedStringMap(object.Object, podLabels, template...)
 	}
@@ -198,7 +132,8 @@ func identity(ref resourcesv1alpha1.ObjectReference) string {
 
 // Stale returns the references of old that are not in current. A kind that moved to an equivalent group (Ingress of
 // extensions and networking.k8s.io, say) is the same object.
-func Stale(old, current []resourcesv1alpha1.ObjectReference, equivalences Equivalences) []resourcesv1alpha1.ObjectReference {
+func Stale(old, current []resourcesv1alpha1.ObjectReference,
+	equivalences Equivalences) []resourcesv1alpha1.ObjectReference {
 	listed := map[string]bool{}
 	for _, ref := range current {
 		for _, id := range equivalences.identities(ref) {

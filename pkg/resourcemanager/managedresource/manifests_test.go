@@ -12,70 +12,10 @@ import (
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 )
 
-const twoDocuments = `
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: a
-  creationTimestamp: null
-status: {}
----
-# nothing here
----
-apiVersion: v1
-kind: List
-items:
-- apiVersion: v1
-  kind: Secret
-  metadata: {name: b, namespace: x}
-- apiVersion: apps/v1
-  kind: Deployment
-  metadata: {name: c, namespace: x}
-  spec: {template: {metadata: {labels: {app: c}}}}
-`
-
-func TestDecode(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		data map[string][]byte
-		want []string
-		err  string
-	}{
-		{"nothing", nil, nil, ""},
-		{"streams and lists", map[string][]byte{"all.yaml": []byte(twoDocuments)}, []string{"ConfigMap a", "Secret x/b", "Deployment x/c"}, ""},
-		{"keys in order", map[string][]byte{
-			"b": []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"second"}}`),
-			"a": []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: first}"),
-		}, []string{"Namespace first", "Namespace second"}, ""},
-		{"not YAML", map[string][]byte{"x": []byte("a: [")}, nil, `key "x": document 1`},
-		{"no name", map[string][]byte{"x": []byte("apiVersion: v1\nkind: Pod")}, nil, "lacks apiVersion, kind or metadata.name"},
-		{"brotli", map[string][]byte{"data.yaml.br": []byte("x")}, nil, "brotli is not supported"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			objects, err := Decode(test.data)
-			if (err == nil) != (test.err == "") || (err != nil && !strings.Contains(err.Error(), test.err)) {
-				t.Fatalf("error %v, want %q", err, test.err)
-			}
-			var got []string
-			for _, object := range objects {
-				got = append(got, describe(object))
-				if _, found := object.Object["status"]; found {
-					t.Errorf("%s still has a status", describe(object))
-				}
-			}
-			if !slices.Equal(got, test.want) {
-				t.Errorf("got %v, want %v", got, test.want)
-			}
-		})
-	}
-}
-
 func TestMark(t *testing.T) {
-	objects, err := Decode(map[string][]byte{"x": []byte(twoDocuments)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	deployment := objects[2]
+	deployment := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"app": "c"}},
+	}}}}
 	Mark(deployment, "seed:ns/mr", map[string]string{"team": "blue"})
 
 	if got := deployment.GetAnnotations()[resourcesv1alpha1.OriginAnnotation]; got != "seed:ns/mr" {
@@ -93,9 +33,11 @@ func TestMark(t *testing.T) {
 
 func TestPhasesPutFirstWhatOthersNeed(t *testing.T) {
 	kinds := []struct{ apiVersion, kind string }{
-		{"apps/v1", "Deployment"}, {"admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"}, {"v1", "ConfigMap"},
+		{"apps/v1", "Deployment"}, {"admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"},
+		{"v1", "ConfigMap"},
 		{"rbac.authorization.k8s.io/v1", "ClusterRoleBinding"}, {"rbac.authorization.k8s.io/v1", "ClusterRole"},
-		{"apiextensions.k8s.io/v1", "CustomResourceDefinition"}, {"v1", "Namespace"}, {"example.com/v1", "Thing"}, {"v1", "ServiceAccount"},
+		{"apiextensions.k8s.io/v1", "CustomResourceDefinition"}, {"v1", "Namespace"}, {"example.com/v1", "Thing"},
+		{"v1", "ServiceAccount"},
 	}
 	var objects []*unstructured.Unstructured
 	for _, k := range kinds {
@@ -123,7 +65,9 @@ func TestPhasesPutFirstWhatOthersNeed(t *testing.T) {
 
 func TestStale(t *testing.T) {
 	ref := func(apiVersion, kind, name string) resourcesv1alpha1.ObjectReference {
-		return resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: "n", Name: name}}
+		return resourcesv1alpha1.ObjectReference{
+			ObjectReference: corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: "n", Name: name},
+		}
 	}
 	for _, test := range []struct {
 		name         string
@@ -146,10 +90,12 @@ func TestStale(t *testing.T) {
 			current: []resourcesv1alpha1.ObjectReference{ref("networking.k8s.io/v1", "Ingress", "a")},
 		},
 		{
-			name:         "moved to a kind that the user calls equivalent",
-			old:          []resourcesv1alpha1.ObjectReference{ref("old.io/v1", "Thing", "a")},
-			current:      []resourcesv1alpha1.ObjectReference{ref("new.io/v1", "Thing", "a")},
-			equivalences: Equivalences{{metav1.GroupKind{Group: "old.io", Kind: "Thing"}, metav1.GroupKind{Group: "new.io", Kind: "Thing"}}},
+			name:    "moved to a kind that the user calls equivalent",
+			old:     []resourcesv1alpha1.ObjectReference{ref("old.io/v1", "Thing", "a")},
+			current: []resourcesv1alpha1.ObjectReference{ref("new.io/v1", "Thing", "a")},
+			equivalences: Equivalences{
+				{metav1.GroupKind{Group: "old.io", Kind: "Thing"}, metav1.GroupKind{Group: "new.io", Kind: "Thing"}},
+			},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -180,14 +126,40 @@ func TestHealth(t *testing.T) {
 		unhealthy, progressing bool
 	}{
 		{"kinds without health", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}", false, false},
-		{"deployment without replicas yet", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, generation: 1}\nstatus: {observedGeneration: 1}", true, true},
-		{"deployment not seen", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, generation: 2}\nstatus: {observedGeneration: 1, availableReplicas: 1, updatedReplicas: 1}", false, true},
-		{"deployment available", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, generation: 1}\nstatus: {observedGeneration: 1, availableReplicas: 1, updatedReplicas: 1}", false, false},
-		{"daemon set without nodes", "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: a, generation: 1}\nstatus: {observedGeneration: 1}", false, false},
-		{"daemon set not everywhere", "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: a, generation: 1}\nstatus: {observedGeneration: 1, desiredNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 1}", true, false},
-		{"CRD", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a}\nstatus: {conditions: [{type: Established, status: 'True'}]}", false, false},
-		{"APIService", "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: a}\nstatus: {conditions: [{type: Available, status: 'False'}]}", true, false},
-		{"skipped", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, annotations: {resources.gardener.cloud/skip-health-check: 'true'}}", false, false},
+		{
+			"deployment without replicas yet",
+			"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, generation: 1}\nstatus: " +
+				"{observedGeneration: 1}", true, true,
+		},
+		{
+			"deployment not seen", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, generation: 2}\n" +
+				"status: {observedGeneration: 1, availableReplicas: 1, updatedReplicas: 1}", false, true,
+		},
+		{
+			"deployment available", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, generation: 1}\n" +
+				"status: {observedGeneration: 1, availableReplicas: 1, updatedReplicas: 1}", false, false,
+		},
+		{
+			"daemon set without nodes", "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: a, generation: 1}\n" +
+				"status: {observedGeneration: 1}", false, false,
+		},
+		{
+			"daemon set not everywhere", "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: a, generation: 1}\n" +
+				"status: {observedGeneration: 1, desiredNumberScheduled: 2, updatedNumberScheduled: 2, " +
+				"numberAvailable: 1}", true, false,
+		},
+		{
+			"CRD", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a}\n" +
+				"status: {conditions: [{type: Established, status: 'True'}]}", false, false,
+		},
+		{
+			"APIService", "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: a}\nstatus: " +
+				"{conditions: [{type: Available, status: 'False'}]}", true, false,
+		},
+		{
+			"skipped", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, annotations: " +
+				"{resources.gardener.cloud/skip-health-check: 'true'}}", false, false,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			health := CheckHealth(parse(t, test.yaml))

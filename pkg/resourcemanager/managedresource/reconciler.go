@@ -10,7 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
@@ -24,6 +24,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
+	"github.com/trellis-garden/trellis/pkg/managedresources"
 	"github.com/trellis-garden/trellis/pkg/resourcemanager/target"
 )
 
@@ -75,7 +76,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if mr.Annotations[resourcesv1alpha1.Ignore] == "true" {
 		return ctrl.Result{}, r.report(ctx, mr, func(s *statusUpdate) {
-			s.set(resourcesv1alpha1.ResourcesApplied, gardencorev1beta1.ConditionTrue, resourcesv1alpha1.ConditionManagedResourceIgnored, "The annotation "+resourcesv1alpha1.Ignore+" stops all work on this ManagedResource.")
+			s.set(resourcesv1alpha1.ResourcesApplied, gardencorev1beta1.ConditionTrue,
+				resourcesv1alpha1.ConditionManagedResourceIgnored,
+				"The annotation "+resourcesv1alpha1.Ignore+" stops all work on this ManagedResource.")
 		})
 	}
 	if mr.DeletionTimestamp != nil {
@@ -143,7 +146,8 @@ func (r *Reconciler) recent(key client.ObjectKey, checksum string, generation in
 }
 
 // apply writes all objects, removes those no longer listed, and reports.
-func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, t *target.Target, objects []*unstructured.Unstructured, checksum string) (ctrl.Result, error) {
+func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, t *target.Target,
+	objects []*unstructured.Unstructured, checksum string) (ctrl.Result, error) {
 	a := r.applier(t, mr)
 	a.scope(objects)
 	objects = slices.DeleteFunc(objects, ignored)
@@ -189,7 +193,8 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 }
 
 // removeStale deletes what is no longer listed, unless objects are to be kept.
-func (r *Reconciler) removeStale(ctx context.Context, a applier, mr *resourcesv1alpha1.ManagedResource, stale []resourcesv1alpha1.ObjectReference) ([]resourcesv1alpha1.ObjectReference, error) {
+func (r *Reconciler) removeStale(ctx context.Context, a applier, mr *resourcesv1alpha1.ManagedResource,
+	stale []resourcesv1alpha1.ObjectReference) ([]resourcesv1alpha1.ObjectReference, error) {
 	if ptr.Deref(mr.Spec.KeepObjects, false) {
 		return nil, nil
 	}
@@ -197,7 +202,8 @@ func (r *Reconciler) removeStale(ctx context.Context, a applier, mr *resourcesv1
 }
 
 // lookAt reports the health of what was applied before.
-func (r *Reconciler) lookAt(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, t *target.Target, rec *record) (ctrl.Result, error) {
+func (r *Reconciler) lookAt(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, t *target.Target,
+	rec *record) (ctrl.Result, error) {
 	live, gone, err := r.applier(t, mr).read(ctx, rec.watched)
 	if err != nil {
 		t.Suspect()
@@ -233,7 +239,8 @@ func (r *Reconciler) nextLook(rec *record, v verdict) time.Duration {
 
 // waitForTarget comes back until the target's API server answers. The Secret's arrival is watched, so its absence needs
 // no polling.
-func (r *Reconciler) waitForTarget(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, t *target.Target, err error) (ctrl.Result, error) {
+func (r *Reconciler) waitForTarget(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, t *target.Target,
+	err error) (ctrl.Result, error) {
 	if errors.Is(err, target.ErrNoTarget) {
 		return ctrl.Result{RequeueAfter: r.SyncPeriod}, nil
 	}
@@ -275,7 +282,8 @@ func (r *Reconciler) delete(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	}
 	err = r.report(ctx, mr, func(s *statusUpdate) {
 		s.status.Resources = remaining
-		s.set(resourcesv1alpha1.ResourcesApplied, gardencorev1beta1.ConditionProgressing, resourcesv1alpha1.ConditionDeletionPending, "Waiting until these objects are gone: "+names(remaining))
+		s.set(resourcesv1alpha1.ResourcesApplied, gardencorev1beta1.ConditionProgressing,
+			resourcesv1alpha1.ConditionDeletionPending, "Waiting until these objects are gone: "+names(remaining))
 	})
 	if err != nil {
 		return ctrl.Result{}, err
@@ -284,7 +292,8 @@ func (r *Reconciler) delete(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 }
 
 // removeByRank deletes in the reverse order of applying: a rank is only begun when the higher ones are gone.
-func (a applier) removeByRank(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) ([]resourcesv1alpha1.ObjectReference, error) {
+func (a applier) removeByRank(ctx context.Context,
+	refs []resourcesv1alpha1.ObjectReference) ([]resourcesv1alpha1.ObjectReference, error) {
 	remaining := slices.Clone(refs)
 	for rank := lastRank; rank >= 0; rank-- {
 		now, later := split(remaining, rank)
@@ -327,7 +336,7 @@ func (r *Reconciler) secrets(ctx context.Context, mr *resourcesv1alpha1.ManagedR
 func decodeAll(secrets []map[string][]byte) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for _, data := range secrets {
-		decoded, err := Decode(data)
+		decoded, err := managedresources.Decode(data)
 		if err != nil {
 			return nil, err
 		}
@@ -337,7 +346,8 @@ func decodeAll(secrets []map[string][]byte) ([]*unstructured.Unstructured, error
 }
 
 // remember writes the references to the status if it lacks one.
-func (r *Reconciler) remember(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, refs []resourcesv1alpha1.ObjectReference) error {
+func (r *Reconciler) remember(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
+	refs []resourcesv1alpha1.ObjectReference) error {
 	if len(Stale(refs, mr.Status.Resources, nil)) == 0 {
 		return nil
 	}
@@ -345,7 +355,8 @@ func (r *Reconciler) remember(ctx context.Context, mr *resourcesv1alpha1.Managed
 	return r.report(ctx, mr, func(s *statusUpdate) {
 		s.status.Resources = refs
 		if conditions.Get(s.status.Conditions, resourcesv1alpha1.ResourcesApplied) == nil {
-			s.set(resourcesv1alpha1.ResourcesApplied, gardencorev1beta1.ConditionProgressing, resourcesv1alpha1.ConditionApplyProgressing, "The objects are being applied.")
+			s.set(resourcesv1alpha1.ResourcesApplied, gardencorev1beta1.ConditionProgressing,
+				resourcesv1alpha1.ConditionApplyProgressing, "The objects are being applied.")
 		}
 	})
 }
@@ -359,7 +370,8 @@ func finalizerOf(mr *resourcesv1alpha1.ManagedResource) string {
 }
 
 // failed reports an error in the condition ResourcesApplied and returns it for a retry with back-off.
-func (r *Reconciler) failed(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason string, cause error) (ctrl.Result, error) {
+func (r *Reconciler) failed(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason string,
+	cause error) (ctrl.Result, error) {
 	err := r.report(ctx, mr, func(s *statusUpdate) {
 		s.status.ObservedGeneration = mr.Generation
 		s.set(resourcesv1alpha1.ResourcesApplied, gardencorev1beta1.ConditionFalse, reason, cause.Error())
@@ -377,7 +389,8 @@ type statusUpdate struct {
 }
 
 // set writes one condition.
-func (s *statusUpdate) set(t gardencorev1beta1.ConditionType, status gardencorev1beta1.ConditionStatus, reason, message string) {
+func (s *statusUpdate) set(t gardencorev1beta1.ConditionType, status gardencorev1beta1.ConditionStatus,
+	reason, message string) {
 	s.status.Conditions = conditions.Set(s.status.Conditions, conditions.New(t, status, reason, message), s.now)
 }
 
@@ -385,35 +398,43 @@ func (s *statusUpdate) set(t gardencorev1beta1.ConditionType, status gardencorev
 func (s *statusUpdate) applied(pending []string, remaining []resourcesv1alpha1.ObjectReference) {
 	switch {
 	case len(pending) > 0:
-		s.set(resourcesv1alpha1.ResourcesApplied, gardencorev1beta1.ConditionProgressing, resourcesv1alpha1.ConditionApplyProgressing,
+		s.set(resourcesv1alpha1.ResourcesApplied, gardencorev1beta1.ConditionProgressing,
+			resourcesv1alpha1.ConditionApplyProgressing,
 			"The API server does not know the kinds of these objects yet: "+strings.Join(pending, ", "))
 	case len(remaining) > 0:
-		s.set(resourcesv1alpha1.ResourcesApplied, gardencorev1beta1.ConditionProgressing, resourcesv1alpha1.ConditionDeletionPending,
+		s.set(resourcesv1alpha1.ResourcesApplied, gardencorev1beta1.ConditionProgressing,
+			resourcesv1alpha1.ConditionDeletionPending,
 			"Waiting until these objects are gone: "+names(remaining))
 	default:
-		s.set(resourcesv1alpha1.ResourcesApplied, gardencorev1beta1.ConditionTrue, resourcesv1alpha1.ConditionApplySucceeded, "All objects are applied.")
+		s.set(resourcesv1alpha1.ResourcesApplied, gardencorev1beta1.ConditionTrue,
+			resourcesv1alpha1.ConditionApplySucceeded, "All objects are applied.")
 	}
 }
 
 // health writes the conditions ResourcesHealthy and ResourcesProgressing.
 func (s *statusUpdate) health(v verdict) {
 	if v.unhealthy == "" {
-		s.set(resourcesv1alpha1.ResourcesHealthy, gardencorev1beta1.ConditionTrue, "ResourcesHealthy", "All objects are healthy.")
+		s.set(resourcesv1alpha1.ResourcesHealthy, gardencorev1beta1.ConditionTrue, "ResourcesHealthy",
+			"All objects are healthy.")
 	} else {
-		s.set(resourcesv1alpha1.ResourcesHealthy, gardencorev1beta1.ConditionFalse, v.unhealthyKind+"Unhealthy", v.unhealthy)
+		s.set(resourcesv1alpha1.ResourcesHealthy, gardencorev1beta1.ConditionFalse, v.unhealthyKind+"Unhealthy",
+			v.unhealthy)
 	}
 	if v.progressing == "" {
-		s.set(resourcesv1alpha1.ResourcesProgressing, gardencorev1beta1.ConditionFalse, "ResourcesRolledOut", "All objects have settled.")
+		s.set(resourcesv1alpha1.ResourcesProgressing, gardencorev1beta1.ConditionFalse, "ResourcesRolledOut",
+			"All objects have settled.")
 	} else {
-		s.set(resourcesv1alpha1.ResourcesProgressing, gardencorev1beta1.ConditionTrue, v.progressingKind+"Progressing", v.progressing)
+		s.set(resourcesv1alpha1.ResourcesProgressing, gardencorev1beta1.ConditionTrue, v.progressingKind+"Progressing",
+			v.progressing)
 	}
 }
 
 // report changes the status and writes it if that made a difference.
-func (r *Reconciler) report(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, change func(*statusUpdate)) error {
+func (r *Reconciler) report(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
+	change func(*statusUpdate)) error {
 	before := mr.DeepCopy()
 	change(&statusUpdate{status: &mr.Status, now: r.now()})
-	if equality.Semantic.DeepEqual(before.Status, mr.Status) {
+	if apiequality.Semantic.DeepEqual(before.Status, mr.Status) {
 		return nil
 	}
 	return client.IgnoreNotFound(r.Client.Status().Patch(ctx, mr, client.MergeFrom(before)))
@@ -438,7 +459,9 @@ func (v verdict) fine() bool { return v.unhealthy == "" && v.progressing == "" }
 // judge sums up objects.
 func judge(live []*unstructured.Unstructured, gone []string) verdict {
 	var v verdict
-	slices.SortFunc(live, func(a, b *unstructured.Unstructured) int { return strings.Compare(describe(a), describe(b)) })
+	slices.SortFunc(live, func(a, b *unstructured.Unstructured) int {
+		return strings.Compare(describe(a), describe(b))
+	})
 	for _, object := range live {
 		health := CheckHealth(object)
 		if health.Unhealthy != "" && v.unhealthy == "" {

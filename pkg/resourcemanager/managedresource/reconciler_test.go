@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	testingclock "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
+	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -39,7 +38,8 @@ func TestObjectsAreAppliedPutBackAndRemoved(t *testing.T) {
 	s.expect("first", true)
 	s.expect("second", true)
 	mr := s.get()
-	if !conditions.IsTrue(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied) || !conditions.IsTrue(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy) {
+	if !conditions.IsTrue(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied) ||
+		!conditions.IsTrue(mr.Status.Conditions, resourcesv1alpha1.ResourcesHealthy) {
 		t.Errorf("conditions are %+v", mr.Status.Conditions)
 	}
 	if len(mr.Status.Resources) != 2 || len(mr.Finalizers) != 1 {
@@ -97,7 +97,7 @@ func TestKeepObjects(t *testing.T) {
 	s := newScenario(t)
 	s.reconcile()
 	mr := s.get()
-	mr.Spec.KeepObjects = ptr.To(true)
+	mr.Spec.KeepObjects = new(true)
 	if err := s.client.Update(t.Context(), mr); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestWithoutTargetNothingHappens(t *testing.T) {
 type scenario struct {
 	t          *testing.T
 	client     client.Client
-	clock      *testingclock.FakeClock
+	clock      *clocktesting.FakeClock
 	reconciler *Reconciler
 	key        client.ObjectKey
 }
@@ -152,16 +152,19 @@ func newScenario(t *testing.T) *scenario {
 	mr := &resourcesv1alpha1.ManagedResource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "mr"},
 		Spec: resourcesv1alpha1.ManagedResourceSpec{
-			Class: ptr.To(resourcesv1alpha1.ClassSeed), SecretRefs: []corev1.LocalObjectReference{{Name: "mr"}},
+			Class: new(resourcesv1alpha1.ClassSeed), SecretRefs: []corev1.LocalObjectReference{{Name: "mr"}},
 		},
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "mr"}, Data: map[string][]byte{"x": []byte(manifests)}}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "mr"}, Data: map[string][]byte{"x": []byte(manifests)},
+	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(mr, secret).WithStatusSubresource(mr).Build()
-	clock := testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	return &scenario{
 		t: t, client: c, clock: clock, key: client.ObjectKeyFromObject(mr),
 		reconciler: &Reconciler{
-			Client: c, Reader: c, Targets: target.NewStaticRegistry(c), ClusterID: "seed", SyncPeriod: time.Minute, Clock: clock,
+			Client: c, Reader: c, Targets: target.NewStaticRegistry(c), ClusterID: "seed", SyncPeriod: time.Minute,
+			Clock: clock,
 		},
 	}
 }
@@ -196,7 +199,8 @@ func (s *scenario) secret(content string) {
 
 func (s *scenario) delete(name string) {
 	s.t.Helper()
-	if err := s.client.Delete(s.t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}); err != nil {
+	if err := s.client.Delete(s.t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}); err != nil {
 		s.t.Fatal(err)
 	}
 }

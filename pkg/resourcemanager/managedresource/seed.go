@@ -20,8 +20,9 @@ import (
 // SeedRole is the ClusterRole, of resource-manager's chart, that a namespace's account has in its own namespace.
 const SeedRole = "trellis.garden:managed-resources"
 
-// seed returns the seed for ManagedResources of a namespace. Those of the garden namespace are gardenlet's and the operator's, and have all rights.
-// Others have those of their namespace's account: whoever may write a ManagedResource in a namespace gets nothing beyond it.
+// seed returns the seed for ManagedResources of a namespace. Those of the garden namespace are gardenlet's and the
+// operator's, and have all rights. Others have those of their namespace's account: whoever may write a ManagedResource
+// in a namespace gets nothing beyond it.
 func (r *Reconciler) seed(ctx context.Context, namespace string) (*target.Target, error) {
 	if namespace == gardencorev1beta1.GardenNamespace {
 		return r.Targets.Seed(), nil
@@ -32,7 +33,8 @@ func (r *Reconciler) seed(ctx context.Context, namespace string) (*target.Target
 	return r.Targets.SeedFor(namespace)
 }
 
-// grant lets the account of a namespace of a shoot or an extension do everything within it. In other namespaces it has what an operator gave it.
+// grant lets the account of a namespace of a shoot or an extension do everything within it. In other namespaces it has
+// what an operator gave it.
 func (r *Reconciler) grant(ctx context.Context, name string) error {
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: SeedRole}}
 	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(binding), binding); !apierrors.IsNotFound(err) {
@@ -59,15 +61,18 @@ func (r *Reconciler) namespace(ctx context.Context, name string) (*corev1.Namesp
 	return namespace, r.Reader.Get(ctx, client.ObjectKey{Name: name}, namespace)
 }
 
-// leftBehind are the objects of a ManagedResource that have to be deleted. With a namespace that goes, all that is in it goes, the rights of its
-// account first.
-func (r *Reconciler) leftBehind(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) ([]resourcesv1alpha1.ObjectReference, error) {
-	if ptr.Deref(mr.Spec.Class, "") != resourcesv1alpha1.ClassSeed || mr.Namespace == gardencorev1beta1.GardenNamespace {
+// leftBehind are the objects of a ManagedResource that have to be deleted. With a namespace that goes, all that is in
+// it goes, the rights of its account first.
+func (r *Reconciler) leftBehind(ctx context.Context,
+	mr *resourcesv1alpha1.ManagedResource) ([]resourcesv1alpha1.ObjectReference, error) {
+	if ptr.Deref(mr.Spec.Class, "") != resourcesv1alpha1.ClassSeed ||
+		mr.Namespace == gardencorev1beta1.GardenNamespace {
 		return mr.Status.Resources, nil
 	}
 	namespace, err := r.namespace(ctx, mr.Namespace)
 	if err != nil || namespace.DeletionTimestamp == nil {
 		return mr.Status.Resources, client.IgnoreNotFound(err)
 	}
-	return slices.DeleteFunc(slices.Clone(mr.Status.Resources), func(ref resourcesv1alpha1.ObjectReference) bool { return ref.Namespace == mr.Namespace }), nil
+	return slices.DeleteFunc(slices.Clone(mr.Status.Resources),
+		func(ref resourcesv1alpha1.ObjectReference) bool { return ref.Namespace == mr.Namespace }), nil
 }

@@ -21,13 +21,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/trellis-garden/trellis/pkg/answers"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/kubeconfig"
 )
 
 const (
 	// SecretName is the Secret in a shoot's namespace with the kubeconfig (key SecretKey) of its API server.
-	SecretName = "gardener-internal"
+	SecretName = gardencorev1beta1.SecretNameGardenerInternal
 	// SecretKey is the key of the kubeconfig in that Secret.
 	SecretKey = "kubeconfig"
 
@@ -119,8 +120,8 @@ func (t *Target) record(err error, now time.Time) {
 	utilnet.CloseIdleConnectionsFor(t.transport)
 }
 
-// doubtful says, at most once in doubtAfter, that the API server has been away for so long that the Secret is worth a look:
-// the event of its deletion may have been missed.
+// doubtful says, at most once in doubtAfter, that the API server has been away for so long that the Secret is worth a
+// look: the event of its deletion may have been missed.
 func (t *Target) doubtful(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,8 +132,8 @@ func (t *Target) doubtful(now time.Time) bool {
 	return true
 }
 
-// RetryAfter says when to ask again after Ready failed: often at first, when the API server is probably starting, rarely
-// when it has been away for long.
+// RetryAfter says when to ask again after Ready failed: often at first, when the API server is probably starting,
+// rarely when it has been away for long.
 func (t *Target) RetryAfter() time.Duration {
 	if t.asleep {
 		return asleepFor
@@ -184,7 +185,8 @@ func NewRegistry(config *rest.Config, reader client.Reader) (*Registry, error) {
 	return &Registry{seed: seed, reader: reader, seedAs: seed.impersonate(config), targets: map[string]*Target{}}, nil
 }
 
-// impersonate returns what makes clients that act for others, through the connections and the knowledge of kinds that t has.
+// impersonate returns what makes clients that act for others, through the connections and the knowledge of kinds that t
+// has.
 func (t *Target) impersonate(config *rest.Config) func(transport.ImpersonationConfig) (client.Client, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -199,7 +201,8 @@ func (t *Target) impersonate(config *rest.Config) func(transport.ImpersonationCo
 // Seed returns the seed with all rights.
 func (r *Registry) Seed() *Target { return r.seed }
 
-// SeedAccount is the service account of a namespace whose rights its ManagedResources of class seed have. It need not exist.
+// SeedAccount is the service account of a namespace whose rights its ManagedResources of class seed have. It need not
+// exist.
 const SeedAccount = "managed-resources"
 
 // SeedFor returns the seed with the rights of the SeedAccount of a namespace.
@@ -332,8 +335,8 @@ func transportFor(config *rest.Config) (http.RoundTripper, error) {
 	return rest.HTTPWrappersForConfig(config, base)
 }
 
-// NewStaticRegistry returns a registry whose seed target is the given client, whoever it is for, and which reads the shoots' Secrets with it;
-// for tests.
+// NewStaticRegistry returns a registry whose seed target is the given client, whoever it is for, and which reads the
+// shoots' Secrets with it; for tests.
 func NewStaticRegistry(seed client.Client) *Registry {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Registry{

@@ -28,7 +28,10 @@ func TestRegistry(t *testing.T) {
 	if _, err := registry.Shoot(t.Context(), "ns"); !errors.Is(err, ErrNoTarget) {
 		t.Errorf("without a Secret: %v", err)
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: SecretName}, Data: map[string][]byte{SecretKey: []byte(shootKubeconfig)}}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: SecretName},
+		Data:       map[string][]byte{SecretKey: []byte(shootKubeconfig)},
+	}
 	if err := seed.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +54,10 @@ func TestRegistry(t *testing.T) {
 
 func TestHibernatedShootsAreNotAsked(t *testing.T) {
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: SecretName, Annotations: map[string]string{resourcesv1alpha1.Asleep: "true"}},
-		Data:       map[string][]byte{SecretKey: []byte(shootKubeconfig)},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: SecretName, Annotations: map[string]string{resourcesv1alpha1.Asleep: "true"},
+		},
+		Data: map[string][]byte{SecretKey: []byte(shootKubeconfig)},
 	}
 	target := shoot(t, NewStaticRegistry(fake.NewClientBuilder().WithObjects(secret).Build()))
 	target.probe = func(context.Context) error {

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -45,7 +44,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Reader.Get(ctx, req.NamespacedName, secret); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if secret.Labels[resourcesv1alpha1.ResourceManagerPurpose] != resourcesv1alpha1.LabelPurposeTokenRequest || secret.DeletionTimestamp != nil {
+	if secret.Labels[resourcesv1alpha1.ResourceManagerPurpose] != resourcesv1alpha1.LabelPurposeTokenRequest ||
+		secret.DeletionTimestamp != nil {
 		return ctrl.Result{}, nil
 	}
 	want, err := accountOf(secret)
@@ -66,14 +66,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // renew makes sure that the service account exists and requests a token if it is due.
-func (r *Reconciler) renew(ctx context.Context, t *target.Target, secret *corev1.Secret, want account) (ctrl.Result, error) {
+func (r *Reconciler) renew(ctx context.Context, t *target.Target, secret *corev1.Secret,
+	want account) (ctrl.Result, error) {
 	serviceAccount, err := ensureServiceAccount(ctx, t, want, secret.Annotations[ServiceAccountLabels])
 	if apierrors.IsNotFound(err) {
 		return ctrl.Result{RequeueAfter: retryNamespace}, nil
 	}
 	if err != nil {
 		t.Suspect()
-		return ctrl.Result{}, fmt.Errorf("service account %s/%s for Secret %s/%s: %w", want.namespace, want.name, secret.Namespace, secret.Name, err)
+		return ctrl.Result{}, fmt.Errorf("service account %s/%s for Secret %s/%s: %w", want.namespace, want.name,
+			secret.Namespace, secret.Name, err)
 	}
 
 	left := due(secret, r.now())
@@ -81,14 +83,18 @@ func (r *Reconciler) renew(ctx context.Context, t *target.Target, secret *corev1
 		return ctrl.Result{RequeueAfter: min(left, checkPeriod)}, nil
 	}
 
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(want.expiration.Seconds()))}}
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(want.expiration.Seconds()))},
+	}
 	if err := t.Client.SubResource("token").Create(ctx, serviceAccount, request); err != nil {
-		return ctrl.Result{}, fmt.Errorf("requesting a token of service account %s/%s: %w", want.namespace, want.name, err)
+		return ctrl.Result{}, fmt.Errorf("requesting a token of service account %s/%s: %w", want.namespace, want.name,
+			err)
 	}
 	patch := client.MergeFromWithOptions(secret.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	renew := renewTime(r.now(), request.Status.ExpirationTimestamp.Time)
 	if err := fill(secret, request.Status.Token, renew, string(serviceAccount.UID)); err != nil {
-		return ctrl.Result{}, reconcile.TerminalError(fmt.Errorf("secret %s/%s: %w", secret.Namespace, secret.Name, err))
+		return ctrl.Result{}, reconcile.TerminalError(fmt.Errorf("secret %s/%s: %w", secret.Namespace, secret.Name,
+			err))
 	}
 	if err := r.Client.Patch(ctx, secret, patch); err != nil {
 		return ctrl.Result{}, fmt.Errorf("storing the token in Secret %s/%s: %w", secret.Namespace, secret.Name, err)
@@ -98,7 +104,8 @@ func (r *Reconciler) renew(ctx context.Context, t *target.Target, secret *corev1
 
 // ensureServiceAccount returns the service account in the shoot, created if need be; a NotFound error means that its
 // namespace does not exist.
-func ensureServiceAccount(ctx context.Context, t *target.Target, want account, labels string) (*corev1.ServiceAccount, error) {
+func ensureServiceAccount(ctx context.Context, t *target.Target, want account,
+	labels string) (*corev1.ServiceAccount, error) {
 	serviceAccount := &corev1.ServiceAccount{}
 	err := t.Client.Get(ctx, client.ObjectKey{Namespace: want.namespace, Name: want.name}, serviceAccount)
 	if !apierrors.IsNotFound(err) {
@@ -106,7 +113,7 @@ func ensureServiceAccount(ctx context.Context, t *target.Target, want account, l
 	}
 	serviceAccount = &corev1.ServiceAccount{
 		ObjectMeta:                   metav1.ObjectMeta{Namespace: want.namespace, Name: want.name},
-		AutomountServiceAccountToken: ptr.To(false),
+		AutomountServiceAccountToken: new(false),
 	}
 	if labels != "" {
 		if err := json.Unmarshal([]byte(labels), &serviceAccount.Labels); err != nil {

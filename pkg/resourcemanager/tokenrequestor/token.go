@@ -44,7 +44,8 @@ func accountOf(secret *corev1.Secret) (account, error) {
 		expiration: DefaultExpiration,
 	}
 	if a.name == "" || a.namespace == "" {
-		return a, fmt.Errorf("annotations %s and %s must name a service account", resourcesv1alpha1.ServiceAccountName, resourcesv1alpha1.ServiceAccountNamespace)
+		return a, fmt.Errorf("annotations %s and %s must name a service account", resourcesv1alpha1.ServiceAccountName,
+			resourcesv1alpha1.ServiceAccountNamespace)
 	}
 	if value, ok := secret.Annotations[resourcesv1alpha1.ServiceAccountTokenExpirationDuration]; ok {
 		expiration, err := time.ParseDuration(value)

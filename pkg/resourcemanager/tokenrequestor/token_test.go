@@ -37,9 +37,19 @@ func TestTokenIsRenewedAfterFourFifthsOfItsLife(t *testing.T) {
 func TestTokenIsDueAtOnce(t *testing.T) {
 	later := now.Add(time.Hour).Format(time.RFC3339)
 	for name, secret := range map[string]*corev1.Secret{
-		"no token":         {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{resourcesv1alpha1.ServiceAccountTokenRenewTimestamp: later}}},
-		"no time":          {Data: map[string][]byte{"token": []byte("abc")}},
-		"time not legible": {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{resourcesv1alpha1.ServiceAccountTokenRenewTimestamp: "soon"}}, Data: map[string][]byte{"token": []byte("abc")}},
+		"no token": {
+			ObjectMeta: metav1.ObjectMeta{
+				Annotations: map[string]string{resourcesv1alpha1.ServiceAccountTokenRenewTimestamp: later},
+			},
+		},
+		"no time": {Data: map[string][]byte{"token": []byte("abc")}},
+		"time not legible": {
+			ObjectMeta: metav1.ObjectMeta{
+				Annotations: map[string]string{resourcesv1alpha1.ServiceAccountTokenRenewTimestamp: "soon"},
+			}, Data: map[string][]byte{
+				"token": []byte("abc"),
+			},
+		},
 	} {
 		if got := due(secret, now); got != 0 {
 			t.Errorf("%s: due in %s", name, got)
@@ -49,7 +59,9 @@ func TestTokenIsDueAtOnce(t *testing.T) {
 
 func TestAccountOf(t *testing.T) {
 	annotations := func(expiration string) map[string]string {
-		result := map[string]string{resourcesv1alpha1.ServiceAccountName: "a", resourcesv1alpha1.ServiceAccountNamespace: "kube-system"}
+		result := map[string]string{
+			resourcesv1alpha1.ServiceAccountName: "a", resourcesv1alpha1.ServiceAccountNamespace: "kube-system",
+		}
 		if expiration != "" {
 			result[resourcesv1alpha1.ServiceAccountTokenExpirationDuration] = expiration
 		}
@@ -80,7 +92,8 @@ func TestAccountOf(t *testing.T) {
 }
 
 func TestTokenGoesIntoTheKubeconfig(t *testing.T) {
-	const kubeconfig = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nclusters: [{name: c, cluster: {server: https://x}}]\nusers: [{name: u, user: {}}]\n"
+	const kubeconfig = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: " +
+		"c, user: u}}]\nclusters: [{name: c, cluster: {server: https://x}}]\nusers: [{name: u, user: {}}]\n"
 	secret := &corev1.Secret{Data: map[string][]byte{"kubeconfig": []byte(kubeconfig)}}
 	if hasToken(secret) {
 		t.Error("an empty kubeconfig has a token")

@@ -1,6 +1,6 @@
-// Package apiserverproxy gives the pods of a shoot an address on their own node that leads to the shoot's API server. The
-// API server advertises that address as the endpoint of the Service "kubernetes", and clients of an address send no server
-// name; so the proxy tells the gateway the host name in a PROXY protocol header.
+// Package apiserverproxy gives the pods of a shoot an address on their own node that leads to the shoot's API server.
+// The API server advertises that address as the endpoint of the Service "kubernetes", and clients of an address send no
+// server name; so the proxy tells the gateway the host name in a PROXY protocol header.
 package apiserverproxy
 
 import (
@@ -19,9 +19,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/trellis-garden/trellis/pkg/vpn/health"
+	"github.com/trellis-garden/trellis/pkg/vpn/netif"
 	"github.com/trellis-garden/trellis/pkg/vpn/proxyprotocol"
 	"github.com/trellis-garden/trellis/pkg/vpn/splice"
-	"github.com/trellis-garden/trellis/pkg/vpn/wireguard"
 )
 
 const (
@@ -43,8 +43,8 @@ type Config struct {
 	Log logr.Logger
 }
 
-// Run adds the address and serves until ctx is done. The address stays: the next proxy on this node takes over, and until then
-// clients are refused at once instead of waiting for nothing.
+// Run adds the address and serves until ctx is done. The address stays: the next proxy on this node takes over, and
+// until then clients are refused at once instead of waiting for nothing.
 func Run(ctx context.Context, config Config) error {
 	if err := addAddress(config.Listen.Addr()); err != nil {
 		return err
@@ -58,7 +58,7 @@ func Run(ctx context.Context, config Config) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.Serve(ctx, listener) })
 	if config.HealthAddress != "" {
-		endpoints := health.Server{Ready: p.ready, Metrics: p.metrics()}
+		endpoints := health.Server{Ready: p.ready, Metrics: p.Metrics()}
 		group.Go(func() error { return endpoints.Run(ctx, config.HealthAddress) })
 	}
 	return group.Wait()
@@ -73,7 +73,7 @@ func addAddress(address netip.Addr) error {
 	if err != nil {
 		return fmt.Errorf("finding interface %s: %w", loopbackInterface, err)
 	}
-	ipNet := wireguard.IPNet(netip.PrefixFrom(address, address.BitLen()))
+	ipNet := netif.IPNet(netip.PrefixFrom(address, address.BitLen()))
 	if err := netlink.AddrReplace(link, &netlink.Addr{IPNet: &ipNet}); err != nil {
 		return fmt.Errorf("adding %s to %s: %w (is NET_ADMIN granted?)", address, loopbackInterface, err)
 	}
@@ -129,7 +129,8 @@ func (p *Proxy) handle(ctx context.Context, client *net.TCPConn) {
 	p.accepted.Add(1)
 	p.lastFailure.Store(nil)
 	sent, received, err := splice.Join(ctx, client, gateway)
-	p.config.Log.V(2).Info("Connection ended", "client", client.RemoteAddr(), "sent", sent, "received", received, "error", err)
+	p.config.Log.V(2).Info("Connection ended", "client", client.RemoteAddr(), "sent", sent, "received", received,
+		"error", err)
 }
 
 func (p *Proxy) dial(ctx context.Context, client *net.TCPConn) (*net.TCPConn, error) {
@@ -157,11 +158,14 @@ func (p *Proxy) ready() error {
 	return nil
 }
 
-func (p *Proxy) metrics() []prometheus.Collector {
+// Metrics returns the counters.
+func (p *Proxy) Metrics() []prometheus.Collector {
 	return []prometheus.Collector{
 		health.Gauge("apiserver_proxy_connections_active", "Connections that are open.", p.active.Load),
-		health.Counter("apiserver_proxy_connections_accepted_total", "Connections of pods that were taken.", p.accepted.Load),
-		health.Counter("apiserver_proxy_connections_failed_total", "Connections that could not be led to the gateway.", p.failed.Load),
+		health.Counter("apiserver_proxy_connections_accepted_total", "Connections of pods that were taken.",
+			p.accepted.Load),
+		health.Counter("apiserver_proxy_connections_failed_total", "Connections that could not be led to the gateway.",
+			p.failed.Load),
 	}
 }
 

@@ -33,7 +33,8 @@ func TestAdvertisedAddress(t *testing.T) {
 	startLoopback(t)
 	gateway, headers := fakeGateway(t)
 	config := apiserverproxy.Config{
-		Listen: netip.MustParseAddrPort("240.0.0.1:443"), Gateway: gateway, Authority: "api.member1.demo.example.org", Log: logr.Discard(),
+		Listen: netip.MustParseAddrPort("240.0.0.1:443"), Gateway: gateway, Authority: "api.member1.demo.example.org",
+		Log: logr.Discard(),
 	}
 	for range 2 {
 		stop := run(t, config)

@@ -41,7 +41,9 @@ func fragment(record []byte, size int) []byte {
 
 func TestRead(t *testing.T) {
 	named := hello(t, &tls.Config{ServerName: "API.Member1.Demo.Example.Org"})
-	old := hello(t, &tls.Config{ServerName: "api.example.org", MaxVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}})
+	old := hello(t, &tls.Config{
+		ServerName: "api.example.org", MaxVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+	})
 	unnamed := hello(t, &tls.Config{InsecureSkipVerify: true})
 	cases := map[string]struct {
 		input []byte
@@ -100,7 +102,8 @@ func FuzzRead(f *testing.F) {
 		if !bytes.HasPrefix(input, read) {
 			t.Fatal("the bytes that were read differ from the input")
 		}
-		if most := messageHeaderLength + maxMessageLength + maxRecords*recordHeaderLength; len(read) > most || cap(read) > 2*most {
+		if most := messageHeaderLength + maxMessageLength + maxRecords*recordHeaderLength; len(read) > most ||
+			cap(read) > 2*most {
 			t.Fatalf("read %d bytes into %d", len(read), cap(read))
 		}
 		theirs, ok := namedByGo(input)

@@ -50,7 +50,8 @@ type Proxy struct {
 func (p *Proxy) Metrics(prefix string) []prometheus.Collector {
 	return []prometheus.Collector{
 		health.Counter(prefix+"_connections_opened_total", "Connections that were made for clients.", p.opened.Load),
-		health.Counter(prefix+"_connections_failed_total", "Connections that clients asked for and that were refused or failed.", p.failed.Load),
+		health.Counter(prefix+"_connections_failed_total",
+			"Connections that clients asked for and that were refused or failed.", p.failed.Load),
 		health.Gauge(prefix+"_connections_active", "Connections that are open.", p.active.Load),
 	}
 }
@@ -60,7 +61,8 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener, config *tls.Co
 	return p.ServeWithoutTLS(ctx, tls.NewListener(listener, config))
 }
 
-// ServeWithoutTLS does the same without TLS, for clients within the pod. Connections of the listener have to be splice.Conns.
+// ServeWithoutTLS does the same without TLS, for clients within the pod. Connections of the listener have to be
+// splice.Conns.
 func (p *Proxy) ServeWithoutTLS(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           p,
@@ -122,7 +124,8 @@ func withClient(r *http.Request) context.Context {
 	return context.WithValue(r.Context(), clientKey{}, r.TLS.VerifiedChains[0][0].Subject)
 }
 
-// Client returns the common name of the verified certificate of who asked for a connection, in a DialFunc; empty without one.
+// Client returns the common name of the verified certificate of who asked for a connection, in a DialFunc; empty
+// without one.
 func Client(ctx context.Context) string {
 	name, _ := ctx.Value(clientKey{}).(pkix.Name)
 	return name.CommonName

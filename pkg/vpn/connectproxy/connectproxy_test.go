@@ -98,8 +98,11 @@ func TestRefusals(t *testing.T) {
 		status  int
 		body    string
 	}{
-		"not CONNECT":   {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", nil, 405, "this proxy knows only the method CONNECT\n"},
-		"dial error":    {"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n", &DialError{Status: 504, Message: "tunnel: down"}, 504, "tunnel: down\n"},
+		"not CONNECT": {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", nil, 405, "this proxy knows only the method CONNECT\n"},
+		"dial error": {
+			"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n", &DialError{Status: 504, Message: "tunnel: down"}, 504,
+			"tunnel: down\n",
+		},
 		"other failure": {"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n", errors.New("broken"), 502, "broken\n"},
 	}
 	for name, c := range cases {

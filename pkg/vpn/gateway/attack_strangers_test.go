@@ -36,10 +36,13 @@ func victim(t *testing.T) *Streams {
 	return streams
 }
 
-// dialFrom connects from one of this machine's addresses, sends what is given, and keeps the connection open for the test.
+// dialFrom connects from one of this machine's addresses, sends what is given, and keeps the connection open for the
+// test.
 func dialFrom(t *testing.T, from, to string, send []byte) net.Conn {
 	t.Helper()
-	dialer := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(from), 0)), Timeout: 5 * time.Second}
+	dialer := net.Dialer{
+		LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(from), 0)), Timeout: 5 * time.Second,
+	}
 	conn, err := dialer.Dial("tcp", to)
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +90,9 @@ func eventually(t *testing.T, what string, condition func() bool) {
 func TestAttackHalfSentHellos(t *testing.T) {
 	hello := helloFor(t, "one.example.org")
 	header := proxyprotocol.Header{Authority: "one.example.org"}.Append(nil)
-	for name, half := range map[string][]byte{"nothing": nil, "hello": hello[:len(hello)/2], "long record": {22, 3, 1, 0x40, 0, 1}, "header": header[:20]} {
+	for name, half := range map[string][]byte{
+		"nothing": nil, "hello": hello[:len(hello)/2], "long record": {22, 3, 1, 0x40, 0, 1}, "header": header[:20],
+	} {
 		t.Run(name, func(t *testing.T) {
 			streams := victim(t)
 			tlsPort, proxyPort := listenerFor(t, streams.ServeTLS), listenerFor(t, streams.ServeProxy)
@@ -121,7 +126,8 @@ func proxied(t *testing.T, address, host string) string {
 	return string(answer[len(answer)-3:])
 }
 
-// A hello, or the header before it, that comes byte by byte is ended when the patience is over, not when its last byte came.
+// A hello, or the header before it, that comes byte by byte is ended when the patience is over, not when its last byte
+// came.
 func TestAttackSlowHello(t *testing.T) {
 	streams := victim(t)
 	streams.patience = 100 * time.Millisecond
@@ -129,8 +135,11 @@ func TestAttackSlowHello(t *testing.T) {
 		port string
 		send []byte
 	}{
-		"hello":  {listenerFor(t, streams.ServeTLS), helloFor(t, "one.example.org")},
-		"header": {listenerFor(t, streams.ServeProxy), proxyprotocol.Header{Authority: strings.Repeat("one.", 50) + "example.org"}.Append(nil)},
+		"hello": {listenerFor(t, streams.ServeTLS), helloFor(t, "one.example.org")},
+		"header": {
+			listenerFor(t, streams.ServeProxy),
+			proxyprotocol.Header{Authority: strings.Repeat("one.", 50) + "example.org"}.Append(nil),
+		},
 	} {
 		conn := dialFrom(t, "127.0.0.2", c.port, nil)
 		sent := 0
@@ -150,7 +159,8 @@ func TestAttackSlowHello(t *testing.T) {
 	}
 }
 
-// Connections that were led to a Service, and are idle then, take at most half of the places, and of one host at most half.
+// Connections that were led to a Service, and are idle then, take at most half of the places, and of one host at most
+// half.
 func TestAttackIdleConnections(t *testing.T) {
 	hello := helloFor(t, "one.example.org")
 	for name, from := range map[string]func(n int) string{
@@ -186,7 +196,8 @@ func requireBothPorts(t *testing.T, streams *Streams) {
 	}
 }
 
-// What idle connections and half-sent hellos take in this process is no more than is reckoned with; the kernel's part comes on top.
+// What idle connections and half-sent hellos take in this process is no more than is reckoned with; the kernel's part
+// comes on top.
 func TestMemoryOfConnections(t *testing.T) {
 	const count = 500
 	backend, err := net.Listen("tcp", "127.0.0.1:0")
@@ -203,7 +214,10 @@ func TestMemoryOfConnections(t *testing.T) {
 		place func(connections, handshakes int) int
 	}{
 		"idle connections": {hello, connectionMemory / 2, func(connections, _ int) int { return connections }},
-		"half-sent hellos": {append([]byte{22, 3, 1, 0x40, 0, 1, 0, 0x3f, 0}, make([]byte, 15<<10)...), handshakeMemory / 4, func(_, handshakes int) int { return handshakes }},
+		"half-sent hellos": {
+			append([]byte{22, 3, 1, 0x40, 0, 1, 0, 0x3f, 0}, make([]byte, 15<<10)...), handshakeMemory / 4,
+			func(_, handshakes int) int { return handshakes },
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -228,7 +242,8 @@ func TestMemoryOfConnections(t *testing.T) {
 	}
 }
 
-// memoryInUse is what the heap and the stacks take after collections: the second empties pools, and shrinks what the first found large.
+// memoryInUse is what the heap and the stacks take after collections: the second empties pools, and shrinks what the
+// first found large.
 func memoryInUse() int {
 	for range 3 {
 		runtime.GC()

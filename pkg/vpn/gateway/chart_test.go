@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-garden/trellis/charts"
-	"github.com/trellis-garden/trellis/pkg/vpn/demux"
+	"github.com/trellis-garden/trellis/pkg/vpn/wireguard/demux"
 )
 
 // processMemory is what a gateway takes without connections, with the Services and routes of some thousand shoots.
@@ -26,12 +26,14 @@ func TestChartHasMemoryForAllLimits(t *testing.T) {
 	if err := yaml.Unmarshal(data, &values); err != nil {
 		t.Fatal(err)
 	}
-	if values.MaxConnections != DefaultLimits.Connections || values.MaxHandshakes != DefaultLimits.Handshakes || values.MaxTunnels != demux.DefaultLimits.Sessions {
+	if values.MaxConnections != DefaultLimits.Connections || values.MaxHandshakes != DefaultLimits.Handshakes ||
+		values.MaxTunnels != demux.DefaultLimits.Sessions {
 		t.Errorf("the chart's limits %+v differ from the program's", values)
 	}
 	limit := values.Resources.Limits["memory"]
 	need := DefaultLimits.Memory() + demux.DefaultLimits.Memory() + processMemory
 	if most := int(limit.Value()) * 5 / 6; need > most {
-		t.Errorf("all limits need %d MiB; the chart has %s, of which %d MiB are to be used", need>>20, limit.String(), most>>20)
+		t.Errorf("all limits need %d MiB; the chart has %s, of which %d MiB are to be used", need>>20, limit.String(),
+			most>>20)
 	}
 }

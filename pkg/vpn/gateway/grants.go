@@ -14,11 +14,12 @@ import (
 // shootPrefix begins the names of the namespaces that gardenlet makes for shoots.
 const shootPrefix = "shoot--"
 
-// Grants say which namespace a host name or a WireGuard key belongs to. Who may write TLSRoutes and Services in a namespace cannot
-// change them: they are annotations of the Namespace, which gardenlet or the operator of the seed writes.
+// Grants say which namespace a host name or the key of a tunnel's server belongs to. Who may write TLSRoutes and
+// Services in a namespace cannot change them: they are annotations of the Namespace, which gardenlet or the operator
+// of the seed writes.
 //
-// The operator's namespace has what it claims, before all others. A namespace of a shoot that was given nothing yet, by a gardenlet
-// that did not know of this, keeps what is not given to another; wildcards are no host of a shoot.
+// The operator's namespace has what it claims, before all others. A namespace of a shoot that was given nothing yet, by
+// a gardenlet that did not know of this, keeps what is not given to another; wildcards are no host of a shoot.
 type Grants struct {
 	operator    string
 	hosts, keys grants
@@ -31,13 +32,17 @@ type grants struct {
 	given map[string]bool
 }
 
-// BuildGrants reads the grants of namespaces. What was given to two belongs to the older one. operator is the namespace of the operator.
+// BuildGrants reads the grants of namespaces. What was given to two belongs to the older one. operator is the namespace
+// of the operator.
 func BuildGrants(operator string, namespaces []*corev1.Namespace) Grants {
 	sorted := slices.Clone(namespaces)
 	slices.SortFunc(sorted, func(a, b *corev1.Namespace) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
-	return Grants{operator: operator, hosts: grantsOf(sorted, vpn.AnnotationHosts), keys: grantsOf(sorted, vpn.AnnotationPublicKey)}
+	return Grants{
+		operator: operator, hosts: grantsOf(sorted, vpn.AnnotationHosts),
+		keys: grantsOf(sorted, vpn.AnnotationPublicKey),
+	}
 }
 
 func grantsOf(namespaces []*corev1.Namespace, annotation string) grants {
@@ -90,7 +95,7 @@ func (g Grants) Host(namespace, host string) error {
 	return g.hosts.check(namespace, host)
 }
 
-// Key says why a namespace may not have a WireGuard public key, in base64.
+// Key says why a namespace may not have a public key, in base64.
 func (g Grants) Key(namespace, key string) error {
 	if namespace == g.operator {
 		return nil

@@ -13,7 +13,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/trellis-garden/trellis/pkg/vpn"
-	"github.com/trellis-garden/trellis/pkg/vpn/demux"
+	"github.com/trellis-garden/trellis/pkg/vpn/transport"
 )
 
 // Routes maps host names to backends. It is immutable.
@@ -54,14 +54,17 @@ func (r Routes) Lookup(host string) (Backend, bool) {
 // Len returns the number of host names.
 func (r Routes) Len() int { return len(r.hosts) }
 
-// BuildRoutes makes routes from TLSRoutes and the Services that they name. A route has only the hosts that were given to its namespace,
-// those of the operator's namespace come first. When two routes claim a host, the older one has it, as the Gateway API rules; then the
-// first by name. Claims that are refused are returned as errors by the name of the route.
-func BuildRoutes(routes []*gatewayv1.TLSRoute, grants Grants, service func(types.NamespacedName) *corev1.Service) (Routes, map[string]error) {
+// BuildRoutes makes routes from TLSRoutes and the Services that they name. A route has only the hosts that were given
+// to its namespace, those of the operator's namespace come first. When two routes claim a host, the older one has it,
+// as the Gateway API rules; then the first by name. Claims that are refused are returned as errors by the name of the
+// route.
+func BuildRoutes(routes []*gatewayv1.TLSRoute, grants Grants,
+	service func(types.NamespacedName) *corev1.Service) (Routes, map[string]error) {
 	sorted := slices.Clone(routes)
 	slices.SortFunc(sorted, func(a, b *gatewayv1.TLSRoute) int {
 		return cmp.Or(grants.rank(a.Namespace)-grants.rank(b.Namespace),
-			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.Name, b.Name))
 	})
 	hosts, failed := map[string]Backend{}, map[string]error{}
 	for _, route := range sorted {
@@ -125,19 +128,21 @@ func serviceRef(route *gatewayv1.TLSRoute) (gatewayv1.BackendObjectReference, er
 func clusterAddress(service *corev1.Service, port int32) (netip.AddrPort, error) {
 	ip, err := netip.ParseAddr(service.Spec.ClusterIP)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("Service %s/%s has no cluster IP (%q)", service.Namespace, service.Name, service.Spec.ClusterIP)
+		return netip.AddrPort{}, fmt.Errorf("Service %s/%s has no cluster IP (%q)", service.Namespace, service.Name,
+			service.Spec.ClusterIP)
 	}
 	return netip.AddrPortFrom(ip, uint16(port)), nil
 }
 
-// BuildServers makes the WireGuard servers from the Services that are labelled as such. Of two Services with one key, both of which may
-// have it, the older one does. Services that cannot be used are returned as errors by name.
-func BuildServers(services []*corev1.Service, grants Grants) ([]demux.Server, map[string]error) {
+// BuildServers makes the servers of tunnels from the Services that are labelled as such. Of two Services with one
+// key, both of which may have it, the older one does. Services that cannot be used are returned as errors by name.
+func BuildServers(services []*corev1.Service, grants Grants) ([]transport.Server, map[string]error) {
 	sorted := slices.Clone(services)
 	slices.SortFunc(sorted, func(a, b *corev1.Service) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.Name, b.Name))
 	})
-	var servers []demux.Server
+	var servers []transport.Server
 	failed := map[string]error{}
 	users := map[[32]byte]string{}
 	for _, service := range sorted {
@@ -155,12 +160,12 @@ func BuildServers(services []*corev1.Service, grants Grants) ([]demux.Server, ma
 		users[server.PublicKey] = server.Name
 		servers = append(servers, server)
 	}
-	slices.SortFunc(servers, func(a, b demux.Server) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(servers, func(a, b transport.Server) int { return cmp.Compare(a.Name, b.Name) })
 	return servers, failed
 }
 
-func serverOf(service *corev1.Service, grants Grants) (demux.Server, error) {
-	server := demux.Server{Name: service.Namespace + "/" + service.Name}
+func serverOf(service *corev1.Service, grants Grants) (transport.Server, error) {
+	server := transport.Server{Name: service.Namespace + "/" + service.Name}
 	key, err := base64.StdEncoding.DecodeString(service.Annotations[vpn.AnnotationPublicKey])
 	if err != nil || len(key) != len(server.PublicKey) {
 		return server, fmt.Errorf("annotation %s is not a base64 WireGuard public key", vpn.AnnotationPublicKey)

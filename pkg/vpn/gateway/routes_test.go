@@ -17,16 +17,21 @@ import (
 
 func tlsRoute(namespace string, age time.Duration, port int32, hosts ...gatewayv1.Hostname) *gatewayv1.TLSRoute {
 	route := &gatewayv1.TLSRoute{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: "kube-apiserver", CreationTimestamp: metav1.NewTime(time.Unix(1_700_000_000, 0).Add(-age)),
+		Namespace: namespace, Name: "kube-apiserver",
+		CreationTimestamp: metav1.NewTime(time.Unix(1_700_000_000, 0).Add(-age)),
 	}}
 	route.Spec.Hostnames = hosts
-	ref := gatewayv1.BackendRef{BackendObjectReference: gatewayv1.BackendObjectReference{Name: "kube-apiserver", Port: &port}}
+	ref := gatewayv1.BackendRef{
+		BackendObjectReference: gatewayv1.BackendObjectReference{Name: "kube-apiserver", Port: &port},
+	}
 	route.Spec.Rules = []gatewayv1.TLSRouteRule{{BackendRefs: []gatewayv1.BackendRef{ref}}}
 	return route
 }
 
 func service(namespace, name, clusterIP string) *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.ServiceSpec{ClusterIP: clusterIP}}
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.ServiceSpec{ClusterIP: clusterIP},
+	}
 }
 
 func servicesByKey(services ...*corev1.Service) func(types.NamespacedName) *corev1.Service {
@@ -48,7 +53,8 @@ func routesOf(routes []*gatewayv1.TLSRoute, services ...*corev1.Service) Routes 
 		for _, host := range route.Spec.Hostnames {
 			hosts = append(hosts, strings.ToLower(string(host)))
 		}
-		namespaces = append(namespaces, namespace(route.Namespace, map[string]string{vpn.AnnotationHosts: strings.Join(hosts, ",")}))
+		namespaces = append(namespaces,
+			namespace(route.Namespace, map[string]string{vpn.AnnotationHosts: strings.Join(hosts, ",")}))
 	}
 	built, _ := BuildRoutes(routes, BuildGrants("garden", namespaces), servicesByKey(services...))
 	return built
@@ -99,12 +105,19 @@ func TestBackendsThatCannotBeUsed(t *testing.T) {
 		service *corev1.Service
 		reason  string
 	}{
-		"no service":        {nil, service("demo", "other", "10.2.0.1"), "Service demo/kube-apiserver does not exist"},
-		"headless service":  {nil, headless, "has no cluster IP"},
-		"no rules":          {func(r *gatewayv1.TLSRoute) { r.Spec.Rules = nil }, fine, "not exactly one backend"},
-		"no port":           {func(r *gatewayv1.TLSRoute) { r.Spec.Rules[0].BackendRefs[0].Port = nil }, fine, "has no port"},
-		"another namespace": {func(r *gatewayv1.TLSRoute) { r.Spec.Rules[0].BackendRefs[0].Namespace = &other }, fine, "another namespace"},
-		"another kind":      {func(r *gatewayv1.TLSRoute) { r.Spec.Rules[0].BackendRefs[0].Kind = &kind }, fine, "not a Service"},
+		"no service":       {nil, service("demo", "other", "10.2.0.1"), "Service demo/kube-apiserver does not exist"},
+		"headless service": {nil, headless, "has no cluster IP"},
+		"no rules":         {func(r *gatewayv1.TLSRoute) { r.Spec.Rules = nil }, fine, "not exactly one backend"},
+		"no port": {
+			func(r *gatewayv1.TLSRoute) { r.Spec.Rules[0].BackendRefs[0].Port = nil }, fine, "has no port",
+		},
+		"another namespace": {
+			func(r *gatewayv1.TLSRoute) { r.Spec.Rules[0].BackendRefs[0].Namespace = &other }, fine,
+			"another namespace",
+		},
+		"another kind": {
+			func(r *gatewayv1.TLSRoute) { r.Spec.Rules[0].BackendRefs[0].Kind = &kind }, fine, "not a Service",
+		},
 	}
 	for name, c := range cases {
 		route := tlsRoute("demo", 0, 443, "api.example.org")
@@ -146,7 +159,8 @@ func TestBuildServers(t *testing.T) {
 			names = append(names, name)
 		}
 	}
-	if diff := cmp.Diff([]string{"shoot--b/vpn-seed-server", "shoot--c/vpn-seed-server"}, names); diff != "" || len(failed) != 2 {
+	if diff := cmp.Diff([]string{"shoot--b/vpn-seed-server", "shoot--c/vpn-seed-server"}, names); diff != "" ||
+		len(failed) != 2 {
 		t.Errorf("failed: %v", failed)
 	}
 }

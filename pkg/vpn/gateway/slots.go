@@ -10,14 +10,15 @@ import (
 
 // Limits bound what strangers can make one TCP listener hold. Each listener has its own.
 //
-// Within them nobody is given more than what remains free: one source, or one host, gets at most half of the connections, two get a
-// third each, and so on. A source alone, such as the address that all clients behind one translator share, is not held back before
-// that, and whoever comes next always finds room. PerSource and PerRoute are for operators who know their clients better.
+// Within them nobody is given more than what remains free: one source, or one host, gets at most half of the
+// connections, two get a third each, and so on. A source alone, such as the address that all clients behind one
+// translator share, is not held back before that, and whoever comes next always finds room. PerSource and PerRoute are
+// for operators who know their clients better.
 type Limits struct {
 	// Connections is the number of connections that lead to a Service.
 	Connections int
-	// Handshakes is the number of connections that did not say yet which host they want, or are being refused. The oldest makes
-	// room for the newest: of the same source if that holds more than remains free, otherwise of all.
+	// Handshakes is the number of connections that did not say yet which host they want, or are being refused. The
+	// oldest makes room for the newest: of the same source if that holds more than remains free, otherwise of all.
 	Handshakes int
 	// PerSource bounds the connections of one source address, which is a /64 for IPv6; 0 leaves it at its share.
 	PerSource int
@@ -31,11 +32,13 @@ var DefaultLimits = Limits{Connections: 6144, Handshakes: 512}
 const (
 	// listeners is how many TCP listeners a gateway has.
 	listeners = 2
-	// connectionMemory is what a connection to a Service takes while it is idle: half of it in the process, for two goroutines and what
-	// leads to them, and half in the kernel, for two sockets. TestMemoryOfConnections measures the first.
+	// connectionMemory is what a connection to a Service takes while it is idle: half of it in the process, for two
+	// goroutines and what leads to them, and half in the kernel, for two sockets. TestMemoryOfConnections measures the
+	// first.
 	connectionMemory = 36 << 10
-	// handshakeMemory is what a connection takes that sends all but the end of the longest hello: a quarter of it in the process. The rest
-	// is what the kernel takes from a client before the process reads it (the default of tcp_rmem).
+	// handshakeMemory is what a connection takes that sends all but the end of the longest hello: a quarter of it in
+	// the process. The rest is what the kernel takes from a client before the process reads it (the default of
+	// tcp_rmem).
 	handshakeMemory = 160 << 10
 )
 
@@ -98,7 +101,10 @@ type handshake struct {
 }
 
 func newSlots(limits Limits) *slots {
-	return &slots{limits: limits, sources: share[netip.Prefix]{}, routes: share[string]{}, waitingOf: map[netip.Prefix]*list.List{}}
+	return &slots{
+		limits: limits, sources: share[netip.Prefix]{}, routes: share[string]{},
+		waitingOf: map[netip.Prefix]*list.List{},
+	}
 }
 
 // enter gives a new connection a place among the handshakes, if need be that of an older one, which it ends.
@@ -155,8 +161,8 @@ func (s *slots) remove(h *handshake) {
 	h.all, h.own = nil, nil
 }
 
-// connect turns a handshake into a connection to a route. The caller has to call release when that ends. It fails with errFull, and
-// the handshake keeps its place.
+// connect turns a handshake into a connection to a route. The caller has to call release when that ends. It fails with
+// errFull, and the handshake keeps its place.
 func (s *slots) connect(h *handshake, route string) (release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

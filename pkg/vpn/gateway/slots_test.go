@@ -6,11 +6,11 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/trellis-garden/trellis/pkg/vpn/demux"
+	"github.com/trellis-garden/trellis/pkg/vpn"
 )
 
 func source(text string) netip.Prefix {
-	return demux.SourceOf(netip.AddrPortFrom(netip.MustParseAddr(text), 4711))
+	return vpn.SourceOf(netip.AddrPortFrom(netip.MustParseAddr(text), 4711))
 }
 
 // connected opens connections until one is refused.
@@ -92,7 +92,8 @@ func TestHandshakesOfOneSourceMakeRoomForThemselves(t *testing.T) {
 	if honest != 0 {
 		t.Error("an honest handshake had to make room for a stranger's")
 	}
-	if _, handshakes, evicted := s.usage(); handshakes != 10_021-stranger || handshakes > 100 || evicted != uint64(stranger) {
+	if _, handshakes, evicted := s.usage(); handshakes != 10_021-stranger || handshakes > 100 ||
+		evicted != uint64(stranger) {
 		t.Errorf("%d handshakes after %d of a stranger ended, %d counted", handshakes, stranger, evicted)
 	}
 }

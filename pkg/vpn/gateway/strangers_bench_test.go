@@ -28,7 +28,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/trellis-garden/trellis/pkg/vpn"
-	"github.com/trellis-garden/trellis/pkg/vpn/demux"
+	"github.com/trellis-garden/trellis/pkg/vpn/wireguard/demux"
 )
 
 // What BenchmarkStrangers measures against: from one source each, and all at once.
@@ -41,8 +41,8 @@ const (
 	attackTime = 10 * time.Second
 )
 
-// roleVariable makes this program play a part of BenchmarkStrangers, as a process of its own: "gateway" with the URL of the seed's API, or a
-// stranger with the gateway's address.
+// roleVariable makes this program play a part of BenchmarkStrangers, as a process of its own: "gateway" with the URL of
+// the seed's API, or a stranger with the gateway's address.
 const roleVariable = "TRELLIS_GATEWAY_BENCH_ROLE"
 
 func TestMain(m *testing.M) {
@@ -79,15 +79,19 @@ const gatewayAt = "127.77.0.1"
 
 func runGateway(api string) error {
 	return Run(context.Background(), Config{
-		TLSAddress: gatewayAt + ":4430", ProxyAddress: gatewayAt + ":8443", WireGuardAddress: gatewayAt + ":51820", HealthAddress: gatewayAt + ":8080",
-		Streams: DefaultLimits, Tunnels: demux.DefaultLimits, OperatorNamespace: "garden", Log: logr.Discard(), Cluster: &rest.Config{Host: api},
+		TLSAddress: gatewayAt + ":4430", ProxyAddress: gatewayAt + ":8443", TunnelAddress: gatewayAt + ":51820",
+		HealthAddress: gatewayAt + ":8080",
+		Streams:       DefaultLimits, Tunnels: demux.DefaultLimits, OperatorNamespace: "garden", Log: logr.Discard(),
+		Cluster: &rest.Config{Host: api},
 	})
 }
 
-// holdConnections opens connections that send something and then nothing, and replaces the oldest by new ones until it is killed. It says
-// when it has opened all.
+// holdConnections opens connections that send something and then nothing, and replaces the oldest by new ones until it
+// is killed. It says when it has opened all.
 func holdConnections(target, from string, count int, send []byte) error {
-	dialer := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(from), 0)), Timeout: time.Second}
+	dialer := net.Dialer{
+		LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(from), 0)), Timeout: time.Second,
+	}
 	open := make([]net.Conn, count)
 	for n := 0; ; n++ {
 		if n == count {
@@ -153,13 +157,18 @@ func play(b *testing.B, role, target string) *exec.Cmd {
 // attackedSeed is the API of a seed with two hosts, of which one is attacked, and the WireGuard servers of many shoots.
 func attackedSeed(port int32) http.Handler {
 	list := metav1.ListMeta{ResourceVersion: "1"}
-	routes := gatewayv1.TLSRouteList{TypeMeta: metav1.TypeMeta{APIVersion: "gateway.networking.k8s.io/v1", Kind: "TLSRouteList"}, ListMeta: list}
+	routes := gatewayv1.TLSRouteList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "gateway.networking.k8s.io/v1", Kind: "TLSRouteList"}, ListMeta: list,
+	}
 	services := corev1.ServiceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceList"}, ListMeta: list}
-	namespaces := corev1.NamespaceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NamespaceList"}, ListMeta: list}
+	namespaces := corev1.NamespaceList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NamespaceList"}, ListMeta: list,
+	}
 	for _, name := range []string{"attacked", "other"} {
 		routes.Items = append(routes.Items, *tlsRoute("shoot--"+name, 0, port, gatewayv1.Hostname(name+".example.org")))
 		services.Items = append(services.Items, *service("shoot--"+name, "kube-apiserver", "127.0.0.1"))
-		namespaces.Items = append(namespaces.Items, *namespace("shoot--"+name, map[string]string{vpn.AnnotationHosts: name + ".example.org"}))
+		namespaces.Items = append(namespaces.Items,
+			*namespace("shoot--"+name, map[string]string{vpn.AnnotationHosts: name + ".example.org"}))
 	}
 	for n := range attackedShoots {
 		key := [32]byte{1, byte(n), byte(n >> 8)}
@@ -184,9 +193,9 @@ func attackedSeed(port int32) http.Handler {
 	})
 }
 
-// BenchmarkStrangers measures how long another shoot's /readyz takes, with a new connection each time, while a stranger holds 5,000 half-sent
-// hellos, a second 20,000 idle connections to one shoot, and a third sends 50,000 junk packets a second to the WireGuard port of 1,000
-// shoots. The gateway is a process of its own; it must not end.
+// BenchmarkStrangers measures how long another shoot's /readyz takes, with a new connection each time, while a stranger
+// holds 5,000 half-sent hellos, a second 20,000 idle connections to one shoot, and a third sends 50,000 junk packets a
+// second to the WireGuard port of 1,000 shoots. The gateway is a process of its own; it must not end.
 func BenchmarkStrangers(b *testing.B) {
 	for b.Loop() {
 		latencies, peak := underAttack(b)

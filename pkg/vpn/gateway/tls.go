@@ -12,8 +12,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/trellis-garden/trellis/pkg/vpn"
 	"github.com/trellis-garden/trellis/pkg/vpn/clienthello"
-	"github.com/trellis-garden/trellis/pkg/vpn/demux"
 	"github.com/trellis-garden/trellis/pkg/vpn/health"
 	"github.com/trellis-garden/trellis/pkg/vpn/proxyprotocol"
 	"github.com/trellis-garden/trellis/pkg/vpn/splice"
@@ -53,10 +53,14 @@ func (s *Streams) SetRoutes(routes Routes) { s.routes.Store(&routes) }
 // Metrics returns the counters.
 func (s *Streams) Metrics() []prometheus.Collector {
 	return []prometheus.Collector{
-		health.Gauge("gateway_connections_active", "Connections to Services that are open.", func() int { connections, _, _ := s.usage(); return connections }),
-		health.Gauge("gateway_handshakes_active", "Connections that did not say yet which host they want.", func() int { _, handshakes, _ := s.usage(); return handshakes }),
-		health.Counter("gateway_handshakes_evicted_total", "Handshakes that had to make room for others.", func() uint64 { _, _, evicted := s.usage(); return evicted }),
-		health.Counter("gateway_connections_accepted_total", "Connections that were led to a Service.", s.accepted.Load),
+		health.Gauge("gateway_connections_active", "Connections to Services that are open.",
+			func() int { connections, _, _ := s.usage(); return connections }),
+		health.Gauge("gateway_handshakes_active", "Connections that did not say yet which host they want.",
+			func() int { _, handshakes, _ := s.usage(); return handshakes }),
+		health.Counter("gateway_handshakes_evicted_total", "Handshakes that had to make room for others.",
+			func() uint64 { _, _, evicted := s.usage(); return evicted }),
+		health.Counter("gateway_connections_accepted_total", "Connections that were led to a Service.",
+			s.accepted.Load),
 		health.Counter("gateway_connections_refused_total", "Connections that were led nowhere.", s.refused.Load),
 		health.Gauge("gateway_routes", "Hosts that lead somewhere.", func() int { return s.routes.Load().Len() }),
 	}
@@ -74,8 +78,8 @@ func (s *Streams) ServeTLS(ctx context.Context, listener net.Listener) error {
 	return s.serve(ctx, listener, s.tls, nameFromTLS)
 }
 
-// ServeProxy routes connections by the authority of their PROXY protocol header until ctx is done. The source in the header is what the
-// client says; bounded is the one of the connection.
+// ServeProxy routes connections by the authority of their PROXY protocol header until ctx is done. The source in the
+// header is what the client says; bounded is the one of the connection.
 func (s *Streams) ServeProxy(ctx context.Context, listener net.Listener) error {
 	return s.serve(ctx, listener, s.proxy, nameFromProxy)
 }
@@ -100,7 +104,7 @@ func (s *Streams) serve(ctx context.Context, listener net.Listener, slots *slots
 		conn, err := listener.Accept()
 		if err == nil {
 			client := conn.(*net.TCPConn)
-			place := slots.enter(demux.SourceOf(client.RemoteAddr().(*net.TCPAddr).AddrPort()), func() { abort(client) })
+			place := slots.enter(vpn.SourceOf(client.RemoteAddr().(*net.TCPAddr).AddrPort()), func() { abort(client) })
 			go s.handle(ctx, client, slots, place, name)
 			continue
 		}
@@ -153,8 +157,10 @@ type stream struct {
 	release func()
 }
 
-// open reads which host the client wants and connects to its backend. A place that it took is to be released also when it fails.
-func (s *Streams) open(ctx context.Context, client *net.TCPConn, slots *slots, place *handshake, name nameFunc) (stream, error) {
+// open reads which host the client wants and connects to its backend. A place that it took is to be released also when
+// it fails.
+func (s *Streams) open(ctx context.Context, client *net.TCPConn, slots *slots, place *handshake,
+	name nameFunc) (stream, error) {
 	opened := stream{release: func() {}}
 	_ = client.SetReadDeadline(time.Now().Add(s.patience))
 	host, read, err := name(client)

@@ -41,7 +41,9 @@ func listenerFor(t *testing.T, serve func(context.Context, net.Listener) error) 
 // apiServer is a TLS server that answers with its name; it returns its port.
 func apiServer(t *testing.T, name string) int32 {
 	t.Helper()
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, name) }))
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, name)
+	}))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	t.Cleanup(server.Close)
@@ -61,7 +63,8 @@ func closedPort(t *testing.T) int32 {
 func testStreams(t *testing.T) *Streams {
 	t.Helper()
 	services := []*corev1.Service{
-		service("one", "kube-apiserver", "127.0.0.1"), service("two", "kube-apiserver", "127.0.0.1"), service("down", "kube-apiserver", "127.0.0.1"),
+		service("one", "kube-apiserver", "127.0.0.1"), service("two", "kube-apiserver", "127.0.0.1"),
+		service("down", "kube-apiserver", "127.0.0.1"),
 	}
 	streams := NewStreams(logr.Discard(), DefaultLimits)
 	streams.SetRoutes(routesOf([]*gatewayv1.TLSRoute{

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -15,35 +16,38 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
+	toolscache "k8s.io/client-go/tools/cache"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/trellis-garden/trellis/pkg/vpn"
-	"github.com/trellis-garden/trellis/pkg/vpn/demux"
+	"github.com/trellis-garden/trellis/pkg/vpn/health"
+	"github.com/trellis-garden/trellis/pkg/vpn/transport"
 )
 
 // settle is how long changes are collected before the tables are built again.
 const settle = 20 * time.Millisecond
 
-// Watcher follows TLSRoutes, Services and Namespaces, and reports routes and WireGuard servers when they change. A missing TLSRoute CRD
-// is waited for.
+// Watcher follows TLSRoutes, Services and Namespaces, and reports routes and servers of tunnels when they change. A
+// missing TLSRoute CRD is waited for.
 type Watcher struct {
 	log logr.Logger
 	// operator is the namespace that may have all hosts and keys.
 	operator   string
-	services   cache.SharedIndexInformer
-	namespaces cache.SharedIndexInformer
-	routes     cache.SharedIndexInformer
+	services   toolscache.SharedIndexInformer
+	namespaces toolscache.SharedIndexInformer
+	routes     toolscache.SharedIndexInformer
 	changed    chan struct{}
-	report     func(Routes, []demux.Server)
+	report     func(Routes, []transport.Server)
 
 	once   sync.Once
 	synced chan struct{}
 	warned map[string]string
 }
 
-// NewWatcher makes a Watcher of the cluster that config points to, whose operator has a namespace. report is called from one goroutine.
-func NewWatcher(log logr.Logger, config *rest.Config, operator string, report func(Routes, []demux.Server)) (*Watcher, error) {
+// NewWatcher makes a Watcher of the cluster that config points to, whose operator has a namespace. report is called
+// from one goroutine.
+func NewWatcher(log logr.Logger, config *rest.Config, operator string,
+	report func(Routes, []transport.Server)) (*Watcher, error) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
 		return nil, err
@@ -59,20 +63,21 @@ func NewWatcher(log logr.Logger, config *rest.Config, operator string, report fu
 	if err != nil {
 		return nil, err
 	}
-	all := func(client rest.Interface, resource string) cache.ListerWatcher {
-		return cache.NewListWatchFromClient(client, resource, metav1.NamespaceAll, fields.Everything())
+	all := func(client rest.Interface, resource string) toolscache.ListerWatcher {
+		return toolscache.NewListWatchFromClient(client, resource, metav1.NamespaceAll, fields.Everything())
 	}
 	w := &Watcher{
 		log: log, operator: operator,
-		services:   cache.NewSharedIndexInformer(all(core, "services"), &corev1.Service{}, 0, nil),
-		namespaces: cache.NewSharedIndexInformer(all(core, "namespaces"), &corev1.Namespace{}, 0, nil),
-		routes:     cache.NewSharedIndexInformer(all(routes, "tlsroutes"), &gatewayv1.TLSRoute{}, 0, nil),
+		services:   toolscache.NewSharedIndexInformer(all(core, "services"), &corev1.Service{}, 0, nil),
+		namespaces: toolscache.NewSharedIndexInformer(all(core, "namespaces"), &corev1.Namespace{}, 0, nil),
+		routes:     toolscache.NewSharedIndexInformer(all(routes, "tlsroutes"), &gatewayv1.TLSRoute{}, 0, nil),
 		changed:    make(chan struct{}, 1), report: report, synced: make(chan struct{}), warned: map[string]string{},
 	}
 	return w, w.prepare()
 }
 
-func restClient(config *rest.Config, scheme *runtime.Scheme, apiPath string, version schema.GroupVersion, contentType string) (rest.Interface, error) {
+func restClient(config *rest.Config, scheme *runtime.Scheme, apiPath string, version schema.GroupVersion,
+	contentType string) (rest.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.APIPath = apiPath
 	config.GroupVersion = &version
@@ -87,14 +92,14 @@ func restClient(config *rest.Config, scheme *runtime.Scheme, apiPath string, ver
 
 // prepare makes the informers tell of changes.
 func (w *Watcher) prepare() error {
-	for _, informer := range []cache.SharedIndexInformer{w.services, w.namespaces, w.routes} {
+	for _, informer := range []toolscache.SharedIndexInformer{w.services, w.namespaces, w.routes} {
 		if err := informer.SetTransform(strip); err != nil {
 			return err
 		}
 		if err := informer.SetWatchErrorHandlerWithContext(w.watchFailed); err != nil {
 			return err
 		}
-		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc:    func(any) { w.touch() },
 			UpdateFunc: func(any, any) { w.touch() },
 			DeleteFunc: func(any) { w.touch() },
@@ -109,7 +114,9 @@ func (w *Watcher) prepare() error {
 func strip(object any) (any, error) {
 	switch o := object.(type) {
 	case *corev1.Service:
-		kept := &corev1.Service{ObjectMeta: stripMeta(o.ObjectMeta), Spec: corev1.ServiceSpec{ClusterIP: o.Spec.ClusterIP}}
+		kept := &corev1.Service{
+			ObjectMeta: stripMeta(o.ObjectMeta), Spec: corev1.ServiceSpec{ClusterIP: o.Spec.ClusterIP},
+		}
 		if value, ok := o.Labels[vpn.LabelWireGuard]; ok {
 			kept.Labels = map[string]string{vpn.LabelWireGuard: value}
 			kept.Annotations = map[string]string{vpn.AnnotationPublicKey: o.Annotations[vpn.AnnotationPublicKey]}
@@ -136,7 +143,7 @@ func stripMeta(meta metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
-func (w *Watcher) watchFailed(_ context.Context, reflector *cache.Reflector, err error) {
+func (w *Watcher) watchFailed(_ context.Context, reflector *toolscache.Reflector, err error) {
 	w.log.Info("Cannot watch, trying again", "objects", reflector.TypeDescription(), "reason", err.Error())
 }
 
@@ -145,6 +152,16 @@ func (w *Watcher) Synced() <-chan struct{} { return w.synced }
 
 // RoutesSynced says whether the TLSRoutes are known.
 func (w *Watcher) RoutesSynced() bool { return w.routes.HasSynced() }
+
+// Metrics returns what is known of the state of the watch.
+func (w *Watcher) Metrics() []prometheus.Collector {
+	return []prometheus.Collector{health.Gauge("gateway_routes_synced", "1 when all TLSRoutes are known.", func() int {
+		if w.RoutesSynced() {
+			return 1
+		}
+		return 0
+	})}
+}
 
 // Run watches until ctx is done.
 func (w *Watcher) Run(ctx context.Context) error {
@@ -156,7 +173,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	group.Go(func() { w.namespaces.RunWithContext(ctx) })
 	group.Go(func() { w.routes.RunWithContext(ctx) })
 
-	if !cache.WaitForCacheSync(ctx.Done(), w.services.HasSynced, w.namespaces.HasSynced) {
+	if !toolscache.WaitForCacheSync(ctx.Done(), w.services.HasSynced, w.namespaces.HasSynced) {
 		return nil
 	}
 	w.touch()
@@ -221,7 +238,7 @@ func (w *Watcher) warn(routes, servers map[string]error) {
 	w.warned = warned
 }
 
-func listOf[T any](informer cache.SharedIndexInformer) []T {
+func listOf[T any](informer toolscache.SharedIndexInformer) []T {
 	objects := informer.GetStore().List()
 	list := make([]T, 0, len(objects))
 	for _, object := range objects {

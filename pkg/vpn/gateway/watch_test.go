@@ -18,7 +18,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/trellis-garden/trellis/pkg/vpn"
-	"github.com/trellis-garden/trellis/pkg/vpn/demux"
+	"github.com/trellis-garden/trellis/pkg/vpn/transport"
 )
 
 // cluster is the part of a Kubernetes API that lists and watches Services, Namespaces and TLSRoutes.
@@ -47,7 +47,9 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(list)
 	case namespaces:
 		list := corev1.NamespaceList{Items: []corev1.Namespace{
-			*namespace("demo", map[string]string{vpn.AnnotationHosts: "api.example.org", vpn.AnnotationPublicKey: publicKey}),
+			*namespace("demo", map[string]string{
+				vpn.AnnotationHosts: "api.example.org", vpn.AnnotationPublicKey: publicKey,
+			}),
 		}}
 		list.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "NamespaceList"}
 		list.ResourceVersion = "1"
@@ -63,7 +65,8 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (c *cluster) fail(w http.ResponseWriter, code int, reason metav1.StatusReason) {
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: reason, Code: int32(code),
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: reason,
+		Code: int32(code),
 	})
 }
 
@@ -89,7 +92,7 @@ func (c *cluster) watch(w http.ResponseWriter, r *http.Request, services bool) {
 
 type report struct {
 	routes  Routes
-	servers []demux.Server
+	servers []transport.Server
 }
 
 func TestWatcherWaitsForTheCRDAndFollowsChanges(t *testing.T) {
@@ -97,9 +100,10 @@ func TestWatcherWaitsForTheCRDAndFollowsChanges(t *testing.T) {
 	api := httptest.NewServer(c)
 	defer api.CloseClientConnections()
 	reports := make(chan report, 100)
-	watcher, err := NewWatcher(logr.Discard(), &rest.Config{Host: api.URL}, "garden", func(routes Routes, servers []demux.Server) {
-		reports <- report{routes, servers}
-	})
+	watcher, err := NewWatcher(logr.Discard(), &rest.Config{Host: api.URL}, "garden",
+		func(routes Routes, servers []transport.Server) {
+			reports <- report{routes, servers}
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,28 +15,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/trellis-garden/trellis/pkg/vpn"
-	"github.com/trellis-garden/trellis/pkg/vpn/wireguard"
+	"github.com/trellis-garden/trellis/pkg/vpn/transport"
 )
 
 // Server answers health questions. Nil functions leave their endpoint out.
 type Server struct {
 	// Ready returns why the process cannot serve yet, or nil.
 	Ready func() error
-	// Tunnel returns the state of the WireGuard device.
-	Tunnel func() (wireguard.Stats, error)
+	// Tunnel returns the state of the tunnel.
+	Tunnel func() (transport.Stats, error)
 	// Metrics are served at /metrics, with those of the process.
 	Metrics []prometheus.Collector
 }
 
 // Counter is a number that only grows while the process lives. Its name ends in _total.
 func Counter[N int64 | uint64](name, help string, value func() N) prometheus.Collector {
-	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value()) })
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help},
+		func() float64 { return float64(value()) })
 }
 
 // Gauge is a number of now.
 func Gauge[N int | int64](name, help string, value func() N) prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) })
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
+		func() float64 { return float64(value()) })
 }
 
 // Tunnel is the answer of /tunnel. Its status is 200 while the tunnel is up and 503 otherwise.
@@ -52,15 +53,15 @@ type Tunnel struct {
 	SentBytes     uint64 `json:"sentBytes"`
 }
 
-// TunnelOf describes the state of a device at a time.
-func TunnelOf(stats wireguard.Stats, now time.Time) Tunnel {
+// TunnelOf describes the state of a tunnel at a time.
+func TunnelOf(stats transport.Stats, now time.Time) Tunnel {
 	tunnel := Tunnel{ReceivedBytes: stats.ReceivedBytes, SentBytes: stats.SentBytes}
 	if stats.LastHandshake.IsZero() {
 		return tunnel
 	}
 	age := now.Sub(stats.LastHandshake)
 	seconds := age.Seconds()
-	tunnel.LastHandshake, tunnel.AgeSeconds, tunnel.Up = &stats.LastHandshake, &seconds, age < vpn.HandshakeExpiry
+	tunnel.LastHandshake, tunnel.AgeSeconds, tunnel.Up = &stats.LastHandshake, &seconds, stats.Up(now)
 	return tunnel
 }
 
@@ -119,7 +120,8 @@ func (s Server) tunnel(w http.ResponseWriter, _ *http.Request) {
 
 func metrics(own []prometheus.Collector) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(own...)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }

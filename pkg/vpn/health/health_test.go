@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/trellis-garden/trellis/pkg/vpn/wireguard"
+	"github.com/trellis-garden/trellis/pkg/vpn/transport"
 )
 
 func get(t *testing.T, s Server, path string) (int, string) {
@@ -30,7 +30,8 @@ func TestEndpoints(t *testing.T) {
 	ready := Server{
 		Ready: func() error { return nil },
 		Metrics: []prometheus.Collector{
-			Counter("b_total", "What is b.", func() int64 { return 2 }), Gauge("a", "What is a.", func() int { return 1 }),
+			Counter("b_total", "What is b.", func() int64 { return 2 }),
+			Gauge("a", "What is a.", func() int { return 1 }),
 		},
 	}
 	cases := []struct {
@@ -42,11 +43,15 @@ func TestEndpoints(t *testing.T) {
 		{notReady, "/healthz", 200, "ok\n"},
 		{notReady, "/readyz", 503, "not yet\n"},
 		{ready, "/readyz", 200, "ok\n"},
-		{ready, "/metrics", 200, "# HELP a What is a.\n# TYPE a gauge\na 1\n# HELP b_total What is b.\n# TYPE b_total counter\nb_total 2\n"},
+		{
+			ready, "/metrics", 200, "# HELP a What is a.\n# TYPE a gauge\na 1\n# HELP b_total What is b.\n# TYPE " +
+				"b_total counter\nb_total 2\n",
+		},
 		{ready, "/tunnel", 404, "404 page not found\n"},
 	}
 	for _, c := range cases {
-		if status, body := get(t, c.server, c.path); status != c.status || body != c.body && (c.path != "/metrics" || !strings.Contains(body, c.body)) {
+		if status, body := get(t, c.server, c.path); status != c.status ||
+			body != c.body && (c.path != "/metrics" || !strings.Contains(body, c.body)) {
 			t.Errorf("%s: got %d %q, want %d %q", c.path, status, body, c.status, c.body)
 		}
 	}
@@ -54,21 +59,26 @@ func TestEndpoints(t *testing.T) {
 
 func TestTunnelOf(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	if tunnel := TunnelOf(wireguard.Stats{}, now); tunnel.Up || tunnel.LastHandshake != nil || tunnel.AgeSeconds != nil {
+	if tunnel := TunnelOf(transport.Stats{}, now); tunnel.Up || tunnel.LastHandshake != nil ||
+		tunnel.AgeSeconds != nil {
 		t.Errorf("without a handshake: %+v", tunnel)
 	}
 	for age, up := range map[time.Duration]bool{time.Second: true, 179 * time.Second: true, 180 * time.Second: false} {
-		tunnel := TunnelOf(wireguard.Stats{LastHandshake: now.Add(-age), SentBytes: 1, ReceivedBytes: 2}, now)
-		if tunnel.Up != up || *tunnel.AgeSeconds != age.Seconds() || tunnel.SentBytes != 1 || tunnel.ReceivedBytes != 2 {
+		tunnel := TunnelOf(transport.Stats{
+			LastHandshake: now.Add(-age), HandshakeExpiry: 3 * time.Minute, SentBytes: 1, ReceivedBytes: 2,
+		}, now)
+		if tunnel.Up != up || *tunnel.AgeSeconds != age.Seconds() || tunnel.SentBytes != 1 ||
+			tunnel.ReceivedBytes != 2 {
 			t.Errorf("after %s: %+v", age, tunnel)
 		}
 	}
 }
 
 func TestTunnelStatus(t *testing.T) {
-	stats := wireguard.Stats{}
-	s := Server{Tunnel: func() (wireguard.Stats, error) { return stats, nil }}
-	if status, body := get(t, s, "/tunnel"); status != 503 || body != `{"up":false,"receivedBytes":0,"sentBytes":0}`+"\n" {
+	stats := transport.Stats{HandshakeExpiry: 3 * time.Minute}
+	s := Server{Tunnel: func() (transport.Stats, error) { return stats, nil }}
+	if status, body := get(t, s, "/tunnel"); status != 503 ||
+		body != `{"up":false,"receivedBytes":0,"sentBytes":0}`+"\n" {
 		t.Errorf("without a handshake: got %d %q", status, body)
 	}
 	stats.LastHandshake = time.Now()

@@ -2,6 +2,7 @@ package proxyprotocol
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net/netip"
@@ -69,6 +70,21 @@ func TestReadRefuses(t *testing.T) {
 				t.Errorf("got %+v, %v; want %v", got, err, c.err)
 			}
 		})
+	}
+}
+
+// Strangers choose how many TLVs there are: what a header takes does not grow with them.
+func TestAttackManyTLVs(t *testing.T) {
+	header := append([]byte(signature), versionAndLocal, familyUnspecified)
+	header = binary.BigEndian.AppendUint16(header, maxLength/3*3)
+	header = append(header, bytes.Repeat([]byte{0xe0, 0, 0}, maxLength/3)...)
+	allocations := testing.AllocsPerRun(100, func() {
+		if _, err := Read(bytes.NewReader(header)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocations > 3 {
+		t.Errorf("%.0f allocations", allocations)
 	}
 }
 

@@ -72,7 +72,8 @@ func parseControl(control []byte) received {
 			r.segment = int(binary.NativeEndian.Uint16(data))
 		case header.Level == unix.IPPROTO_IP && header.Type == unix.IP_PKTINFO && len(data) >= unix.SizeofInet4Pktinfo:
 			r.local = data[:unix.SizeofInet4Pktinfo]
-		case header.Level == unix.IPPROTO_IPV6 && header.Type == unix.IPV6_PKTINFO && len(data) >= unix.SizeofInet6Pktinfo:
+		case header.Level == unix.IPPROTO_IPV6 && header.Type == unix.IPV6_PKTINFO &&
+			len(data) >= unix.SizeofInet6Pktinfo:
 			r.local = data[:unix.SizeofInet6Pktinfo]
 		}
 		control = rest
@@ -80,8 +81,8 @@ func parseControl(control []byte) received {
 	return r
 }
 
-// replySource makes the control message that sends an answer from the address that a datagram was sent to. The interface
-// is left to the routing table.
+// replySource makes the control message that sends an answer from the address that a datagram was sent to. The
+// interface is left to the routing table.
 func (r received) replySource() []byte {
 	switch len(r.local) {
 	case unix.SizeofInet4Pktinfo:

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/trellis-garden/trellis/pkg/vpn/demux"
+	"github.com/trellis-garden/trellis/pkg/vpn/transport"
 )
 
 // maxReadFailures is how many reads in a row may fail: each refused packet fails one.
@@ -18,7 +18,7 @@ const maxReadFailures = 100
 // link is the socket of a session to its server.
 type link struct {
 	relay   *Relay
-	session *demux.Session
+	session *transport.Session
 	conn    *net.UDPConn
 	segment segmentation
 	// local is the local address that the client sends to.
@@ -33,7 +33,7 @@ type localAddress struct {
 	control []byte
 }
 
-func (r *Relay) openLink(session *demux.Session, info received) (*link, error) {
+func (r *Relay) openLink(session *transport.Session, info received) (*link, error) {
 	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(session.Server.Backend))
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (l *link) readServer(poller *poller) {
 			failures++
 		}
 	}
-	l.relay.table.End(l.session)
+	l.relay.demultiplexer.End(l.session)
 }
 
 func (l *link) readBatch(control, reply []byte) error {
@@ -109,7 +109,7 @@ func (l *link) readBatch(control, reply []byte) error {
 func (l *link) toClient(now time.Time, batch []byte, segment int, reply []byte) {
 	start := 0
 	each(batch, segment, func(from, to int) {
-		if l.relay.table.FromServer(now, l.session, batch[from:to]) {
+		if l.relay.demultiplexer.FromServer(now, l.session, batch[from:to]) {
 			l.relay.fromServers.Add(1)
 			return
 		}

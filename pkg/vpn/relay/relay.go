@@ -1,5 +1,6 @@
-// Package relay forwards WireGuard packets between the clients of one UDP port and the servers behind it, as package
-// demux decides. Each session has its own connected socket to its server, so that servers see clients apart.
+// Package relay forwards the packets of tunnels between the clients of one UDP port and the servers behind it, as a
+// transport.Demultiplexer decides. Each session has its own connected socket to its server, so that servers see clients
+// apart.
 package relay
 
 import (
@@ -16,17 +17,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/trellis-garden/trellis/pkg/vpn/demux"
 	"github.com/trellis-garden/trellis/pkg/vpn/health"
+	"github.com/trellis-garden/trellis/pkg/vpn/transport"
 )
 
 const expiryInterval = 5 * time.Second
 
 // Relay serves one UDP port.
 type Relay struct {
-	log   logr.Logger
-	table *demux.Table
-	conn  *net.UDPConn
+	log logr.Logger
+	// transport is the name of what is forwarded.
+	transport     string
+	demultiplexer transport.Demultiplexer
+	conn          *net.UDPConn
 	// mu guards the Link of every session.
 	mu sync.Mutex
 	// links counts the goroutines that read from servers.
@@ -39,33 +42,45 @@ type Relay struct {
 }
 
 // Listen opens the port, an address like ":51820".
-func Listen(ctx context.Context, log logr.Logger, address string, limits demux.Limits) (*Relay, error) {
+func Listen(
+	ctx context.Context, log logr.Logger, address string, demultiplexing transport.Demultiplexing,
+) (*Relay, error) {
 	packetConn, err := (&net.ListenConfig{Control: listenControl}).ListenPacket(ctx, "udp", address)
 	if err != nil {
-		return nil, fmt.Errorf("WireGuard port: %w", err)
+		return nil, fmt.Errorf("%s port: %w", demultiplexing.Name(), err)
 	}
 	conn := packetConn.(*net.UDPConn)
 	tune(conn)
-	r := &Relay{log: log, conn: conn}
-	r.buffers.New = func() any { return new([maxDatagram]byte) }
-	r.table = demux.New(limits, r.closeLink)
+	r := newRelay(log, demultiplexing)
+	r.conn = conn
 	return r, nil
+}
+
+func newRelay(log logr.Logger, demultiplexing transport.Demultiplexing) *Relay {
+	r := &Relay{log: log, transport: demultiplexing.Name()}
+	r.buffers.New = func() any { return new([maxDatagram]byte) }
+	r.demultiplexer = demultiplexing.New(r.closeLink)
+	return r
 }
 
 // Addr is the address of the port.
 func (r *Relay) Addr() netip.AddrPort { return r.conn.LocalAddr().(*net.UDPAddr).AddrPort() }
 
 // SetServers replaces the servers that packets are forwarded to.
-func (r *Relay) SetServers(servers []demux.Server) { r.table.SetServers(servers) }
+func (r *Relay) SetServers(servers []transport.Server) { r.demultiplexer.SetServers(servers) }
 
 // Metrics returns the relay's counters.
 func (r *Relay) Metrics() []prometheus.Collector {
+	prefix := "gateway_" + r.transport
+	servers := func() int { servers, _ := r.demultiplexer.Len(); return servers }
+	sessions := func() int { _, sessions := r.demultiplexer.Len(); return sessions }
 	return []prometheus.Collector{
-		health.Gauge("gateway_wireguard_servers", "WireGuard servers that packets are forwarded to.", func() int { servers, _ := r.table.Len(); return servers }),
-		health.Gauge("gateway_wireguard_sessions", "Sessions of clients with servers.", func() int { _, sessions := r.table.Len(); return sessions }),
-		health.Counter("gateway_wireguard_client_packets_total", "Packets from clients that were forwarded.", r.fromClients.Load),
-		health.Counter("gateway_wireguard_server_packets_total", "Packets from servers that were forwarded.", r.fromServers.Load),
-		health.Counter("gateway_wireguard_client_packets_lost_total", "Packets from clients that were for nobody or could not be forwarded.", r.dropped.Load),
+		health.Gauge(prefix+"_servers", "Servers that packets are forwarded to.", servers),
+		health.Gauge(prefix+"_sessions", "Sessions of clients with servers.", sessions),
+		health.Counter(prefix+"_client_packets_total", "Packets from clients that were forwarded.", r.fromClients.Load),
+		health.Counter(prefix+"_server_packets_total", "Packets from servers that were forwarded.", r.fromServers.Load),
+		health.Counter(prefix+"_client_packets_lost_total",
+			"Packets from clients that were for nobody or could not be forwarded.", r.dropped.Load),
 	}
 }
 
@@ -77,7 +92,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	group.Go(func() error { return r.readClients(ctx) })
 	group.Go(func() error { return r.expire(ctx) })
 	err := group.Wait()
-	r.table.SetServers(nil)
+	r.demultiplexer.SetServers(nil)
 	r.links.Wait()
 	return err
 }
@@ -90,7 +105,7 @@ func (r *Relay) expire(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case now := <-ticker.C:
-			r.table.Expire(now)
+			r.demultiplexer.Expire(now)
 		}
 	}
 }
@@ -104,7 +119,7 @@ func (r *Relay) readClients(ctx context.Context) error {
 		}
 		if err != nil {
 			if failures++; failures > maxReadFailures || errors.Is(err, net.ErrClosed) {
-				return fmt.Errorf("WireGuard port: %w", err)
+				return fmt.Errorf("%s port: %w", r.transport, err)
 			}
 			continue
 		}
@@ -116,14 +131,14 @@ func (r *Relay) readClients(ctx context.Context) error {
 
 // forward sends the datagrams of one read to their servers: neighbours with the same server in one write.
 func (r *Relay) forward(now time.Time, client netip.AddrPort, batch []byte, info received) {
-	var session *demux.Session
+	var session *transport.Session
 	var to *link
 	start := 0
 	each(batch, info.segment, func(from, end int) {
-		next, verdict := r.table.FromClient(now, client, batch[from:end])
-		if next != session || verdict == demux.Redial {
+		next, action := r.demultiplexer.FromClient(now, client, batch[from:end])
+		if next != session || action == transport.Redial {
 			to.sendToServer(batch[start:from], info.segment)
-			session, to, start = next, r.connect(next, verdict, info), from
+			session, to, start = next, r.connect(next, action, info), from
 		}
 		if to == nil {
 			r.dropped.Add(1)
@@ -134,9 +149,9 @@ func (r *Relay) forward(now time.Time, client netip.AddrPort, batch []byte, info
 	to.sendToServer(batch[start:], info.segment)
 }
 
-// connect returns the link of a session as the verdict asks for it. It returns nil when there is no session, or no socket
-// for it.
-func (r *Relay) connect(session *demux.Session, verdict demux.Verdict, info received) *link {
+// connect returns the link of a session as the action asks for it. It returns nil when there is no session, or no
+// socket for it.
+func (r *Relay) connect(session *transport.Session, action transport.Action, info received) *link {
 	if session == nil {
 		return nil
 	}
@@ -146,27 +161,27 @@ func (r *Relay) connect(session *demux.Session, verdict demux.Verdict, info rece
 	if old == ended {
 		return nil
 	}
-	if old != nil && verdict != demux.Redial {
+	if old != nil && action != transport.Redial {
 		old.learnLocal(info)
 		return old
 	}
 	fresh, err := r.openLink(session, info)
 	if err != nil {
-		r.log.Info("Cannot reach WireGuard server", "server", session.Server.Name, "reason", err.Error())
+		r.log.Info("Cannot reach the server of a tunnel", "server", session.Server.Name, "reason", err.Error())
 		return old
 	}
 	if old != nil {
 		old.close()
 	}
 	session.Link = fresh
-	r.log.V(1).Info("WireGuard session", "client", session.Client, "server", session.Server.Name, "again", old != nil)
+	r.log.V(1).Info("Session of a tunnel", "client", session.Client, "server", session.Server.Name, "again", old != nil)
 	return fresh
 }
 
 // ended takes the place of the link in sessions that ended.
 var ended = &link{}
 
-func (r *Relay) closeLink(session *demux.Session) {
+func (r *Relay) closeLink(session *transport.Session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if old, ok := session.Link.(*link); ok && old != ended {

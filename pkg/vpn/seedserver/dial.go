@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trellis-garden/trellis/pkg/vpn"
 	"github.com/trellis-garden/trellis/pkg/vpn/connectproxy"
 	"github.com/trellis-garden/trellis/pkg/vpn/splice"
+	"github.com/trellis-garden/trellis/pkg/vpn/transport"
 )
 
 const (
@@ -43,7 +43,7 @@ func (s *Server) Dial(ctx context.Context, address string) (splice.Conn, error) 
 		return nil, &connectproxy.DialError{Status: http.StatusForbidden, Message: fmt.Sprintf(
 			"%s is in none of the shoot's networks (%s)", ip, joinPrefixes(s.config.AllowedIPs))}
 	}
-	conn, err := s.net.DialTCP(ctx, netip.AddrPortFrom(ip, port))
+	conn, err := s.tunnel.DialTCP(ctx, netip.AddrPortFrom(ip, port))
 	if err != nil {
 		return nil, s.explain(err, "connecting to "+address)
 	}
@@ -51,7 +51,7 @@ func (s *Server) Dial(ctx context.Context, address string) (splice.Conn, error) 
 }
 
 func (s *Server) timeout(now time.Time) time.Duration {
-	if stats, err := s.device.Stats(); err == nil && now.Sub(stats.LastHandshake) < vpn.HandshakeExpiry {
+	if stats, err := s.tunnel.Stats(); err == nil && stats.Up(now) {
 		return dialTimeout
 	}
 	return dialTimeoutDown
@@ -63,33 +63,38 @@ func (s *Server) resolve(ctx context.Context, host string) (netip.Addr, error) {
 	}
 	if !s.config.ClusterDNS.IsValid() {
 		return netip.Addr{}, &connectproxy.DialError{Status: http.StatusBadGateway, Message: fmt.Sprintf(
-			"seed: %q is a name and this server has no --cluster-dns to resolve it; enable aggregator routing in kube-apiserver or set it", host)}
+			"seed: %q is a name and this server has no --cluster-dns to resolve it; enable aggregator routing in "+
+				"kube-apiserver or set it", host)}
 	}
-	resolver := s.net.Resolver(netip.AddrPortFrom(s.config.ClusterDNS, dnsPort))
+	resolver := s.tunnel.Resolver(netip.AddrPortFrom(s.config.ClusterDNS, dnsPort))
 	addresses, err := resolver.LookupNetIP(ctx, "ip", qualify(host, s.config.ClusterDomain))
 	if err != nil {
-		return netip.Addr{}, s.explain(err, fmt.Sprintf("resolving %q at the shoot's DNS %s", host, s.config.ClusterDNS))
+		return netip.Addr{}, s.explain(err,
+			fmt.Sprintf("resolving %q at the shoot's DNS %s", host, s.config.ClusterDNS))
 	}
 	return addresses[0].Unmap(), nil
 }
 
 // explain says which end a failure lies at.
 func (s *Server) explain(err error, doing string) error {
-	stats, statsErr := s.device.Stats()
+	stats, statsErr := s.tunnel.Stats()
 	if statsErr != nil {
-		return &connectproxy.DialError{Status: http.StatusBadGateway, Message: fmt.Sprintf("seed: %s: %v", doing, statsErr)}
+		return &connectproxy.DialError{
+			Status: http.StatusBadGateway, Message: fmt.Sprintf("seed: %s: %v", doing, statsErr),
+		}
 	}
-	return explain(err, doing, stats.LastHandshake, time.Now())
+	return explain(err, doing, stats, time.Now())
 }
 
-func explain(err error, doing string, lastHandshake, now time.Time) *connectproxy.DialError {
-	const remedy = "; look at the logs of vpn-shoot in the shoot's kube-system and whether its nodes reach the gateway's UDP port 51820"
-	age := now.Sub(lastHandshake).Round(time.Second)
+func explain(err error, doing string, tunnel transport.Stats, now time.Time) *connectproxy.DialError {
+	const remedy = "; look at the logs of vpn-shoot in the shoot's kube-system and whether its nodes reach the " +
+		"gateway's UDP port 51820"
+	age := now.Sub(tunnel.LastHandshake).Round(time.Second)
 	switch {
-	case lastHandshake.IsZero():
+	case tunnel.LastHandshake.IsZero():
 		return &connectproxy.DialError{Status: http.StatusGatewayTimeout, Message: fmt.Sprintf(
 			"tunnel: %s: the shoot never connected%s", doing, remedy)}
-	case age >= vpn.HandshakeExpiry:
+	case !tunnel.Up(now):
 		return &connectproxy.DialError{Status: http.StatusGatewayTimeout, Message: fmt.Sprintf(
 			"tunnel: %s: the shoot last connected %s ago%s", doing, age, remedy)}
 	case isTimeout(err):
@@ -118,8 +123,8 @@ func splitAddress(address string) (host string, port uint16, err error) {
 	return host, uint16(number), nil
 }
 
-// qualify completes the names that kube-apiserver uses for webhooks and aggregated APIs (<service>.<namespace>.svc). The
-// dot at the end keeps the search list of this pod, which is the seed's, out of it.
+// qualify completes the names that kube-apiserver uses for webhooks and aggregated APIs (<service>.<namespace>.svc).
+// The dot at the end keeps the search list of this pod, which is the seed's, out of it.
 func qualify(name, clusterDomain string) string {
 	name = strings.TrimSuffix(name, ".")
 	if strings.HasSuffix(name, ".svc") {

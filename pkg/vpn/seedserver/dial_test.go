@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trellis-garden/trellis/pkg/vpn/transport"
 )
 
 func TestExplain(t *testing.T) {
@@ -17,13 +19,26 @@ func TestExplain(t *testing.T) {
 		status        int
 		text          string
 	}{
-		"never connected": {context.DeadlineExceeded, time.Time{}, http.StatusGatewayTimeout, "tunnel: connecting to x: the shoot never connected"},
-		"gone":            {errors.New("refused"), now.Add(-5 * time.Minute), http.StatusGatewayTimeout, "tunnel: connecting to x: the shoot last connected 5m0s ago"},
-		"no answer":       {context.DeadlineExceeded, now.Add(-time.Minute), http.StatusGatewayTimeout, "shoot: connecting to x: no answer (the tunnel's last handshake was 1m0s ago)"},
-		"refused":         {errors.New("connection was refused"), now.Add(-time.Minute), http.StatusBadGateway, "shoot: connecting to x: connection was refused"},
+		"never connected": {
+			context.DeadlineExceeded, time.Time{}, http.StatusGatewayTimeout,
+			"tunnel: connecting to x: the shoot never connected",
+		},
+		"gone": {
+			errors.New("refused"), now.Add(-5 * time.Minute), http.StatusGatewayTimeout,
+			"tunnel: connecting to x: the shoot last connected 5m0s ago",
+		},
+		"no answer": {
+			context.DeadlineExceeded, now.Add(-time.Minute), http.StatusGatewayTimeout,
+			"shoot: connecting to x: no answer (the tunnel's last handshake was 1m0s ago)",
+		},
+		"refused": {
+			errors.New("connection was refused"), now.Add(-time.Minute), http.StatusBadGateway,
+			"shoot: connecting to x: connection was refused",
+		},
 	}
 	for name, c := range cases {
-		got := explain(c.err, "connecting to x", c.lastHandshake, now)
+		got := explain(c.err, "connecting to x",
+			transport.Stats{LastHandshake: c.lastHandshake, HandshakeExpiry: 3 * time.Minute}, now)
 		if got.Status != c.status || !strings.HasPrefix(got.Message, c.text) {
 			t.Errorf("%s: got %d %q, want %d %q", name, got.Status, got.Message, c.status, c.text)
 		}

@@ -1,5 +1,5 @@
-// Package seedserver is the seed's end of the tunnel: an unprivileged WireGuard device on a network stack inside the
-// process, and an HTTP CONNECT proxy into it for kube-apiserver.
+// Package seedserver serves the seed's end of a tunnel, which is a network stack inside the process: an HTTP CONNECT
+// proxy into it for kube-apiserver, and an echo that the shoot's end probes.
 package seedserver
 
 import (
@@ -13,29 +13,22 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
-	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
+	"github.com/trellis-garden/trellis/pkg/tlsfiles"
 	"github.com/trellis-garden/trellis/pkg/vpn"
 	"github.com/trellis-garden/trellis/pkg/vpn/connectproxy"
 	"github.com/trellis-garden/trellis/pkg/vpn/health"
-	"github.com/trellis-garden/trellis/pkg/vpn/netstack"
 	"github.com/trellis-garden/trellis/pkg/vpn/splice"
-	"github.com/trellis-garden/trellis/pkg/vpn/tlsfiles"
-	"github.com/trellis-garden/trellis/pkg/vpn/wireguard"
+	"github.com/trellis-garden/trellis/pkg/vpn/transport"
 )
 
 // Config configures a Server.
 type Config struct {
-	// PrivateKey is the seed's key; PeerPublicKey the shoot's.
-	PrivateKey, PeerPublicKey wgtypes.Key
-	// ListenPort is WireGuard's UDP port.
-	ListenPort int
-	// Addresses are the seed's own addresses inside the tunnel.
-	Addresses []netip.Addr
-	// AllowedIPs are the networks that are reached through the tunnel: the shoot's end and its nodes, pods and services.
+	// EchoAddress is the seed's own address inside the tunnel that answers probes.
+	EchoAddress netip.Addr
+	// AllowedIPs are the networks that are reached through the tunnel: the shoot's end and its nodes, pods and
+	// services.
 	AllowedIPs []netip.Prefix
-	// MTU of the tunnel.
-	MTU int
 	// ClusterDNS is the shoot's DNS server; when invalid, names are refused.
 	ClusterDNS netip.Addr
 	// ClusterDomain is appended to names that end in .svc.
@@ -52,43 +45,21 @@ type Config struct {
 // Server is the seed's end of one shoot's tunnel.
 type Server struct {
 	config Config
-	device wireguard.Device
-	net    *netstack.Stack
+	tunnel transport.SeedEnd
 	proxy  *connectproxy.Proxy
 	ready  atomic.Bool
 }
 
-// New opens the WireGuard device. Close releases it.
-func New(config Config) (*Server, error) {
-	if len(config.Addresses) == 0 {
-		return nil, errors.New("the seed needs an address inside the tunnel")
-	}
-	stack, tunDevice, err := netstack.New(config.Addresses, config.MTU)
-	if err != nil {
-		return nil, fmt.Errorf("creating network stack: %w", err)
-	}
-	device, err := wireguard.NewUserspace(config.Log.WithName("wireguard"), tunDevice, wireguard.Config{
-		PrivateKey: config.PrivateKey,
-		ListenPort: config.ListenPort,
-		Peer:       wireguard.Peer{PublicKey: config.PeerPublicKey, AllowedIPs: config.AllowedIPs},
-	})
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{config: config, device: device, net: stack}
+// New returns a server of a tunnel, which stays the caller's to close.
+func New(config Config, tunnel transport.SeedEnd) *Server {
+	s := &Server{config: config, tunnel: tunnel}
 	s.proxy = &connectproxy.Proxy{Dial: s.Dial, Log: config.Log.WithName("proxy")}
-	return s, nil
+	return s
 }
-
-// Close ends the device and with it every connection through the tunnel.
-func (s *Server) Close() error { return s.device.Close() }
-
-// Stats returns the state of the tunnel.
-func (s *Server) Stats() (wireguard.Stats, error) { return s.device.Stats() }
 
 // Run serves until ctx is done.
 func (s *Server) Run(ctx context.Context) error {
-	tlsConfig, err := tlsfiles.ServerConfig(s.config.TLS)
+	tlsConfig, err := tlsfiles.ServerConfig(s.config.TLS, s.config.Log)
 	if err != nil {
 		return err
 	}
@@ -97,7 +68,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("HTTP CONNECT proxy: %w", err)
 	}
 	s.ready.Store(true)
-	s.config.Log.Info("Serving", "proxy", s.config.ProxyAddress, "wireguardPort", s.config.ListenPort, "allowedIPs", s.config.AllowedIPs)
+	s.config.Log.Info("Serving", "proxy", s.config.ProxyAddress, "allowedIPs", s.config.AllowedIPs)
 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.proxy.Serve(ctx, listener, tlsConfig) })
@@ -114,20 +85,29 @@ func (s *Server) health() health.Server {
 			}
 			return nil
 		},
-		Tunnel:  s.device.Stats,
-		Metrics: append(s.proxy.Metrics("vpn_proxy"), tunnelMetrics{s.device.Stats}),
+		Tunnel:  s.tunnel.Stats,
+		Metrics: s.Metrics(),
 	}
 }
 
-// tunnelMetrics collects what the WireGuard device knows; nothing while it cannot tell, and no time before the first handshake.
+// Metrics returns those of the proxy and of the tunnel.
+func (s *Server) Metrics() []prometheus.Collector {
+	return append(s.proxy.Metrics("vpn_proxy"), tunnelMetrics{s.tunnel.Stats})
+}
+
+// tunnelMetrics collects what this end of the tunnel knows; nothing while it cannot tell, and no time before the first
+// handshake.
 type tunnelMetrics struct {
-	stats func() (wireguard.Stats, error)
+	stats func() (transport.Stats, error)
 }
 
 var (
-	receivedBytes = prometheus.NewDesc("vpn_tunnel_received_bytes_total", "Encrypted bytes that came through the tunnel.", nil, nil)
-	sentBytes     = prometheus.NewDesc("vpn_tunnel_sent_bytes_total", "Encrypted bytes that were sent through the tunnel.", nil, nil)
-	lastHandshake = prometheus.NewDesc("vpn_tunnel_last_handshake_timestamp_seconds", "When the last handshake was.", nil, nil)
+	receivedBytes = prometheus.NewDesc("vpn_tunnel_received_bytes_total",
+		"Encrypted bytes that came through the tunnel.", nil, nil)
+	sentBytes = prometheus.NewDesc("vpn_tunnel_sent_bytes_total",
+		"Encrypted bytes that were sent through the tunnel.", nil, nil)
+	lastHandshake = prometheus.NewDesc("vpn_tunnel_last_handshake_timestamp_seconds", "When the last handshake was.",
+		nil, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -150,10 +130,10 @@ func (m tunnelMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// RunEcho returns every datagram that comes to the echo port inside the tunnel to its sender until ctx is done. The shoot's
-// end probes the tunnel with it. Run does this too.
+// RunEcho returns every datagram that comes to the echo port inside the tunnel to its sender until ctx is done. The
+// shoot's end probes the tunnel with it. Run does this too.
 func (s *Server) RunEcho(ctx context.Context) error {
-	conn, err := s.net.ListenUDP(netip.AddrPortFrom(s.config.Addresses[0], vpn.EchoPort))
+	conn, err := s.tunnel.ListenUDP(netip.AddrPortFrom(s.config.EchoAddress, vpn.EchoPort))
 	if err != nil {
 		return fmt.Errorf("echo inside the tunnel: %w", err)
 	}

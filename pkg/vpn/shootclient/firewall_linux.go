@@ -37,7 +37,8 @@ func (f firewall) install() error {
 	f.addInput(conn, table)
 	f.addPostrouting(conn, table)
 	if err := conn.Flush(); err != nil {
-		return fmt.Errorf("setting nftables table %s: %w (needs NET_ADMIN and a kernel with nf_tables, nft_ct, nft_masq)", firewallTable, err)
+		return fmt.Errorf("setting nftables table %s: %w (needs NET_ADMIN and a kernel with nf_tables, nft_ct, "+
+			"nft_masq)", firewallTable, err)
 	}
 	return nil
 }
@@ -117,7 +118,10 @@ func establishedOrRelated() []expr.Any {
 	states := uint32(expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED)
 	return []expr.Any{
 		&expr.Ct{Key: expr.CtKeySTATE, Register: 1},
-		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(states), Xor: binaryutil.NativeEndian.PutUint32(0)},
+		&expr.Bitwise{
+			SourceRegister: 1, DestRegister: 1, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(states),
+			Xor: binaryutil.NativeEndian.PutUint32(0),
+		},
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(0)},
 	}
 }

@@ -3,24 +3,21 @@ package shootclient
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 
-	"github.com/trellis-garden/trellis/pkg/vpn/wireguard"
+	"github.com/trellis-garden/trellis/pkg/vpn/transport"
 )
 
-// Keeper keeps a tunnel up: it probes the seed and starts anew when there is no answer, because a WireGuard client by itself
-// notices a restarted server only after minutes.
+// Keeper keeps a tunnel up: it probes the seed and starts anew when there is no answer, because the shoot's end by
+// itself notices a restarted server only after minutes.
 type Keeper struct {
 	// Endpoint is the gateway's host:port, which is resolved again for each new handshake.
 	Endpoint string
-	// Peer describes the seed at an address.
-	Peer func(endpoint netip.AddrPort) wireguard.Peer
-	// Device is the tunnel.
-	Device wireguard.Device
+	// Tunnel is what is kept up.
+	Tunnel transport.ShootEnd
 	// Probe sends a number through the tunnel and says whether it came back in time.
 	Probe func(ctx context.Context, number uint64) bool
 	// Timing says how often all this happens.
@@ -81,7 +78,7 @@ func (k *Keeper) reset(ctx context.Context) {
 	}
 	k.resets++
 	log.V(1).Info("Starting a new handshake", "address", endpoint)
-	if err := k.Device.Reset(k.Peer(endpoint)); err != nil {
+	if err := k.Tunnel.Reset(endpoint); err != nil {
 		log.Error(err, "Cannot start a new handshake")
 	}
 }

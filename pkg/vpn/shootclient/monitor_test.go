@@ -7,7 +7,10 @@ import (
 
 // Each case is a story: what the probes said, and at which of them a new handshake starts and the tunnel counts as up.
 func TestMonitor(t *testing.T) {
-	timing := Timing{Probe: 3 * time.Second, ProbeDown: time.Second, MinReset: 2 * time.Second, MaxReset: 5 * time.Second, Failures: 2}
+	timing := Timing{
+		Probe: 3 * time.Second, ProbeDown: time.Second, MinReset: 2 * time.Second, MaxReset: 5 * time.Second,
+		Failures: 2,
+	}
 	cases := map[string]struct{ answers, up, resets string }{
 		"healthy":                     {answers: "yyy", up: "yyy", resets: "---"},
 		"one lost packet":             {answers: "yny", up: "yyy", resets: "---"},

@@ -22,21 +22,24 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
 	"github.com/trellis-garden/trellis/pkg/vpn"
-	"github.com/trellis-garden/trellis/pkg/vpn/demux"
+	"github.com/trellis-garden/trellis/pkg/vpn/netif"
 	"github.com/trellis-garden/trellis/pkg/vpn/relay"
 	"github.com/trellis-garden/trellis/pkg/vpn/seedserver"
 	"github.com/trellis-garden/trellis/pkg/vpn/shootclient"
+	"github.com/trellis-garden/trellis/pkg/vpn/transport"
 	"github.com/trellis-garden/trellis/pkg/vpn/wireguard"
+	"github.com/trellis-garden/trellis/pkg/vpn/wireguard/demux"
 )
 
-// The test binary plays three roles: the test itself, the seed in a network namespace of its own, and the shoot client in
-// the namespace of a pod.
+// The test binary plays three roles: the test itself, the seed in a network namespace of its own, and the shoot client
+// in the namespace of a pod.
 const (
 	roleVariable = "VPN_TEST_ROLE"
 	roleSeed     = "seed"
 	roleClient   = "client"
 
-	// seedIP and podIP are the ends of the link over which the tunnel runs; podEth and nodeIP those of the link to the node.
+	// seedIP and podIP are the ends of the link over which the tunnel runs; podEth and nodeIP those of the link to the
+	// node.
 	seedIP, podIP  = "10.99.0.1/24", "10.99.0.2/24"
 	podEth, nodeIP = "10.3.0.2/24", "10.3.0.1/24"
 
@@ -62,22 +65,27 @@ func runClient() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	config := shootclient.Config{
-		Endpoint: os.Getenv("ENDPOINT"), Interface: "wg-seed", MTU: vpn.DefaultMTU, Keepalive: vpn.Keepalive,
+		Endpoint: os.Getenv("ENDPOINT"), Interface: "wg-seed", MTU: vpn.DefaultMTU,
 		Address:     netip.PrefixFrom(vpn.ShootAddress, vpn.TunnelNetwork.Bits()),
-		SeedAddress: vpn.SeedAddress, Mode: shootclient.ModeAuto, Log: logr.Discard(),
+		SeedAddress: vpn.SeedAddress, Log: logr.Discard(),
+	}
+	tunnel := wireguard.Shoot{
+		SeedAddress: vpn.SeedAddress, Keepalive: vpn.Keepalive, Mode: wireguard.ModeAuto, Log: logr.Discard(),
 	}
 	var err error
-	if config.PrivateKey, err = wgtypes.ParseKey(os.Getenv("PRIVATE_KEY")); err != nil {
+	if tunnel.PrivateKey, err = wgtypes.ParseKey(os.Getenv("PRIVATE_KEY")); err != nil {
 		return err
 	}
-	if config.PeerPublicKey, err = wgtypes.ParseKey(os.Getenv("PEER_KEY")); err != nil {
+	if tunnel.PeerPublicKey, err = wgtypes.ParseKey(os.Getenv("PEER_KEY")); err != nil {
 		return err
 	}
+	config.Tunnel = tunnel
 	return shootclient.Run(ctx, config)
 }
 
-// Given a pod between a seed and a node, when the shoot client runs in it, then the seed reaches the node masqueraded as
-// the pod, the node does not reach the seed, a killed client is replaced, and a terminated one leaves nothing behind.
+// Given a pod between a seed and a node, when the shoot client runs in it, then the seed reaches the node masqueraded
+// as the pod, the node does not reach the seed, a killed client is replaced, and a terminated one leaves nothing
+// behind.
 func TestClientInNetworkNamespaces(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root for network namespaces")
@@ -146,7 +154,10 @@ func newWorld(t *testing.T) *world {
 func (w *world) link(t *testing.T, nameA, ipA string, a netns.NsHandle, nameB, ipB string, b netns.NsHandle, mtu int) {
 	t.Helper()
 	w.enter(t, a)
-	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: nameA, MTU: mtu}, PeerMTU: uint32(mtu), PeerName: nameB, PeerNamespace: netlink.NsFd(b)}
+	veth := &netlink.Veth{
+		LinkAttrs: netlink.LinkAttrs{Name: nameA, MTU: mtu}, PeerMTU: uint32(mtu), PeerName: nameB,
+		PeerNamespace: netlink.NsFd(b),
+	}
 	check(t, netlink.LinkAdd(veth))
 	up(t, nameA, ipA)
 	w.enter(t, b)
@@ -191,13 +202,14 @@ func (w *world) serveOnNode(t *testing.T) {
 func (w *world) startSeed(t *testing.T) {
 	t.Helper()
 	const port = 51821
-	w.server = must(seedserver.New(seedserver.Config{
+	allowed := []netip.Prefix{netip.PrefixFrom(vpn.ShootAddress, 32), netip.MustParsePrefix(nodeIP).Masked()}
+	tunnel := must(wireguard.OpenSeed(wireguard.SeedConfig{
 		PrivateKey: w.seedKey, PeerPublicKey: w.shootKey.PublicKey(), ListenPort: port, MTU: vpn.DefaultMTU,
-		Addresses:  []netip.Addr{vpn.SeedAddress},
-		AllowedIPs: []netip.Prefix{netip.PrefixFrom(vpn.ShootAddress, 32), netip.MustParsePrefix(nodeIP).Masked()},
-		Log:        logr.Discard(),
+		Addresses: []netip.Addr{vpn.SeedAddress}, AllowedIPs: allowed, Log: logr.Discard(),
 	}))(t)
-	t.Cleanup(func() { _ = w.server.Close() })
+	t.Cleanup(func() { _ = tunnel.Close() })
+	w.server = seedserver.New(seedserver.Config{EchoAddress: vpn.SeedAddress, AllowedIPs: allowed, Log: logr.Discard()},
+		tunnel)
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	echoEnded := make(chan struct{})
@@ -205,12 +217,18 @@ func (w *world) startSeed(t *testing.T) {
 	t.Cleanup(func() { cancel(); <-echoEnded })
 
 	r := must(relay.Listen(ctx, logr.Discard(), ":0", demux.DefaultLimits))(t)
-	r.SetServers([]demux.Server{{Name: "member1", PublicKey: w.seedKey.PublicKey(), Backend: netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", port))}})
+	r.SetServers([]transport.Server{
+		{
+			Name: "member1", PublicKey: w.seedKey.PublicKey(),
+			Backend: netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", port)),
+		},
+	})
 	w.gateway = netip.AddrPortFrom(netip.MustParsePrefix(seedIP).Addr(), r.Addr().Port())
 	go func() { _ = r.Run(ctx) }()
 }
 
-// startClient runs the shoot client in the pod's namespace: a child starts in the namespace of the thread that starts it.
+// startClient runs the shoot client in the pod's namespace: a child starts in the namespace of the thread that starts
+// it.
 func (w *world) startClient(t *testing.T) *exec.Cmd {
 	t.Helper()
 	w.enter(t, w.pod)
@@ -266,7 +284,7 @@ func (w *world) requireNoWayIntoTunnel(t *testing.T) {
 	t.Helper()
 	w.enter(t, w.node)
 	defer w.enter(t, w.seed)
-	tunnel := wireguard.IPNet(vpn.TunnelNetwork)
+	tunnel := netif.IPNet(vpn.TunnelNetwork)
 	check(t, netlink.RouteAdd(&netlink.Route{Dst: &tunnel, Gw: netip.MustParsePrefix(podEth).Addr().AsSlice()}))
 	conn := must(net.Dial("udp4", netip.AddrPortFrom(vpn.SeedAddress, vpn.EchoPort).String()))(t)
 	defer conn.Close()

@@ -1,5 +1,5 @@
-// Package shootclient is the shoot's end of the tunnel. It dials the seed's gateway, so that nothing in the shoot needs an
-// inbound port, forwards what comes out of the tunnel to nodes, pods and services under its own address, and refuses
+// Package shootclient is the shoot's end of the tunnel. It dials the seed's gateway, so that nothing in the shoot needs
+// an inbound port, forwards what comes out of the tunnel to nodes, pods and services under its own address, and refuses
 // connections that the shoot would open into the seed.
 package shootclient
 
@@ -7,34 +7,21 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
-	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
 	"github.com/trellis-garden/trellis/pkg/vpn/health"
-	"github.com/trellis-garden/trellis/pkg/vpn/wireguard"
-)
-
-// Mode chooses the implementation of WireGuard.
-type Mode string
-
-const (
-	// ModeAuto takes the kernel's where it has one.
-	ModeAuto Mode = "auto"
-	// ModeKernel insists on the kernel's.
-	ModeKernel Mode = "kernel"
-	// ModeUserspace runs wireguard-go on a TUN device.
-	ModeUserspace Mode = "userspace"
+	"github.com/trellis-garden/trellis/pkg/vpn/netif"
+	"github.com/trellis-garden/trellis/pkg/vpn/transport"
 )
 
 // Config configures a Client.
 type Config struct {
 	// Endpoint is the gateway's host:port; a host name is resolved again when handshakes fail.
 	Endpoint string
-	// PrivateKey is the shoot's key; PeerPublicKey the seed's.
-	PrivateKey, PeerPublicKey wgtypes.Key
+	// Tunnel makes the tunnel.
+	Tunnel transport.ShootOpener
 	// Interface is the name of the network interface to create.
 	Interface string
 	// Address is the shoot's own address inside the tunnel with the length of the tunnel's network.
@@ -43,18 +30,14 @@ type Config struct {
 	SeedAddress netip.Addr
 	// MTU of the tunnel.
 	MTU int
-	// Keepalive is the interval of WireGuard's persistent keepalives.
-	Keepalive time.Duration
-	// Mode chooses the implementation of WireGuard.
-	Mode Mode
 	// HealthAddress is where /healthz, /readyz and /tunnel are served.
 	HealthAddress string
 	// Log receives what happens.
 	Log logr.Logger
 }
 
-// Run opens the tunnel and keeps it up until ctx is done; then it takes back everything that it set. It needs NET_ADMIN in
-// its network namespace. Remains of an earlier run that was killed are replaced.
+// Run opens the tunnel and keeps it up until ctx is done; then it takes back everything that it set. It needs NET_ADMIN
+// in its network namespace. Remains of an earlier run that was killed are replaced.
 func Run(ctx context.Context, config Config) (err error) {
 	if err := prepareNamespace(config.Interface); err != nil {
 		return err
@@ -69,42 +52,32 @@ func Run(ctx context.Context, config Config) (err error) {
 	if err != nil {
 		return ignoreCancel(ctx, err)
 	}
-	device, err := openDevice(config, endpoint)
+	tunnel, err := config.Tunnel.Open(config.Interface, config.MTU, endpoint)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, device.Close()) }()
-	if err := configureLink(config); err != nil {
+	defer func() { err = errors.Join(err, tunnel.Close()) }()
+	if err := netif.SetUp(config.Interface, config.Address, config.MTU); err != nil {
 		return err
 	}
-	return serve(ctx, config, device)
+	return serve(ctx, config, tunnel)
 }
 
-func serve(ctx context.Context, config Config, device wireguard.Device) error {
+func serve(ctx context.Context, config Config, tunnel transport.ShootEnd) error {
 	keeper := &Keeper{
 		Endpoint: config.Endpoint,
-		Peer:     config.peer,
-		Device:   device,
+		Tunnel:   tunnel,
 		Probe:    func(ctx context.Context, number uint64) bool { return probe(ctx, config.SeedAddress, number) },
 		Timing:   DefaultTiming,
 		Log:      config.Log,
 	}
-	endpoints := health.Server{Ready: keeper.Ready, Tunnel: device.Stats}
+	endpoints := health.Server{Ready: keeper.Ready, Tunnel: tunnel.Stats}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return keeper.Run(ctx) })
 	if config.HealthAddress != "" {
 		group.Go(func() error { return endpoints.Run(ctx, config.HealthAddress) })
 	}
 	return group.Wait()
-}
-
-func (c Config) peer(endpoint netip.AddrPort) wireguard.Peer {
-	return wireguard.Peer{
-		PublicKey:  c.PeerPublicKey,
-		Endpoint:   endpoint,
-		AllowedIPs: []netip.Prefix{netip.PrefixFrom(c.SeedAddress, c.SeedAddress.BitLen())},
-		Keepalive:  c.Keepalive,
-	}
 }
 
 func ignoreCancel(ctx context.Context, err error) error {

@@ -22,8 +22,8 @@ type Conn interface {
 	CloseWrite() error
 }
 
-// HalfCloseTimeout bounds how long one direction may go on after the other ended. A peer that forgets to end its own side
-// would otherwise hold two sockets forever.
+// HalfCloseTimeout bounds how long one direction may go on after the other ended. A peer that forgets to end its own
+// side would otherwise hold two sockets forever.
 const HalfCloseTimeout = 30 * time.Minute
 
 // Join copies both ways between a and b until both directions ended, one failed, or ctx is done. It closes both and
@@ -68,8 +68,9 @@ func copyHalf(dst, src Conn, ended *atomic.Bool) (int64, error) {
 	return n, nil
 }
 
-// transfer copies until src ends. From a TCP connection it waits for data without holding a buffer, from others with a small one: most
-// connections are idle most of the time. splice(2) as io.Copy uses it would hold a pipe for each direction of each.
+// transfer copies until src ends. From a TCP connection it waits for data without holding a buffer, from others with a
+// small one: most connections are idle most of the time. splice(2) as io.Copy uses it would hold a pipe for each
+// direction of each.
 func transfer(dst io.Writer, src io.Reader) (int64, error) {
 	var written int64
 	if ahead, ok := src.(*prepended); ok {

@@ -35,20 +35,23 @@ const (
 	batch = 5 * time.Millisecond
 	// longest is how long a cell is measured at most, once it has been measured three times.
 	longest = 300 * time.Millisecond
-	// cellCommand measures one cell of the peer in a process of its own: nothing ends its search but the end of the process.
+	// cellCommand measures one cell of the peer in a process of its own: nothing ends its search but the end of the
+	// process.
 	cellCommand = "cell"
 	// mostMemory is what that process may have.
 	mostMemory = 8 << 30
 )
 
-// figure is the cost of one decision: CPU time of the process, with its garbage collection, which other load of the machine doesn't count into.
+// figure is the cost of one decision: CPU time of the process, with its garbage collection, which other load of the
+// machine doesn't count into.
 type figure struct {
 	Nanoseconds float64 `json:"ns"`
 	Allocations float64 `json:"allocs"`
 }
 
-// row is a measured cell. Ours and Schedule are what one decision takes as shipped: with the translation of the binding, and with the snapshot that the
-// peer takes for each. Core and Algorithm are the algorithm alone. Without the peer's figures, GaveUp says why.
+// row is a measured cell. Ours and Schedule are what one decision takes as shipped: with the translation of the
+// binding, and with the snapshot that the peer takes for each. Core and Algorithm are the algorithm alone. Without the
+// peer's figures, GaveUp says why.
 type row struct {
 	cell
 	Ours      figure `json:"ours"`
@@ -218,7 +221,8 @@ func measurePeer(c testCase) (peerFigures, error) {
 }
 
 // selectAndAssign is the peer's algorithm without snapshot, filters and scores.
-func selectAndAssign(scores framework.ClusterScoreList, spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus) error {
+func selectAndAssign(scores framework.ClusterScoreList, spec *workv1alpha2.ResourceBindingSpec,
+	status *workv1alpha2.ResourceBindingStatus) error {
 	selected, err := core.SelectClusters(scores, spec.Placement, spec)
 	if err != nil {
 		return err

@@ -105,10 +105,11 @@ func classifyDivision(c testCase, ours, theirs outcome) class {
 	return unexplained
 }
 
-// classifyAggregated: the same clusters with a different remainder, or one cluster for another that has as much room. A remainder may leave the last
-// cluster without any.
+// classifyAggregated: the same clusters with a different remainder, or one cluster for another that has as much room. A
+// remainder may leave the last cluster without any.
 func classifyAggregated(ours, theirs outcome) class {
-	used, usedThere := slices.Collect(maps.Keys(positive(ours.targets))), slices.Collect(maps.Keys(positive(theirs.targets)))
+	used, usedThere := slices.Collect(maps.Keys(positive(ours.targets))),
+		slices.Collect(maps.Keys(positive(theirs.targets)))
 	slices.Sort(used)
 	slices.Sort(usedThere)
 	switch difference := len(used) - len(usedThere); {
@@ -127,7 +128,8 @@ func positive(targets map[string]int32) map[string]int32 {
 }
 
 func equal(a, b outcome) bool {
-	return a.failure == b.failure && (a.failure != placed || a.term == b.term && maps.Equal(a.targets, b.targets) && maps.Equal(a.chosen, b.chosen))
+	return a.failure == b.failure &&
+		(a.failure != placed || a.term == b.term && maps.Equal(a.targets, b.targets) && maps.Equal(a.chosen, b.chosen))
 }
 
 func total(targets map[string]int32) int64 {
@@ -174,12 +176,15 @@ func strategyOf(c testCase) division {
 func hasSpread(c testCase) bool { return len(c.spec.Placement.SpreadConstraints) > 0 }
 
 func spreadsByOtherOnly(c testCase) bool {
-	return hasSpread(c) && !slices.ContainsFunc(c.spec.Placement.SpreadConstraints, func(s policyv1alpha1.SpreadConstraint) bool {
-		return s.SpreadByField == policyv1alpha1.SpreadByFieldCluster || s.SpreadByField == policyv1alpha1.SpreadByFieldRegion
-	})
+	return hasSpread(c) && !slices.ContainsFunc(c.spec.Placement.SpreadConstraints,
+		func(s policyv1alpha1.SpreadConstraint) bool {
+			return s.SpreadByField == policyv1alpha1.SpreadByFieldCluster ||
+				s.SpreadByField == policyv1alpha1.SpreadByFieldRegion
+		})
 }
 
-// dropsGone: replicas are taken away while a cluster that had some is not among the candidates. The peer divides over all that had some.
+// dropsGone: replicas are taken away while a cluster that had some is not among the candidates. The peer divides over
+// all that had some.
 func dropsGone(c testCase, ours outcome) bool {
 	if (strategyOf(c) != dynamic && strategyOf(c) != aggregated) || c.spec.RescheduleTriggeredAt != nil {
 		return false
@@ -196,14 +201,18 @@ func dropsGone(c testCase, ours outcome) bool {
 func describe(c testCase, ours, theirs outcome) string {
 	text := &strings.Builder{}
 	fmt.Fprintf(text, "ours   %s\ntheirs %s\n", ours, theirs)
-	fmt.Fprintf(text, "%d replicas, %s, before %v, evicted %d, fresh %v, request %v\n", c.spec.Replicas, strategyOf(c), c.spec.Clusters, len(c.spec.GracefulEvictionTasks), c.spec.RescheduleTriggeredAt != nil, c.spec.ReplicaRequirements)
-	fmt.Fprintf(text, "spread %v\naffinity %+v\naffinities %+v\n", c.spec.Placement.SpreadConstraints, c.spec.Placement.ClusterAffinity, c.spec.Placement.ClusterAffinities)
+	fmt.Fprintf(text, "%d replicas, %s, before %v, evicted %d, fresh %v, request %v\n", c.spec.Replicas, strategyOf(c),
+		c.spec.Clusters, len(c.spec.GracefulEvictionTasks), c.spec.RescheduleTriggeredAt != nil,
+		c.spec.ReplicaRequirements)
+	fmt.Fprintf(text, "spread %v\naffinity %+v\naffinities %+v\n", c.spec.Placement.SpreadConstraints,
+		c.spec.Placement.ClusterAffinity, c.spec.Placement.ClusterAffinities)
 	if s := c.spec.Placement.ReplicaScheduling; s != nil && s.WeightPreference != nil {
 		fmt.Fprintf(text, "weights %+v\n", s.WeightPreference.StaticWeightList)
 	}
 	for _, m := range c.clusters {
 		pods, cpu := m.Status.ResourceSummary, m.Status.ResourceSummary.Allocatable.Cpu()
-		fmt.Fprintf(text, "%s %v region %q provider %q zones %v taints %v APIs %d pods %v-%v-%v cpu %v\n", m.Name, m.Labels, m.Spec.Region, m.Spec.Provider, m.Spec.Zones, m.Spec.Taints,
+		fmt.Fprintf(text, "%s %v region %q provider %q zones %v taints %v APIs %d pods %v-%v-%v cpu %v\n", m.Name,
+			m.Labels, m.Spec.Region, m.Spec.Provider, m.Spec.Zones, m.Spec.Taints,
 			len(m.Status.APIEnablements), pods.Allocatable.Pods(), pods.Allocated.Pods(), pods.Allocating.Pods(), cpu)
 	}
 	return text.String()

@@ -1,6 +1,7 @@
-// The karmada program compares decisions of pkg/federation/core with those of Karmada v1.12.0's scheduler, which it imports: whether they are the
-// same where both are defined to agree (docs/federation-differences.md says where they aren't), and how long they take. It is a module of its own, so
-// that the product needs nothing of it. `make bench AREAS=placement` runs it, or in this folder:
+// The karmada program compares decisions of pkg/federation/core with those of Karmada v1.12.0's scheduler, which it
+// imports: whether they are the same where both are defined to agree (docs/federation-differences.md says where they
+// aren't), and how long they take. It is a module of its own, so that the product needs nothing of it. `make bench
+// AREAS=placement` runs it, or in this folder:
 //
 //	go run . differential [cases [seed]]
 //	go run . benchmark

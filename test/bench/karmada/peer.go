@@ -13,7 +13,7 @@ import (
 	"github.com/karmada-io/karmada/pkg/scheduler/core"
 	"github.com/karmada-io/karmada/pkg/scheduler/framework"
 	"github.com/karmada-io/karmada/pkg/scheduler/framework/plugins"
-	"k8s.io/client-go/tools/cache"
+	toolscache "k8s.io/client-go/tools/cache"
 )
 
 // peer is Karmada's scheduler over clusters in memory, with its own estimator by resource summaries.
@@ -23,20 +23,22 @@ type peer struct {
 }
 
 func newPeer(clusters []*clusterv1alpha1.Cluster) (*peer, error) {
-	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	indexer := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{})
 	for _, c := range clusters {
 		if err := indexer.Add(c); err != nil {
 			return nil, err
 		}
 	}
-	algorithm, err := core.NewGenericScheduler(schedulercache.NewCache(clusterlister.NewClusterLister(indexer)), plugins.NewInTreeRegistry())
+	algorithm, err := core.NewGenericScheduler(schedulercache.NewCache(clusterlister.NewClusterLister(indexer)),
+		plugins.NewInTreeRegistry())
 	if err != nil {
 		return nil, fmt.Errorf("the peer's scheduler: %w", err)
 	}
 	return &peer{algorithm: algorithm, clusters: clusters}, nil
 }
 
-// outcome is a decision in the words of both. Chosen has all clusters that spread constraints left, also those without a replica.
+// outcome is a decision in the words of both. Chosen has all clusters that spread constraints left, also those without
+// a replica.
 type outcome struct {
 	targets map[string]int32
 	chosen  map[string]bool
@@ -58,7 +60,8 @@ const (
 	panicked failure = "panic"
 )
 
-// decide tries the affinity terms in order, as the peer's scheduler does around its algorithm; the first failure counts.
+// decide tries the affinity terms in order, as the peer's scheduler does around its algorithm; the first failure
+// counts.
 func (p *peer) decide(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus) outcome {
 	terms := spec.Placement.ClusterAffinities
 	if len(terms) == 0 {
@@ -86,14 +89,16 @@ func (p *peer) decide(spec *workv1alpha2.ResourceBindingSpec, status *workv1alph
 	return *first
 }
 
-func (p *peer) attempt(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus) (result outcome) {
+func (p *peer) attempt(spec *workv1alpha2.ResourceBindingSpec,
+	status *workv1alpha2.ResourceBindingStatus) (result outcome) {
 	defer func() {
 		if problem := recover(); problem != nil {
 			result = outcome{failure: panicked, message: fmt.Sprint(problem)}
 		}
 	}()
 	// The peer writes default weights into what it is given.
-	decision, err := p.algorithm.Schedule(context.Background(), spec.DeepCopy(), status, &core.ScheduleAlgorithmOption{EnableEmptyWorkloadPropagation: true})
+	decision, err := p.algorithm.Schedule(context.Background(), spec.DeepCopy(), status,
+		&core.ScheduleAlgorithmOption{EnableEmptyWorkloadPropagation: true})
 	if err != nil {
 		return outcome{failure: kindOf(err), message: err.Error()}
 	}
@@ -114,7 +119,8 @@ func kindOf(err error) failure {
 	switch {
 	case errors.As(err, &unfit):
 		return noFit
-	case errors.As(err, &unschedulable), strings.Contains(err.Error(), "not enough to schedule"), strings.Contains(err.Error(), "no enough resource"):
+	case errors.As(err, &unschedulable), strings.Contains(err.Error(), "not enough to schedule"),
+		strings.Contains(err.Error(), "no enough resource"):
 		return noRoom
 	case strings.Contains(err.Error(), "less than"), strings.Contains(err.Error(), "no clusters available"):
 		return noFit

@@ -37,7 +37,9 @@ func snapshotOf(clusters []*karmadacluster.Cluster) (core.Snapshot, error) {
 }
 
 // bindingOf gives the peer's binding in the types of this project.
-func bindingOf(spec *karmadawork.ResourceBindingSpec, status *karmadawork.ResourceBindingStatus) (*workv1alpha2.ResourceBindingSpec, *workv1alpha2.ResourceBindingStatus, error) {
+func bindingOf(spec *karmadawork.ResourceBindingSpec,
+	status *karmadawork.ResourceBindingStatus) (*workv1alpha2.ResourceBindingSpec, *workv1alpha2.ResourceBindingStatus,
+	error) {
 	s, st := &workv1alpha2.ResourceBindingSpec{}, &workv1alpha2.ResourceBindingStatus{}
 	if err := convert(spec, s); err != nil {
 		return nil, nil, fmt.Errorf("binding: %w", err)

@@ -1,5 +1,5 @@
-// Package cleanup tests that a cluster is emptied before its deletion, with a real kube-apiserver and the controllers of a
-// real kube-controller-manager. What is outside of a cluster, load balancers and volumes, is played by the test.
+// Package cleanup tests that a cluster is emptied before its deletion, with a real kube-apiserver and the controllers
+// of a real kube-controller-manager. What is outside of a cluster, load balancers and volumes, is played by the test.
 package cleanup
 
 import (
@@ -23,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -46,7 +45,9 @@ func TestCleanup(t *testing.T) {
 	c := newClient(t)
 	startControllers(t)
 	system := []client.Object{
-		&appsv1.Deployment{ObjectMeta: meta("kube-system", "coredns", gardencorev1beta1.ShootNoCleanup), Spec: deploymentSpec()},
+		&appsv1.Deployment{
+			ObjectMeta: meta("kube-system", "coredns", gardencorev1beta1.ShootNoCleanup), Spec: deploymentSpec(),
+		},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}},
 	}
@@ -64,7 +65,9 @@ func TestCleanup(t *testing.T) {
 		t.Fatal(err)
 	}
 	cleaner := &cleanup.Cleaner{Client: c, Plan: plan, Now: time.Now}
-	for _, step := range []func(context.Context) error{cleaner.Webhooks, cleaner.ExtendedAPIs, cleaner.Resources, cleaner.MetricsAPI, cleaner.Namespaces} {
+	for _, step := range []func(context.Context) error{
+		cleaner.Webhooks, cleaner.ExtendedAPIs, cleaner.Resources, cleaner.MetricsAPI, cleaner.Namespaces,
+	} {
 		eventually(t, step)
 	}
 
@@ -74,17 +77,19 @@ func TestCleanup(t *testing.T) {
 		}
 	}
 	for _, object := range system {
-		if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil || object.GetDeletionTimestamp() != nil {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil ||
+			object.GetDeletionTimestamp() != nil {
 			t.Errorf("%T %s must stay: %v", object, client.ObjectKeyFromObject(object), err)
 		}
 	}
 }
 
-// metricsAPI is the registration of metrics-server as it is where no node runs metrics-server: the API does not answer. resource-manager
-// has labelled it.
+// metricsAPI is the registration of metrics-server as it is where no node runs metrics-server: the API does not answer.
+// resource-manager has labelled it.
 func metricsAPI() client.Object {
 	objects := metricsserver.Objects(metricsserver.Values{})
-	i := slices.IndexFunc(objects, func(object client.Object) bool { return object.GetName() == metricsserver.APIServiceName })
+	i := slices.IndexFunc(objects,
+		func(object client.Object) bool { return object.GetName() == metricsserver.APIServiceName })
 	objects[i].SetLabels(map[string]string{gardencorev1beta1.ShootNoCleanup: "true"})
 	return objects[i]
 }
@@ -93,7 +98,9 @@ func metricsAPI() client.Object {
 func newClient(t *testing.T) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +127,8 @@ func startControllers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command(binary, "kube-controller-manager", "--kubeconfig="+kubeconfig, "--leader-elect=false", "--secure-port=0",
+	command := exec.Command(binary, "kube-controller-manager", "--kubeconfig="+kubeconfig, "--leader-elect=false",
+		"--secure-port=0",
 		"--controllers=namespace-controller,garbage-collector-controller,deployment-controller,replicaset-controller,persistentvolumeclaim-protection-controller")
 	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
@@ -147,7 +155,8 @@ func playInfrastructure(t *testing.T, c client.Client) {
 			claim := &corev1.PersistentVolumeClaim{}
 			if err := c.Get(ctx, client.ObjectKey{Namespace: "app", Name: "data"}, claim); apierrors.IsNotFound(err) {
 				_ = c.Delete(ctx, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}})
-				release(ctx, c, &corev1.PersistentVolume{}, client.ObjectKey{Name: "pv"}, provisioner, "kubernetes.io/pv-protection")
+				release(ctx, c, &corev1.PersistentVolume{}, client.ObjectKey{Name: "pv"}, provisioner,
+					"kubernetes.io/pv-protection")
 			}
 			return false, nil
 		})
@@ -160,7 +169,8 @@ func release(ctx context.Context, c client.Client, object client.Object, key cli
 	if c.Get(ctx, key, object) != nil || object.GetDeletionTimestamp() == nil {
 		return
 	}
-	object.SetFinalizers(slices.DeleteFunc(object.GetFinalizers(), func(f string) bool { return slices.Contains(finalizers, f) }))
+	object.SetFinalizers(slices.DeleteFunc(object.GetFinalizers(),
+		func(f string) bool { return slices.Contains(finalizers, f) }))
 	_ = c.Update(ctx, object)
 }
 
@@ -170,14 +180,21 @@ func userObjects() []client.Object {
 		Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}},
 	}}
 	service.Finalizers = []string{loadBalancer}
-	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv", Finalizers: []string{provisioner}}, Spec: corev1.PersistentVolumeSpec{
-		Capacity: storage(), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
-		ClaimRef:               &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: "app", Name: "data"},
-		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "example.com", VolumeHandle: "v"}},
-	}}
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv", Finalizers: []string{provisioner}},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity: storage(), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
+			ClaimRef: &corev1.ObjectReference{
+				Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: "app", Name: "data",
+			},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{
+				CSI: &corev1.CSIPersistentVolumeSource{Driver: "example.com", VolumeHandle: "v"},
+			},
+		}}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta("app", "data"), Spec: corev1.PersistentVolumeClaimSpec{
-		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeName: "pv", StorageClassName: ptr.To(""),
-		Resources: corev1.VolumeResourceRequirements{Requests: storage()},
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeName: "pv",
+		StorageClassName: new(""),
+		Resources:        corev1.VolumeResourceRequirements{Requests: storage()},
 	}}
 	claim.Finalizers = []string{"kubernetes.io/pvc-protection"}
 	return []client.Object{
@@ -188,14 +205,18 @@ func userObjects() []client.Object {
 		&corev1.Pod{ObjectMeta: meta("app", "shell"), Spec: podSpec()},
 		customResourceDefinition(),
 		// It refuses every change of pods, as nobody serves it.
-		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "refuses"}, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "refuses.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1")},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Delete},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{"", "apps"}, APIVersions: []string{"*"}, Resources: []string{"*"}},
-			}},
-		}}},
+		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "refuses"},
+			Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+				Name: "refuses.example.com", AdmissionReviewVersions: []string{"v1"},
+				SideEffects:  new(admissionregistrationv1.SideEffectClassNone),
+				ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new("https://127.0.0.1:1")},
+				Rules: []admissionregistrationv1.RuleWithOperations{{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Delete},
+					Rule: admissionregistrationv1.Rule{
+						APIGroups: []string{"", "apps"}, APIVersions: []string{"*"}, Resources: []string{"*"},
+					},
+				}},
+			}}},
 	}
 }
 
@@ -216,14 +237,20 @@ func storage() corev1.ResourceList {
 func podSpec() corev1.PodSpec {
 	return corev1.PodSpec{
 		Containers:                   []corev1.Container{{Name: "c", Image: "example.com/c:v1"}},
-		AutomountServiceAccountToken: ptr.To(false),
+		AutomountServiceAccountToken: new(false),
 	}
 }
 
 func deploymentSpec() appsv1.DeploymentSpec {
 	labels := map[string]string{"app": "web"}
 	spec := podSpec()
-	spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	spec.Volumes = []corev1.Volume{
+		{
+			Name: "data", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+			},
+		},
+	}
 	return appsv1.DeploymentSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
@@ -231,14 +258,21 @@ func deploymentSpec() appsv1.DeploymentSpec {
 }
 
 func customResourceDefinition() *apiextensionsv1.CustomResourceDefinition {
-	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things.example.com"}, Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-		Group: "example.com", Scope: apiextensionsv1.NamespaceScoped,
-		Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "things", Singular: "thing", Kind: "Thing", ListKind: "ThingList"},
-		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-			Name: "v1", Served: true, Storage: true,
-			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: ptr.To(true)}},
-		}},
-	}}
+	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things.example.com"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "example.com", Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Plural: "things", Singular: "thing", Kind: "Thing", ListKind: "ThingList",
+			},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{
+					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+						Type: "object", XPreserveUnknownFields: new(true),
+					},
+				},
+			}},
+		}}
 }
 
 // customObject waits until its kind is served, and returns an object of it.
@@ -270,10 +304,11 @@ func create(t *testing.T, c client.Client, object client.Object) {
 func eventually(t *testing.T, try func(context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		last = try(ctx)
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, patience, true,
+		func(ctx context.Context) (bool, error) {
+			last = try(ctx)
+			return last == nil, nil
+		})
 	if err != nil {
 		t.Fatalf("not within %s: %v", patience, last)
 	}

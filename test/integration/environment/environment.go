@@ -60,8 +60,8 @@ type Environment struct {
 type Options struct {
 	// Binary is a kube-apiserver when called with that as its first argument.
 	Binary string
-	// OwnProcesses runs etcd and garden-apiserver as processes, by executing this program again: it has to call ServeProcess
-	// before anything else, which Main does. This etcd syncs to disk.
+	// OwnProcesses runs etcd and garden-apiserver as processes, by executing this program again: it has to call
+	// ServeProcess before anything else, which Main does. This etcd syncs to disk.
 	OwnProcesses bool
 	// WithoutGarden leaves garden-apiserver out: the environment is a plain Kubernetes API then.
 	WithoutGarden bool
@@ -110,7 +110,8 @@ func KubernetesBinary() (string, error) {
 		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
 			path := filepath.Join(folder, "bin", "kubernetes")
 			if _, err := os.Stat(path); err != nil {
-				return "", fmt.Errorf("the Kubernetes binary is not built; set %s or run make images: %w", binaryVariable, err)
+				return "", fmt.Errorf("the Kubernetes binary is not built; set %s or run make images: %w",
+					binaryVariable, err)
 			}
 			return path, nil
 		}
@@ -229,7 +230,9 @@ func (e *Environment) startKubeAPIServer(ctx context.Context) error {
 		return err
 	}
 	arguments := append(e.kubeAPIServerArguments(server.Port()), e.options.KubeAPIServerArguments...)
-	e.KubeAPIServer, err = e.startProcess(&Process{name: "kube-apiserver", path: e.options.Binary, arguments: append([]string{"kube-apiserver"}, arguments...)})
+	e.KubeAPIServer, err = e.startProcess(&Process{
+		name: "kube-apiserver", path: e.options.Binary, arguments: append([]string{"kube-apiserver"}, arguments...),
+	})
 	if err != nil {
 		return err
 	}
@@ -262,12 +265,15 @@ func (e *Environment) kubeAPIServerArguments(port string) []string {
 		"--tls-cert-file=" + e.pki.kubeAPIServer.certificate, "--tls-private-key-file=" + e.pki.kubeAPIServer.key,
 		"--client-ca-file=" + e.pki.clusterCAFile,
 		"--requestheader-client-ca-file=" + e.pki.frontProxyCAFile, "--requestheader-allowed-names=front-proxy",
-		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--proxy-client-cert-file=" + e.pki.frontProxy.certificate, "--proxy-client-key-file=" + e.pki.frontProxy.key,
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file=" + e.pki.serviceAccounts.certificate, "--service-account-signing-key-file=" + e.pki.serviceAccounts.key,
+		"--service-account-key-file=" + e.pki.serviceAccounts.certificate,
+		"--service-account-signing-key-file=" + e.pki.serviceAccounts.key,
 		"--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none",
-		"--authorization-config=" + e.authorizationFile(), "--enable-bootstrap-token-auth", "--disable-admission-plugins=ServiceAccount",
+		"--authorization-config=" + e.authorizationFile(), "--enable-bootstrap-token-auth",
+		"--disable-admission-plugins=ServiceAccount",
 	}
 }
 
@@ -289,7 +295,9 @@ func (e *Environment) ConfigFor(server, user string, groups ...string) (*rest.Co
 	}
 	return &rest.Config{
 		Host: server, QPS: 1000, Burst: 1000,
-		TLSClientConfig: rest.TLSClientConfig{CAData: e.pki.clusterCA.pem, CertData: issued.certificate, KeyData: issued.key},
+		TLSClientConfig: rest.TLSClientConfig{
+			CAData: e.pki.clusterCA.pem, CertData: issued.certificate, KeyData: issued.key,
+		},
 	}, nil
 }
 
@@ -322,7 +330,8 @@ func (e *Environment) startGardenAPIServer(ctx context.Context) error {
 		if err := writeSigningKey(key); err != nil {
 			return err
 		}
-		arguments = append(arguments, "--workload-identity-token-issuer="+issuer, "--workload-identity-signing-key-file="+key)
+		arguments = append(arguments, "--workload-identity-token-issuer="+issuer,
+			"--workload-identity-signing-key-file="+key)
 	}
 	if err := e.runGardenAPIServer(append(arguments, e.options.GardenAPIServerArguments...), failed); err != nil {
 		return err
@@ -339,7 +348,9 @@ func (e *Environment) register(ctx context.Context, listen string) (err error) {
 	if e.Client, err = client.New(e.Config, client.Options{Scheme: apis.GardenScheme()}); err != nil {
 		return err
 	}
-	for _, object := range registration.Objects(registration.Target{Host: "localhost", Port: port, CABundle: e.pki.clusterCA.pem}) {
+	for _, object := range registration.Objects(registration.Target{
+		Host: "localhost", Port: port, CABundle: e.pki.clusterCA.pem,
+	}) {
 		if err := e.Client.Create(ctx, object); err != nil {
 			return fmt.Errorf("%T %s: %w", object, object.GetName(), err)
 		}
@@ -424,7 +435,9 @@ func (e *Environment) kubeconfigFor(server, user string, groups ...string) (stri
 	}
 	kubeconfig := clientcmdapi.NewConfig()
 	kubeconfig.Clusters["garden"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	kubeconfig.AuthInfos["user"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
+	kubeconfig.AuthInfos["user"] = &clientcmdapi.AuthInfo{
+		ClientCertificateData: config.CertData, ClientKeyData: config.KeyData,
+	}
 	kubeconfig.Contexts["garden"] = &clientcmdapi.Context{Cluster: "garden", AuthInfo: "user"}
 	kubeconfig.CurrentContext = "garden"
 	path := filepath.Join(e.folder, strings.NewReplacer(":", "-", "/", "-").Replace(user)+".kubeconfig")

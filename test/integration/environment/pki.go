@@ -95,7 +95,9 @@ func writeSigningKey(path string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}), 0o600)
+	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{
+		Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key),
+	}), 0o600)
 }
 
 // pki is everything that the processes of an environment need.
@@ -117,9 +119,12 @@ func newPKI(folder string) (*pki, error) {
 	}
 	result := &pki{
 		clusterCA: clusterCA, frontProxyCA: frontProxyCA,
-		clusterCAFile: filepath.Join(folder, "cluster-ca.crt"), frontProxyCAFile: filepath.Join(folder, "front-proxy-ca.crt"),
+		clusterCAFile:    filepath.Join(folder, "cluster-ca.crt"),
+		frontProxyCAFile: filepath.Join(folder, "front-proxy-ca.crt"),
 	}
-	for file, content := range map[string][]byte{result.clusterCAFile: clusterCA.pem, result.frontProxyCAFile: frontProxyCA.pem} {
+	for file, content := range map[string][]byte{
+		result.clusterCAFile: clusterCA.pem, result.frontProxyCAFile: frontProxyCA.pem,
+	} {
 		if err := os.WriteFile(file, content, 0o600); err != nil {
 			return nil, err
 		}

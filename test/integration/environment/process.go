@@ -30,8 +30,8 @@ func roleEnvironment(role string, arguments []string) []string {
 	return []string{roleVariable + "=" + role, argumentsVariable + "=" + strings.Join(arguments, "\n")}
 }
 
-// ServeProcess makes this program what it was started as by an environment with Options.OwnProcesses, and does not return
-// then. It does nothing in a program that was started by somebody else.
+// ServeProcess makes this program what it was started as by an environment with Options.OwnProcesses, and does not
+// return then. It does nothing in a program that was started by somebody else.
 func ServeProcess() {
 	role := os.Getenv(roleVariable)
 	if role == "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 )
 
-// StartReplica runs one more garden-apiserver, as a process of its own that ends with the environment, and returns its URL. Nobody
-// but who asks it directly uses it.
+// StartReplica runs one more garden-apiserver, as a process of its own that ends with the environment, and returns its
+// URL. Nobody but who asks it directly uses it.
 func (e *Environment) StartReplica(ctx context.Context) (string, error) {
 	listen, err := freeURL("https")
 	if err != nil {

@@ -16,10 +16,11 @@ import (
 	"github.com/trellis-garden/trellis/pkg/resourcemanager/target"
 )
 
-// startApprover runs the part of the seed's resource-manager that approves what agents of the fleet renew, until the test ends.
-func startApprover(t *testing.T) {
+// startApprover runs the part of the seed's resource-manager that approves what agents of the fleet renew, until the
+// test ends.
+func (w *world) startApprover(t *testing.T) {
 	t.Helper()
-	kubeconfig, err := os.ReadFile(kubeconfigFile(t, fleetConfig))
+	kubeconfig, err := os.ReadFile(kubeconfigFile(t, w.fleetConfig))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,12 +28,16 @@ func startApprover(t *testing.T) {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: fleetNamespace, Name: name}, Data: data}
 	}
 	seed := fake.NewClientBuilder().WithObjects(
-		secret(target.SecretName, map[string][]byte{target.SecretKey: kubeconfig}), secret(registration.FleetAccessSecret, nil),
+		secret(target.SecretName, map[string][]byte{target.SecretKey: kubeconfig}),
+		secret(registration.FleetAccessSecret, nil),
 	).Build()
 	running, cancel := context.WithCancel(ctx)
 	t.Cleanup(cancel)
-	approver := &csrapprover.Reconciler{Seed: seed, Targets: target.NewStaticRegistry(seed), Context: running, Again: func(string) {}}
-	result, err := approver.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: fleetNamespace, Name: target.SecretName}})
+	approver := &csrapprover.Reconciler{
+		Seed: seed, Targets: target.NewStaticRegistry(seed), Context: running, Again: func(string) {},
+	}
+	result, err := approver.Reconcile(ctx,
+		ctrl.Request{NamespacedName: client.ObjectKey{Namespace: fleetNamespace, Name: target.SecretName}})
 	if err != nil || result.RequeueAfter > 0 {
 		t.Fatalf("got %+v, %v", result, err)
 	}

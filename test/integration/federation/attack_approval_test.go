@@ -35,7 +35,8 @@ func (p *pulled) askFor(t *testing.T, name, id string, of certificateFor) *certi
 	t.Helper()
 	request := &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Labels: map[string]string{registration.MemberLabel: p.name}, Annotations: map[string]string{registration.IDAnnotation: id},
+			Name: name, Labels: map[string]string{registration.MemberLabel: p.name},
+			Annotations: map[string]string{registration.IDAnnotation: id},
 		},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
 			SignerName:        certificatesv1.KubeAPIServerClientSignerName,
@@ -47,14 +48,14 @@ func (p *pulled) askFor(t *testing.T, name, id string, of certificateFor) *certi
 	if err := p.asAgent(t).Create(ctx, request); err != nil {
 		t.Fatalf("%s: %v", of.Name.String(), err)
 	}
-	t.Cleanup(func() { _ = fleet.Delete(ctx, request) })
+	t.Cleanup(func() { _ = p.world.fleet.Delete(ctx, request) })
 	return request
 }
 
 // signed reads the certificate of a request; nil if there is none.
-func signed(t *testing.T, request *certificatesv1.CertificateSigningRequest) *x509.Certificate {
+func (w *world) signed(t *testing.T, request *certificatesv1.CertificateSigningRequest) *x509.Certificate {
 	t.Helper()
-	if err := fleet.Get(ctx, client.ObjectKeyFromObject(request), request); err != nil {
+	if err := w.fleet.Get(ctx, client.ObjectKeyFromObject(request), request); err != nil {
 		t.Fatal(err)
 	}
 	block, _ := pem.Decode(request.Status.Certificate)
@@ -68,15 +69,22 @@ func signed(t *testing.T, request *certificatesv1.CertificateSigningRequest) *x5
 	return certificate
 }
 
-// Who takes the federation process over and has the key of an agent, too, asks with that for what it wants to be, and approves it.
+// Who takes the federation process over and has the key of an agent, too, asks with that for what it wants to be, and
+// approves it.
 func TestAttackCertificatesByAnAgentsKey(t *testing.T) {
-	startFederation(t)
-	p := invite(t, "turned", registration.Allowance{})
+	w := newWorld(t)
+	w.startFederation(t)
+	p := w.invite(t, "turned", registration.Allowance{})
 	_, ended := p.start(t)
 	p.accept(t)
-	cluster := ready(t, p.name, metav1.ConditionTrue, "ClusterReady")
-	own := certificateFor{Name: pkix.Name{CommonName: registration.AgentUser(cluster), Organization: []string{registration.AgentGroup}}, lifetime: time.Hour, usage: certificatesv1.UsageClientAuth}
-	federation := asFederation(t, rest.ImpersonationConfig{})
+	cluster := w.ready(t, p.name, metav1.ConditionTrue, "ClusterReady")
+	own := certificateFor{
+		Name: pkix.Name{
+			CommonName: registration.AgentUser(cluster), Organization: []string{registration.AgentGroup},
+		},
+		lifetime: time.Hour, usage: certificatesv1.UsageClientAuth,
+	}
+	federation := w.asFederation(t, rest.ImpersonationConfig{})
 	var attacks []*certificatesv1.CertificateSigningRequest
 	for i, change := range []func(*certificateFor){
 		func(c *certificateFor) { c.Name = pkix.Name{CommonName: "system:kube-controller-manager"} },
@@ -86,7 +94,9 @@ func TestAttackCertificatesByAnAgentsKey(t *testing.T) {
 			c.Organization = []string{registration.AgentGroup, "gardener.cloud:project:admins"}
 		},
 		func(c *certificateFor) {
-			c.CommonName = registration.AgentUser(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "member1", UID: "1"}})
+			c.CommonName = registration.AgentUser(&clusterv1alpha1.Cluster{
+				ObjectMeta: metav1.ObjectMeta{Name: "member1", UID: "1"},
+			})
 		},
 		func(c *certificateFor) { c.dnsNames = []string{"kubernetes"} },
 		func(c *certificateFor) { c.lifetime = 365 * 24 * time.Hour },
@@ -96,24 +106,26 @@ func TestAttackCertificatesByAnAgentsKey(t *testing.T) {
 		change(&attack)
 		request := p.askFor(t, fmt.Sprintf("attack-%d", i), cluster.Spec.ID, attack)
 		attacks = append(attacks, request)
-		if err := registration.Approve(ctx, federation, request, "Attack", "a certificate of any user"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "certificatesigningrequests/approval") {
+		if err := registration.Approve(ctx, federation, request, "Attack",
+			"a certificate of any user"); !apierrors.IsForbidden(err) ||
+			!strings.Contains(err.Error(), "certificatesigningrequests/approval") {
 			t.Errorf("the federation approves one for %s: %v", attack.Name.String(), err)
 		}
 	}
 	// Requests are looked at one after the other, as they come.
 	sound := p.askFor(t, "sound", cluster.Spec.ID, own)
 	eventually(t, "the agent gets a certificate for itself", func() error {
-		if signed(t, sound) == nil {
+		if w.signed(t, sound) == nil {
 			return errors.New("there is none")
 		}
 		return nil
 	})
 	for _, request := range attacks {
-		if certificate := signed(t, request); certificate != nil {
+		if certificate := w.signed(t, request); certificate != nil {
 			t.Errorf("%s gives a certificate for %s until %s", request.Name, certificate.Subject, certificate.NotAfter)
 		} else if len(request.Status.Conditions) > 0 {
 			t.Errorf("%s was decided about: %+v", request.Name, request.Status.Conditions)
 		}
 	}
-	unjoins(t, p, newNamespace(t), ended)
+	w.unjoins(t, p, w.newNamespace(t), ended)
 }

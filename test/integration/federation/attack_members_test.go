@@ -17,15 +17,18 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
-// attacksByName has alice of the fleet, who may use the proxy, profit from what the member grants to another alice, to its own masters and
-// service accounts; then the member's owner says that names are the same.
-func attacksByName(t *testing.T, edge client.Client, base string) {
-	grantTo(t, fleet, "alice-through", rbacv1.PolicyRule{
-		APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters/proxy"}, ResourceNames: []string{"proxied"}, Verbs: []string{"get"},
+// attacksByName has alice of the fleet, who may use the proxy, profit from what the member grants to another alice, to
+// its own masters and service accounts; then the member's owner says that names are the same.
+func (w *world) attacksByName(t *testing.T, edge client.Client, base string) {
+	grantTo(t, w.fleet, "alice-through", rbacv1.PolicyRule{
+		APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters/proxy"},
+		ResourceNames: []string{"proxied"}, Verbs: []string{"get"},
 	}, rbacUser("alice"))
-	grantTo(t, edge, "another-alice", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}}, rbacUser("alice"))
+	grantTo(t, edge, "another-alice",
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}},
+		rbacUser("alice"))
 	owner := &rbacv1.ClusterRole{}
-	fleetID, err := registration.Identity(ctx, fleet)
+	fleetID, err := registration.Identity(ctx, w.fleet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,9 +36,11 @@ func attacksByName(t *testing.T, edge client.Client, base string) {
 	if err := edge.Get(ctx, client.ObjectKey{Name: name}, owner); err != nil {
 		t.Fatal(err)
 	}
-	listing := func() error { _, err := answer(asAlice(), http.MethodGet, base+"/api/v1/secrets"); return err }
+	listing := func() error { _, err := answer(w.asAlice(), http.MethodGet, base+"/api/v1/secrets"); return err }
 	eventually(t, "she is somebody else there", func() error {
-		if err := listing(); err == nil || !strings.Contains(err.Error(), `User "`+registration.NamePrefix(fleetID)+`alice" cannot list resource "secrets"`) {
+		if err := listing(); err == nil ||
+			!strings.Contains(err.Error(),
+				`User "`+registration.NamePrefix(fleetID)+`alice" cannot list resource "secrets"`) {
 			return fmt.Errorf("got %v", err)
 		}
 		return nil
@@ -59,10 +64,13 @@ func attacksByName(t *testing.T, edge client.Client, base string) {
 	})
 }
 
-// attacksByImpersonator uses the token by which the fleet's users act in a member for those whom the fleet never is there.
-func attacksByImpersonator(t *testing.T, config *rest.Config) {
+// attacksByImpersonator uses the token by which the fleet's users act in a member for those whom the fleet never is
+// there.
+func (w *world) attacksByImpersonator(t *testing.T, config *rest.Config) {
 	secret := &corev1.Secret{}
-	if err := fleet.Get(ctx, client.ObjectKey{Namespace: clusterv1alpha1.CredentialsNamespace, Name: registration.ImpersonatorName("proxied")}, secret); err != nil {
+	if err := w.fleet.Get(ctx, client.ObjectKey{
+		Namespace: clusterv1alpha1.CredentialsNamespace, Name: registration.ImpersonatorName("proxied"),
+	}, secret); err != nil {
 		t.Fatal(err)
 	}
 	for name, who := range map[string]rest.ImpersonationConfig{
@@ -77,7 +85,8 @@ func attacksByImpersonator(t *testing.T, config *rest.Config) {
 		attack.BearerToken, attack.Impersonate = string(secret.Data[clusterv1alpha1.SecretToken]), who
 		for _, path := range []string{"/api/v1/secrets", "/version"} {
 			// Everybody may read the version as themselves.
-			if _, err := answer(attack, http.MethodGet, path); !apierrors.IsForbidden(err) && !(name == "itself" && path == "/version") {
+			if _, err := answer(attack, http.MethodGet, path); !apierrors.IsForbidden(err) &&
+				!(name == "itself" && path == "/version") {
 				t.Errorf("the impersonator as %s reads %s: got %v", name, path, err)
 			}
 		}
@@ -86,23 +95,26 @@ func attacksByImpersonator(t *testing.T, config *rest.Config) {
 
 // Who may write Clusters, and read no Secret, has the fleet send it Secrets: of members, and of the fleet itself.
 func TestAttackSecretsByClusters(t *testing.T) {
-	startFederation(t)
-	grantTo(t, fleet, "alice-writes-clusters", rbacv1.PolicyRule{
-		APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters"}, Verbs: []string{"get", "create", "patch"},
+	w := newWorld(t)
+	w.startFederation(t)
+	grantTo(t, w.fleet, "alice-writes-clusters", rbacv1.PolicyRule{
+		APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters"},
+		Verbs: []string{"get", "create", "patch"},
 	}, rbacUser("alice"))
-	alice, err := client.New(asAlice(), client.Options{Scheme: fleet.Scheme()})
+	alice, err := client.New(w.asAlice(), client.Options{Scheme: w.fleet.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "alice may write Clusters", func() error {
 		return alice.Get(ctx, client.ObjectKey{Name: "member1"}, &clusterv1alpha1.Cluster{})
 	})
-	theirs, err := getCluster("member1")
+	theirs, err := w.getCluster("member1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	mine := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Spec: clusterv1alpha1.ClusterSpec{
-		SyncMode: clusterv1alpha1.Push, APIEndpoint: "https://mine.example.com", InsecureSkipTLSVerification: true, SecretRef: theirs.Spec.SecretRef,
+		SyncMode: clusterv1alpha1.Push, APIEndpoint: "https://mine.example.com", InsecureSkipTLSVerification: true,
+		SecretRef: theirs.Spec.SecretRef,
 	}}
 	refusedWith(t, alice.Create(ctx, mine.DeepCopy()), "spec.secretRef", "must be allowed to get it")
 	mine.Spec.SecretRef, mine.Spec.ImpersonatorSecretRef = nil, theirs.Spec.SecretRef

@@ -24,9 +24,13 @@ import (
 const decidedReferences = "../../../pkg/apis/testdata/references-fleet.txt"
 
 // tenantKinds are those that people of a namespace may write.
-var tenantKinds = []string{"PropagationPolicy", "OverridePolicy", "ResourceBinding", "FederatedHPA", "CronFederatedHPA", "FederatedResourceQuota"}
+var tenantKinds = []string{
+	"PropagationPolicy", "OverridePolicy", "ResourceBinding", "FederatedHPA", "CronFederatedHPA",
+	"FederatedResourceQuota",
+}
 
-// tenantFields are the fields of these kinds that lead to a namespace's own objects, or are held to that, and are tried by no other test.
+// tenantFields are the fields of these kinds that lead to a namespace's own objects, or are held to that, and are tried
+// by no other test.
 func tenantFields(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(decidedReferences)
@@ -36,7 +40,8 @@ func tenantFields(t *testing.T) []string {
 	var fields []string
 	for line := range strings.Lines(string(text)) {
 		words := strings.Fields(line)
-		if len(words) < 3 || words[0] != "namespace" && (words[0] != "checked" || !strings.HasSuffix(line, t.Name()+"\n")) {
+		if len(words) < 3 || words[0] != "namespace" &&
+			(words[0] != "checked" || !strings.HasSuffix(line, t.Name()+"\n")) {
 			continue
 		}
 		for _, kind := range strings.Split(words[1], ",") {
@@ -72,23 +77,32 @@ const (
 
 // reaches are tries for each field.
 var reaches = map[string][]reach{
-	"PropagationPolicy.spec.resourceSelectors[].namespace": {{fmt.Sprintf(reachingPolicy, "namespace", "Secret, namespace: FOREIGN", ""), ofOthers}},
+	"PropagationPolicy.spec.resourceSelectors[].namespace": {
+		{fmt.Sprintf(reachingPolicy, "namespace", "Secret, namespace: FOREIGN", ""), ofOthers},
+	},
 	"PropagationPolicy.spec.resourceSelectors[].name": {
 		{fmt.Sprintf(reachingPolicy, "name", "Secret, name: treasure", ""), ""},
 		{fmt.Sprintf(reachingPolicy, "path", "Secret, name: ../../FOREIGN/secrets/treasure", ""), ""},
 	},
-	"PropagationPolicy.spec.dependentOverrides[]":       {{fmt.Sprintf(reachingPolicy, "override", "ConfigMap, name: waiting", ", dependentOverrides: [theirs]"), ""}},
-	"OverridePolicy.spec.resourceSelectors[].namespace": {{fmt.Sprintf(reachingOverride, "namespace", "namespace: FOREIGN, name: chart"), ofOthers}},
+	"PropagationPolicy.spec.dependentOverrides[]": {
+		{fmt.Sprintf(reachingPolicy, "override", "ConfigMap, name: waiting", ", dependentOverrides: [theirs]"), ""},
+	},
+	"OverridePolicy.spec.resourceSelectors[].namespace": {
+		{fmt.Sprintf(reachingOverride, "namespace", "namespace: FOREIGN, name: chart"), ofOthers},
+	},
 	"OverridePolicy.spec.resourceSelectors[].name": {
-		{fmt.Sprintf(reachingOverride, "name", "name: chart"), ""}, {fmt.Sprintf(reachingOverride, "path", "name: ../../FOREIGN/configmaps/chart"), ""},
+		{fmt.Sprintf(reachingOverride, "name", "name: chart"), ""},
+		{fmt.Sprintf(reachingOverride, "path", "name: ../../FOREIGN/configmaps/chart"), ""},
 	},
 	"ResourceBinding.spec.resource.name": {{`{apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, metadata: {name: path}, spec: {
 		clusters: [{name: member1}], resource: {apiVersion: v1, kind: Secret, name: ../../FOREIGN/secrets/treasure}}}`, ""}},
 	"FederatedHPA.spec.scaleTargetRef.name": {
-		{fmt.Sprintf(reachingScaler, "name", "web"), ""}, {fmt.Sprintf(reachingScaler, "path", "../../FOREIGN/deployments/web"), ""},
+		{fmt.Sprintf(reachingScaler, "name", "web"), ""},
+		{fmt.Sprintf(reachingScaler, "path", "../../FOREIGN/deployments/web"), ""},
 	},
 	"CronFederatedHPA.spec.scaleTargetRef.name": {
-		{fmt.Sprintf(reachingClock, "name", "web"), ""}, {fmt.Sprintf(reachingClock, "path", "../../FOREIGN/deployments/web"), ""},
+		{fmt.Sprintf(reachingClock, "name", "web"), ""},
+		{fmt.Sprintf(reachingClock, "path", "../../FOREIGN/deployments/web"), ""},
 	},
 }
 
@@ -106,12 +120,14 @@ const theirs = `
   resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: chart}], placement: {clusterAffinity: {clusterNames: [member1]}}}}
 `
 
-// TestAttackReferencesOfTenants has an application team name, in each field that is to lead to objects of its own namespace, one of another.
+// TestAttackReferencesOfTenants has an application team name, in each field that is to lead to objects of its own
+// namespace, one of another.
 func TestAttackReferencesOfTenants(t *testing.T) {
-	namespace, foreign := newNamespace(t), newNamespace(t)
-	alice := asTenant(t, namespace)
-	grant(t, namespace, "autoscaling.karmada.io", "*")
-	apply(t, fleet, foreign, parse(t, theirs)...)
+	w := newWorld(t)
+	namespace, foreign := w.newNamespace(t), w.newNamespace(t)
+	alice := w.asTenant(t, namespace)
+	w.grant(t, namespace, "autoscaling.karmada.io", "*")
+	apply(t, w.fleet, foreign, parse(t, theirs)...)
 	apply(t, alice, namespace, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: waiting}}`)...)
 	eventually(t, "alice may scale", func() error {
 		return alice.List(ctx, &autoscalingv1alpha1.CronFederatedHPAList{}, client.InNamespace(namespace))
@@ -123,30 +139,33 @@ func TestAttackReferencesOfTenants(t *testing.T) {
 		for _, try := range reaches[field] {
 			object := in(namespace, parse(t, strings.ReplaceAll(try.object, "FOREIGN", foreign))[0])
 			err := alice.Create(ctx, object)
-			if try.refused == "" && err != nil || try.refused != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), try.refused)) {
+			if try.refused == "" && err != nil ||
+				try.refused != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), try.refused)) {
 				t.Errorf("%s: %s %s: got %v, want %q", field, object.GetKind(), object.GetName(), err, try.refused)
 			}
 		}
 	}
-	clocksAreDue(t, namespace)
-	startFederation(t)
-	apply(t, alice, namespace, parse(t, strings.ReplaceAll(fmt.Sprintf(reachingPolicy, "later", "ConfigMap, name: later", ""), "FOREIGN", foreign)+"\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: later}}")...)
+	w.clocksAreDue(t, namespace)
+	w.startFederation(t)
+	apply(t, alice, namespace, parse(t,
+		strings.ReplaceAll(fmt.Sprintf(reachingPolicy, "later", "ConfigMap, name: later", ""), "FOREIGN", foreign)+
+			"\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: later}}")...)
 	eventually(t, "what was written later, and what is theirs, has arrived", func() error {
-		if _, err := get(member["member1"], "v1", "ConfigMap", namespace, "later"); err != nil {
+		if _, err := get(w.member["member1"], "v1", "ConfigMap", namespace, "later"); err != nil {
 			return err
 		}
-		_, err := get(member["member1"], "v1", "ConfigMap", foreign, "chart")
+		_, err := get(w.member["member1"], "v1", "ConfigMap", foreign, "chart")
 		return err
 	})
-	eventually(t, "all scalers have tried", func() error { return scalersHaveFailed(namespace) })
-	nothingWasReached(t, namespace, foreign)
+	eventually(t, "all scalers have tried", func() error { return w.scalersHaveFailed(namespace) })
+	w.nothingWasReached(t, namespace, foreign)
 }
 
 // clocksAreDue has the CronFederatedHPAs of a namespace act as soon as the federation runs.
-func clocksAreDue(t *testing.T, namespace string) {
+func (w *world) clocksAreDue(t *testing.T, namespace string) {
 	t.Helper()
 	var clocks autoscalingv1alpha1.CronFederatedHPAList
-	if err := fleet.List(ctx, &clocks, client.InNamespace(namespace)); err != nil {
+	if err := w.fleet.List(ctx, &clocks, client.InNamespace(namespace)); err != nil {
 		t.Fatal(err)
 	}
 	for i := range clocks.Items {
@@ -154,20 +173,20 @@ func clocksAreDue(t *testing.T, namespace string) {
 		before := c.DeepCopy()
 		due := metav1.NewTime(time.Now().Add(-time.Minute).Truncate(time.Minute))
 		c.Status.ExecutionHistories = []autoscalingv1alpha1.ExecutionHistory{{RuleName: "now", NextExecutionTime: &due}}
-		if err := fleet.Status().Patch(ctx, c, client.MergeFrom(before)); err != nil {
+		if err := w.fleet.Status().Patch(ctx, c, client.MergeFrom(before)); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
 // scalersHaveFailed tells which of a namespace's have not.
-func scalersHaveFailed(namespace string) error {
+func (w *world) scalersHaveFailed(namespace string) error {
 	var clocks autoscalingv1alpha1.CronFederatedHPAList
 	var scalers autoscalingv1alpha1.FederatedHPAList
-	if err := fleet.List(ctx, &clocks, client.InNamespace(namespace)); err != nil {
+	if err := w.fleet.List(ctx, &clocks, client.InNamespace(namespace)); err != nil {
 		return err
 	}
-	if err := fleet.List(ctx, &scalers, client.InNamespace(namespace)); err != nil {
+	if err := w.fleet.List(ctx, &scalers, client.InNamespace(namespace)); err != nil {
 		return err
 	}
 	for _, c := range clocks.Items {
@@ -187,28 +206,30 @@ func scalersHaveFailed(namespace string) error {
 }
 
 // nothingWasReached finds all that is theirs as it was, and nothing of it where alice could have brought it.
-func nothingWasReached(t *testing.T, namespace, foreign string) {
+func (w *world) nothingWasReached(t *testing.T, namespace, foreign string) {
 	t.Helper()
-	web, err := get(fleet, "apps/v1", "Deployment", foreign, "web")
+	web, err := get(w.fleet, "apps/v1", "Deployment", foreign, "web")
 	if replicas, _, _ := unstructured.NestedInt64(web.Object, "spec", "replicas"); err != nil || replicas != 2 {
 		t.Errorf("their Deployment has %d replicas: %v", replicas, err)
 	}
-	chart, err := get(member["member1"], "v1", "ConfigMap", foreign, "chart")
+	chart, err := get(w.member["member1"], "v1", "ConfigMap", foreign, "chart")
 	if text, _, _ := unstructured.NestedString(chart.Object, "data", "theirs"); err != nil || text != "true" {
 		t.Errorf("their ConfigMap holds %q in a member: %v", text, err)
 	}
 	var bindings workv1alpha2.ResourceBindingList
-	if err := fleet.List(ctx, &bindings, client.InNamespace(foreign)); err != nil || len(bindings.Items) != 1 {
+	if err := w.fleet.List(ctx, &bindings, client.InNamespace(foreign)); err != nil || len(bindings.Items) != 1 {
 		t.Errorf("their namespace has %d bindings: %v", len(bindings.Items), err)
 	}
 	for what, key := range map[string]types.NamespacedName{
-		"their Secret": {Namespace: foreign, Name: "treasure"}, "a Secret like theirs": {Namespace: namespace, Name: "treasure"},
+		"their Secret":         {Namespace: foreign, Name: "treasure"},
+		"a Secret like theirs": {Namespace: namespace, Name: "treasure"},
 	} {
-		if err := member["member1"].Get(ctx, key, &corev1.Secret{}); !apierrors.IsNotFound(err) {
+		if err := w.member["member1"].Get(ctx, key, &corev1.Secret{}); !apierrors.IsNotFound(err) {
 			t.Errorf("%s is in a member: %v", what, err)
 		}
 	}
-	if err := member["member1"].Get(ctx, types.NamespacedName{Namespace: namespace, Name: "waiting"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+	if err := w.member["member1"].Get(ctx, types.NamespacedName{Namespace: namespace, Name: "waiting"},
+		&corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
 		t.Errorf("what waits for an override of its namespace has gone on by one of another: %v", err)
 	}
 }

@@ -16,16 +16,20 @@ import (
 
 // An application team may bind a weak role of the fleet. The member has a strong one of the same name.
 func TestAttackBindsRolesOfAMember(t *testing.T) {
-	startFederation(t)
-	namespace := newNamespace(t)
-	alice := asTenant(t, namespace)
-	grant(t, namespace, rbacv1.GroupName, "create", "delete", "get", "patch", "update")
+	w := newWorld(t)
+	w.startFederation(t)
+	namespace := w.newNamespace(t)
+	alice := w.asTenant(t, namespace)
+	w.grant(t, namespace, rbacv1.GroupName, "create", "delete", "get", "patch", "update")
 	strong := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "steward-" + namespace},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}},
 	}
 	weak := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: strong.Name}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}}},
+		ObjectMeta: metav1.ObjectMeta{Name: strong.Name},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}},
+		},
 	}
 	create := func(c client.Client, role *rbacv1.ClusterRole) {
 		if err := c.Create(ctx, role); err != nil {
@@ -33,8 +37,8 @@ func TestAttackBindsRolesOfAMember(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = c.Delete(ctx, role) })
 	}
-	create(fleet, weak)
-	create(member["member1"], strong)
+	create(w.fleet, weak)
+	create(w.member["member1"], strong)
 	apply(t, alice, namespace, parse(t, fmt.Sprintf(`
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -64,12 +68,14 @@ spec:
   placement: {clusterAffinity: {clusterNames: [member1]}}
 `, strong.Name))...)
 	arrived := func(name string) error {
-		return member["member1"].Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &rbacv1.RoleBinding{})
+		return w.member["member1"].Get(ctx, types.NamespacedName{Namespace: namespace, Name: name},
+			&rbacv1.RoleBinding{})
 	}
 	eventually(t, "a role that came from the fleet is bound", func() error { return arrived("readers") })
 	eventually(t, "the fleet says why another is not", func() error {
 		b := &workv1alpha2.ResourceBinding{}
-		if err := fleet.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "crown-rolebinding"}, b); err != nil {
+		if err := w.fleet.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "crown-rolebinding"},
+			b); err != nil {
 			return err
 		}
 		for _, item := range b.Status.AggregatedStatus {
@@ -84,7 +90,7 @@ spec:
 	}
 	before := strong.DeepCopy()
 	metav1.SetMetaDataLabel(&strong.ObjectMeta, controllers.BindableLabel, "true")
-	if err := member["member1"].Patch(ctx, strong, client.MergeFrom(before)); err != nil {
+	if err := w.member["member1"].Patch(ctx, strong, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 	// What somebody has to do something about is tried again now and then; a change of the template does so at once.

@@ -29,7 +29,9 @@ func addNode(t *testing.T, in client.Client, name, cpu, memory string) *corev1.N
 func setAllocatable(t *testing.T, in client.Client, node *corev1.Node, cpu, memory string) {
 	t.Helper()
 	before := node.DeepCopy()
-	node.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory), "pods": resource.MustParse("1000")}
+	node.Status.Allocatable = corev1.ResourceList{
+		"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory), "pods": resource.MustParse("1000"),
+	}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	if err := in.Status().Patch(ctx, node, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
@@ -51,40 +53,43 @@ func addPod(t *testing.T, in client.Client, name, node, cpu string) *corev1.Pod 
 }
 
 // capacityIs waits until a member's status tells so much CPU, and the reason of its condition.
-func capacityIs(t *testing.T, name, total, available, contiguous, reason string) *clusterv1alpha1.Cluster {
+func (w *world) capacityIs(t *testing.T, name, total, available, contiguous, reason string) *clusterv1alpha1.Cluster {
 	t.Helper()
 	cluster := &clusterv1alpha1.Cluster{}
-	eventually(t, fmt.Sprintf("%s has %s CPU, %s free, %s on one node", name, total, available, contiguous), func() error {
-		if err := fleet.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
-			return err
-		}
-		summary := cluster.Status.ResourceSummary
-		if summary == nil {
-			return fmt.Errorf("no summary: %+v", cluster.Status.Conditions)
-		}
-		got := [3]string{}
-		for i, list := range []corev1.ResourceList{summary.Allocatable, summary.Available, summary.Contiguous} {
-			got[i] = list.Cpu().String()
-		}
-		c := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionResourcesObserved)
-		if got != [3]string{total, available, contiguous} || c == nil || c.Reason != reason {
-			return fmt.Errorf("got %v, %+v", got, c)
-		}
-		return nil
-	})
+	eventually(t, fmt.Sprintf("%s has %s CPU, %s free, %s on one node", name, total, available, contiguous),
+		func() error {
+			if err := w.fleet.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
+				return err
+			}
+			summary := cluster.Status.ResourceSummary
+			if summary == nil {
+				return fmt.Errorf("no summary: %+v", cluster.Status.Conditions)
+			}
+			got := [3]string{}
+			for i, list := range []corev1.ResourceList{summary.Allocatable, summary.Available, summary.Contiguous} {
+				got[i] = list.Cpu().String()
+			}
+			c := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionResourcesObserved)
+			if got != [3]string{total, available, contiguous} || c == nil || c.Reason != reason {
+				return fmt.Errorf("got %v, %+v", got, c)
+			}
+			return nil
+		})
 	return cluster
 }
 
 func TestCapacityFollowsNodesAndPods(t *testing.T) {
-	in := member["member2"]
+	w := newWorld(t)
+	in := w.member["member2"]
 	small := addNode(t, in, "small", "2", "4Gi")
-	startFederation(t)
-	capacityIs(t, "member2", "2", "2", "2", clusterv1alpha1.ReasonObserved)
+	w.startFederation(t)
+	w.capacityIs(t, "member2", "2", "2", "2", clusterv1alpha1.ReasonObserved)
 	addNode(t, in, "large", "8", "32Gi")
 	pod := addPod(t, in, "p1", "large", "3")
 	addPod(t, in, "p2", "", "500m")
-	cluster := capacityIs(t, "member2", "10", "6500m", "5", clusterv1alpha1.ReasonObserved)
-	if classes := cluster.Status.ResourceSummary.NodeClasses; len(classes) != 2 || classes[0].Free.Cpu().String() != "5" || classes[0].Labels["disk"] != "fast" {
+	cluster := w.capacityIs(t, "member2", "10", "6500m", "5", clusterv1alpha1.ReasonObserved)
+	if classes := cluster.Status.ResourceSummary.NodeClasses; len(classes) != 2 ||
+		classes[0].Free.Cpu().String() != "5" || classes[0].Labels["disk"] != "fast" {
 		t.Errorf("classes %+v", classes)
 	}
 	counts := map[int64]int{}
@@ -98,9 +103,9 @@ func TestCapacityFollowsNodesAndPods(t *testing.T) {
 	if err := in.Delete(ctx, pod, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
-	capacityIs(t, "member2", "10", "9500m", "8", clusterv1alpha1.ReasonObserved)
+	w.capacityIs(t, "member2", "10", "9500m", "8", clusterv1alpha1.ReasonObserved)
 	setAllocatable(t, in, small, "1000000", "4Gi")
-	cluster = capacityIs(t, "member2", "8", "7500m", "8", clusterv1alpha1.ReasonImplausible)
+	cluster = w.capacityIs(t, "member2", "8", "7500m", "8", clusterv1alpha1.ReasonImplausible)
 	if !meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ConditionReady) {
 		t.Error("the member stays ready")
 	}

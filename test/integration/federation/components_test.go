@@ -46,45 +46,48 @@ spec:
     replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}
 `
 
-// A team of a leader (1 CPU) and three workers (2 CPUs each) needs 7 CPUs in one cluster. One cluster has room for two teams, the other
-// for one; the fourth team waits and says why.
+// A team of a leader (1 CPU) and three workers (2 CPUs each) needs 7 CPUs in one cluster. One cluster has room for two
+// teams, the other for one; the fourth team waits and says why.
 func TestComponentsAreOneUnit(t *testing.T) {
-	startFederation(t)
+	w := newWorld(t)
+	w.startFederation(t)
 	rules := parse(t, teamKind)[0]
-	apply(t, fleet, "", rules)
-	t.Cleanup(func() { _ = fleet.Delete(ctx, rules) })
+	apply(t, w.fleet, "", rules)
+	t.Cleanup(func() { _ = w.fleet.Delete(ctx, rules) })
 	for name, size := range map[string][2]int{"wide": {4, 2}, "high": {2, 8}} {
 		server := newSmallMember(size[0], size[1])
 		t.Cleanup(server.Close)
-		joinSimulated(t, name, server.Server)
+		w.joinSimulated(t, name, server.Server)
 	}
-	namespace := newNamespace(t)
-	apply(t, fleet, namespace, parse(t, teamPolicy)...)
+	namespace := w.newNamespace(t)
+	apply(t, w.fleet, namespace, parse(t, teamPolicy)...)
 	for i, want := range []string{"high", "high", "wide", ""} {
 		name := fmt.Sprintf("team-%d", i)
 		team := oneCore(namespace, name)
 		team.Labels, team.Spec.Replicas = map[string]string{"team": name}, new(int32(3))
-		if err := fleet.Create(ctx, team); err != nil {
+		if err := w.fleet.Create(ctx, team); err != nil {
 			t.Fatal(err)
 		}
-		teamIsIn(t, namespace, name, want)
+		w.teamIsIn(t, namespace, name, want)
 	}
 }
 
 // teamIsIn waits until a team is placed in the cluster as a whole, or until it says that no cluster has room for it.
-func teamIsIn(t *testing.T, namespace, name, cluster string) {
+func (w *world) teamIsIn(t *testing.T, namespace, name, cluster string) {
 	t.Helper()
 	all := []workv1alpha2.TargetComponent{{Name: "leader", Replicas: 1}, {Name: "worker", Replicas: 3}}
 	eventually(t, fmt.Sprintf("%s is in %q", name, cluster), func() error {
 		b := &workv1alpha2.ResourceBinding{}
-		if err := fleet.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name + "-deployment"}, b); err != nil {
+		if err := w.fleet.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name + "-deployment"},
+			b); err != nil {
 			return err
 		}
 		scheduled := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.ConditionScheduled)
 		switch clusters := b.Spec.Clusters; {
 		case len(clusters) == 1 && clusters[0].Name == cluster && slices.Equal(clusters[0].Components, all):
 			return nil
-		case len(clusters) == 0 && cluster == "" && scheduled != nil && strings.Contains(scheduled.Message, "room for 0 of 1 sets of components"):
+		case len(clusters) == 0 && cluster == "" && scheduled != nil &&
+			strings.Contains(scheduled.Message, "room for 0 of 1 sets of components"):
 			return nil
 		default:
 			return fmt.Errorf("clusters %+v, %+v", clusters, scheduled)

@@ -35,13 +35,18 @@ type smallMember struct {
 }
 
 func newSmallMember(nodes, perNode int) *smallMember {
-	m := &smallMember{Server: simulated.New(), nodes: nodes, perNode: perNode, ever: map[string]bool{}, pods: map[string]int{}}
+	m := &smallMember{
+		Server: simulated.New(), nodes: nodes, perNode: perNode, ever: map[string]bool{}, pods: map[string]int{},
+	}
 	m.Changed, m.Removed = m.changed, m.removed
 	amounts := map[string]any{"cpu": fmt.Sprint(perNode), "memory": "64Gi", "pods": "500"}
 	for node := range nodes {
 		m.Put("nodes", "", fmt.Sprintf("node-%d", node), map[string]any{
-			"spec":   map[string]any{},
-			"status": map[string]any{"allocatable": amounts, "capacity": amounts, "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}},
+			"spec": map[string]any{},
+			"status": map[string]any{
+				"allocatable": amounts, "capacity": amounts,
+				"conditions": []any{map[string]any{"type": "Ready", "status": "True"}},
+			},
 		})
 	}
 	return m
@@ -53,7 +58,9 @@ func (m *smallMember) changed(resource, namespace, name string, value map[string
 	}
 	metadata, _ := value["metadata"].(map[string]any)
 	metadata["generation"] = 1
-	value["status"] = map[string]any{"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1}
+	value["status"] = map[string]any{
+		"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, known := m.pods[name]; known {
@@ -64,8 +71,13 @@ func (m *smallMember) changed(resource, namespace, name string, value map[string
 	m.most = max(m.most, len(m.pods))
 	pod := map[string]any{
 		"spec": map[string]any{
-			"nodeName":   fmt.Sprintf("node-%d", m.pods[name]),
-			"containers": []any{map[string]any{"name": "web", "image": "nginx", "resources": map[string]any{"requests": map[string]any{"cpu": "1"}}}},
+			"nodeName": fmt.Sprintf("node-%d", m.pods[name]),
+			"containers": []any{
+				map[string]any{
+					"name": "web", "image": "nginx",
+					"resources": map[string]any{"requests": map[string]any{"cpu": "1"}},
+				},
+			},
 		},
 		"status": map[string]any{"phase": "Running"},
 	}
@@ -92,7 +104,7 @@ func (m *smallMember) removed(resource, namespace, name string) {
 }
 
 // joinSimulated makes a simulated member one of the fleet until the test ends.
-func joinSimulated(t *testing.T, name string, server *simulated.Server) {
+func (w *world) joinSimulated(t *testing.T, name string, server *simulated.Server) {
 	t.Helper()
 	server.Put("namespaces", "", metav1.NamespaceSystem, map[string]any{})
 	secret := &corev1.Secret{
@@ -107,23 +119,24 @@ func joinSimulated(t *testing.T, name string, server *simulated.Server) {
 		},
 	}
 	for _, object := range []client.Object{secret, cluster} {
-		if err := fleet.Create(ctx, object); err != nil {
+		if err := w.fleet.Create(ctx, object); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Cleanup(func() {
-		remove(t, fleet, cluster)
+		remove(t, w.fleet, cluster)
 		eventually(t, name+" has left the fleet", func() error {
-			return wantGone(fleet.Get(ctx, types.NamespacedName{Name: name}, &clusterv1alpha1.Cluster{}))
+			return wantGone(w.fleet.Get(ctx, types.NamespacedName{Name: name}, &clusterv1alpha1.Cluster{}))
 		})
-		remove(t, fleet, secret)
-		finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace(name))
+		remove(t, w.fleet, secret)
+		w.finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace(name))
 	})
 	eventually(t, name+" is ready and its nodes are known", func() error {
-		if err := fleet.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
+		if err := w.fleet.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
 			return err
 		}
-		if summary := cluster.Status.ResourceSummary; !meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ConditionReady) || summary == nil || summary.Allocatable.Cpu().IsZero() {
+		if summary := cluster.Status.ResourceSummary; !meta.IsStatusConditionTrue(cluster.Status.Conditions,
+			clusterv1alpha1.ConditionReady) || summary == nil || summary.Allocatable.Cpu().IsZero() {
 			return fmt.Errorf("conditions %+v, resources %+v", cluster.Status.Conditions, summary)
 		}
 		return nil
@@ -136,14 +149,15 @@ const (
 	room  = 40
 )
 
-// TestCrowdAtTheLastCluster lets a thousand Deployments want the one cluster that has room for forty. The model: never more than forty
-// are there, forty are in the end, all others know why not; and when some go, as many others come.
+// TestCrowdAtTheLastCluster lets a thousand Deployments want the one cluster that has room for forty. The model: never
+// more than forty are there, forty are in the end, all others know why not; and when some go, as many others come.
 func TestCrowdAtTheLastCluster(t *testing.T) {
-	startFederation(t)
+	w := newWorld(t)
+	w.startFederation(t)
 	server := newSmallMember(4, room/4)
 	t.Cleanup(server.Close)
-	joinSimulated(t, "last", server.Server)
-	namespace := newNamespace(t)
+	w.joinSimulated(t, "last", server.Server)
+	namespace := w.newNamespace(t)
 	policy := &policyv1alpha1.PropagationPolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "crowd"},
 		Spec: policyv1alpha1.PropagationSpec{
@@ -151,27 +165,27 @@ func TestCrowdAtTheLastCluster(t *testing.T) {
 			Placement:         aggregatedIn("last"),
 		},
 	}
-	if err := fleet.Create(ctx, policy); err != nil {
+	if err := w.fleet.Create(ctx, policy); err != nil {
 		t.Fatal(err)
 	}
 	var group sync.WaitGroup
 	for worker := range 8 {
 		group.Go(func() {
 			for i := worker; i < crowd; i += 8 {
-				if err := fleet.Create(ctx, oneCore(namespace, fmt.Sprintf("one-of-many-%d", i))); err != nil {
+				if err := w.fleet.Create(ctx, oneCore(namespace, fmt.Sprintf("one-of-many-%d", i))); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	group.Wait()
-	placed := theLuckyOnes(t, namespace, crowd)
+	placed := w.theLuckyOnes(t, namespace, crowd)
 	t.Logf("placed: %s", strings.Join(placed, " "))
 	leaving := placed[:5]
 	for _, name := range leaving {
-		remove(t, fleet, oneCore(namespace, name))
+		remove(t, w.fleet, oneCore(namespace, name))
 	}
-	for _, name := range theLuckyOnes(t, namespace, crowd-len(leaving)) {
+	for _, name := range w.theLuckyOnes(t, namespace, crowd-len(leaving)) {
 		for _, gone := range leaving {
 			if name == gone {
 				t.Errorf("%s is placed and was removed", name)
@@ -197,18 +211,22 @@ func oneCore(namespace, name string) *appsv1.Deployment {
 			Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "nginx", Resources: corev1.ResourceRequirements{Requests: requests}}}},
+				Spec: corev1.PodSpec{
+					Containers: []corev1.Container{
+						{Name: "web", Image: "nginx", Resources: corev1.ResourceRequirements{Requests: requests}},
+					},
+				},
 			},
 		},
 	}
 }
 
 // theLuckyOnes waits until as many as have room are placed and all others know why they are not.
-func theLuckyOnes(t *testing.T, namespace string, all int) (placed []string) {
+func (w *world) theLuckyOnes(t *testing.T, namespace string, all int) (placed []string) {
 	t.Helper()
 	eventuallyWithin(t, fourMinutes, fmt.Sprintf("%d of %d are placed", room, all), func() error {
 		var list workv1alpha2.ResourceBindingList
-		if err := fleet.List(ctx, &list, client.InNamespace(namespace)); err != nil && !apierrors.IsTimeout(err) {
+		if err := w.fleet.List(ctx, &list, client.InNamespace(namespace)); err != nil && !apierrors.IsTimeout(err) {
 			return err
 		}
 		placed = nil
@@ -219,7 +237,8 @@ func theLuckyOnes(t *testing.T, namespace string, all int) (placed []string) {
 			case b.DeletionTimestamp != nil:
 			case len(b.Spec.Clusters) > 0:
 				placed = append(placed, b.Spec.Resource.Name)
-			case scheduled != nil && scheduled.Reason == workv1alpha2.ReasonUnschedulable && strings.Contains(scheduled.Message, "room for 0 of 1 replicas"):
+			case scheduled != nil && scheduled.Reason == workv1alpha2.ReasonUnschedulable &&
+				strings.Contains(scheduled.Message, "room for 0 of 1 replicas"):
 				waiting++
 			}
 		}
@@ -239,7 +258,8 @@ func aggregatedIn(cluster string) policyv1alpha1.Placement {
 	return policyv1alpha1.Placement{
 		ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}},
 		ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
-			ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated,
+			ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+			ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated,
 		},
 	}
 }

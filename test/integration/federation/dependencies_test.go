@@ -46,11 +46,11 @@ spec: {selector: {app: shop}, ports: [{port: 80}]}
 const settings = `{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {color: %s}}`
 
 // settingsIn waits until the members have these values of the setting; "" means no ConfigMap.
-func settingsIn(t *testing.T, namespace string, want ...string) {
+func (w *world) settingsIn(t *testing.T, namespace string, want ...string) {
 	t.Helper()
 	for i, name := range memberNames {
 		eventually(t, fmt.Sprintf("%s has color %q", name, want[i]), func() error {
-			object, err := get(member[name], "v1", "ConfigMap", namespace, "settings")
+			object, err := get(w.member[name], "v1", "ConfigMap", namespace, "settings")
 			if want[i] == "" {
 				return wantGone(err)
 			}
@@ -65,11 +65,11 @@ func settingsIn(t *testing.T, namespace string, want ...string) {
 	}
 }
 
-func patchPolicy(t *testing.T, namespace, name, patch string) {
+func (w *world) patchPolicy(t *testing.T, namespace, name, patch string) {
 	t.Helper()
-	policy, err := get(fleet, "policy.karmada.io/v1alpha1", "PropagationPolicy", namespace, name)
+	policy, err := get(w.fleet, "policy.karmada.io/v1alpha1", "PropagationPolicy", namespace, name)
 	if err == nil {
-		err = fleet.Patch(ctx, policy, client.RawPatch(types.MergePatchType, []byte(patch)))
+		err = w.fleet.Patch(ctx, policy, client.RawPatch(types.MergePatchType, []byte(patch)))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -77,64 +77,68 @@ func patchPolicy(t *testing.T, namespace, name, patch string) {
 }
 
 func TestDependenciesFollow(t *testing.T) {
+	w := newWorld(t)
 	whole := t
-	kill := startFederation(whole)
-	namespace := newNamespace(t)
-	apply(t, fleet, namespace, parse(t, shopWithSettings)...)
-	replicasIn(t, namespace, 2, -1)
+	kill := w.startFederation(whole)
+	namespace := w.newNamespace(t)
+	apply(t, w.fleet, namespace, parse(t, shopWithSettings)...)
+	w.replicasIn(t, namespace, 2, -1)
 	eventually(t, "the Service follows", func() error {
-		_, err := get(member["member1"], "v1", "Service", namespace, "shop")
+		_, err := get(w.member["member1"], "v1", "Service", namespace, "shop")
 		return err
 	})
 
 	t.Run("what appears later, and changes", func(t *testing.T) {
-		apply(t, fleet, namespace, parse(t, fmt.Sprintf(settings, "red"))...)
-		settingsIn(t, namespace, "red", "")
-		apply(t, fleet, namespace, parse(t, fmt.Sprintf(settings, "blue"))...)
-		settingsIn(t, namespace, "blue", "")
+		apply(t, w.fleet, namespace, parse(t, fmt.Sprintf(settings, "red"))...)
+		w.settingsIn(t, namespace, "red", "")
+		apply(t, w.fleet, namespace, parse(t, fmt.Sprintf(settings, "blue"))...)
+		w.settingsIn(t, namespace, "blue", "")
 	})
 	t.Run("to other clusters, also after a restart", func(t *testing.T) {
 		kill()
-		patchPolicy(t, namespace, "shop", `{"spec":{"placement":{"clusterAffinity":{"clusterNames":["member2"]}}}}`)
-		startFederation(whole)
-		replicasIn(t, namespace, -1, 2)
-		settingsIn(t, namespace, "", "blue")
+		w.patchPolicy(t, namespace, "shop", `{"spec":{"placement":{"clusterAffinity":{"clusterNames":["member2"]}}}}`)
+		w.startFederation(whole)
+		w.replicasIn(t, namespace, -1, 2)
+		w.settingsIn(t, namespace, "", "blue")
 	})
 	t.Run("a policy of its own comes beside, and goes", func(t *testing.T) {
 		own := parse(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: settings}, spec: {
 			resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: settings}], placement: {clusterAffinity: {clusterNames: [member1]}}}}`)[0]
-		apply(t, fleet, namespace, own)
-		settingsIn(t, namespace, "blue", "blue")
+		apply(t, w.fleet, namespace, own)
+		w.settingsIn(t, namespace, "blue", "blue")
 		own.SetNamespace(namespace)
-		remove(t, fleet, own)
-		settingsIn(t, namespace, "", "blue")
+		remove(t, w.fleet, own)
+		w.settingsIn(t, namespace, "", "blue")
 	})
 	t.Run("gone when nobody requires it", func(t *testing.T) {
-		patchPolicy(t, namespace, "shop", `{"spec":{"propagateDeps":false}}`)
-		settingsIn(t, namespace, "", "")
-		replicasIn(t, namespace, -1, 2)
+		w.patchPolicy(t, namespace, "shop", `{"spec":{"propagateDeps":false}}`)
+		w.settingsIn(t, namespace, "", "")
+		w.replicasIn(t, namespace, -1, 2)
 		eventually(t, "its binding is gone", func() error {
 			b := &workv1alpha2.ResourceBinding{}
-			return wantGone(fleet.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "settings-configmap"}, b))
+			return wantGone(w.fleet.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "settings-configmap"}, b))
 		})
-		if _, err := get(fleet, "v1", "ConfigMap", namespace, "settings"); err != nil {
+		if _, err := get(w.fleet, "v1", "ConfigMap", namespace, "settings"); err != nil {
 			t.Error(errors.Join(errors.New("the template stays"), err))
 		}
 	})
 }
 
 func TestDependencyInheritsConflictResolution(t *testing.T) {
-	startFederation(t)
-	namespace := newNamespace(t)
-	if err := member["member1"].Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+	w := newWorld(t)
+	w.startFederation(t)
+	namespace := w.newNamespace(t)
+	if err := w.member["member1"].Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		t.Fatal(err)
 	}
-	apply(t, member["member1"], namespace, parse(t, fmt.Sprintf(settings, "theirs"))...)
-	apply(t, fleet, namespace, parse(t, fmt.Sprintf(settings, "ours"))...)
-	apply(t, fleet, namespace, parse(t, shopWithSettings)...)
+	apply(t, w.member["member1"], namespace, parse(t, fmt.Sprintf(settings, "theirs"))...)
+	apply(t, w.fleet, namespace, parse(t, fmt.Sprintf(settings, "ours"))...)
+	apply(t, w.fleet, namespace, parse(t, shopWithSettings)...)
 	eventually(t, "the conflict is told", func() error {
 		b := &workv1alpha2.ResourceBinding{}
-		if err := fleet.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "settings-configmap"}, b); err != nil {
+		if err := w.fleet.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "settings-configmap"},
+			b); err != nil {
 			return err
 		}
 		if len(b.Status.AggregatedStatus) != 1 || b.Status.AggregatedStatus[0].AppliedMessage == "" {
@@ -142,7 +146,7 @@ func TestDependencyInheritsConflictResolution(t *testing.T) {
 		}
 		return nil
 	})
-	settingsIn(t, namespace, "theirs", "")
-	patchPolicy(t, namespace, "shop", `{"spec":{"conflictResolution":"Overwrite"}}`)
-	settingsIn(t, namespace, "ours", "")
+	w.settingsIn(t, namespace, "theirs", "")
+	w.patchPolicy(t, namespace, "shop", `{"spec":{"conflictResolution":"Overwrite"}}`)
+	w.settingsIn(t, namespace, "ours", "")
 }

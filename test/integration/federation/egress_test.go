@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -19,21 +18,15 @@ import (
 	"github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/egress/proxy"
 	"github.com/trellis-garden/trellis/pkg/secrets"
-	"github.com/trellis-garden/trellis/pkg/vpn/tlsfiles"
+	"github.com/trellis-garden/trellis/pkg/tlsfiles"
 )
 
 // fleetNamespace is that of the fleet's control plane in a seed.
 const fleetNamespace = "shoot--demo--fleet"
 
-// servedAPIs is where the Service of that name in fleetNamespace leads.
-var servedAPIs atomic.Value
-
-// startEgress runs the proxy of a seed, and returns the egress selector that gardenlet gives a fleet's kube-apiserver, with paths of this machine.
-func (s *apiServers) startEgress() (selector string, err error) {
-	files, err := deployedFiles()
-	if err != nil {
-		return "", err
-	}
+// startEgress runs the proxy of a seed with the files that deployedFiles gives, and returns the egress selector that
+// gardenlet gives a fleet's kube-apiserver, with paths of this machine.
+func (s *apiServers) startEgress(files map[string][]byte) (selector string, err error) {
 	for name, content := range files {
 		if err := os.WriteFile(s.file(name), content, 0o600); err != nil {
 			return "", err
@@ -48,7 +41,8 @@ func (s *apiServers) startEgress() (selector string, err error) {
 		return "", err
 	}
 	server := proxy.New(proxy.Config{
-		TLS: tlsfiles.Files{Cert: s.file("egress.crt"), Key: s.file("egress.key"), CA: s.file("egress-ca.crt")}, Log: logr.Discard(), Dial: dialInSeed,
+		TLS: tlsfiles.Files{Cert: s.file("egress.crt"), Key: s.file("egress.key"), CA: s.file("egress-ca.crt")},
+		Log: logr.Discard(), Dial: s.dialInSeed,
 	})
 	running, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -57,7 +51,8 @@ func (s *apiServers) startEgress() (selector string, err error) {
 	text := strings.NewReplacer(
 		"/etc/kubernetes/config/files/egress-ca.crt", s.file("egress-ca.crt"),
 		"/etc/kubernetes/pki/egress-client/tls.crt", s.file("egress-client.crt"),
-		"/etc/kubernetes/pki/egress-client/tls.key", s.file("egress-client.key")+"\n          tlsServerName: "+egresscomponent.Host,
+		"/etc/kubernetes/pki/egress-client/tls.key",
+		s.file("egress-client.key")+"\n          tlsServerName: "+egresscomponent.Host,
 		egresscomponent.Host+":9443", cluster.Addr().String(),
 		egresscomponent.Host+":9444", outside.Addr().String(),
 	).Replace(string(files["egress-selector.yaml"]))
@@ -65,9 +60,9 @@ func (s *apiServers) startEgress() (selector string, err error) {
 }
 
 // dialInSeed knows the one name that a seed's DNS would.
-func dialInSeed(ctx context.Context, network, address string) (net.Conn, error) {
+func (s *apiServers) dialInSeed(ctx context.Context, network, address string) (net.Conn, error) {
 	if address == egress.ServedAPIs+"."+fleetNamespace+".svc:8443" {
-		address, _ = servedAPIs.Load().(string)
+		address, _ = s.servedAPIs.Load().(string)
 	}
 	return (&net.Dialer{}).DialContext(ctx, network, address)
 }
@@ -82,14 +77,18 @@ func deployedFiles() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	manager, err := secrets.New(ctx, c, fleetNamespace, secrets.Options{Authorities: map[string]*corev1.Secret{component.CAEgress: authority}})
+	manager, err := secrets.New(ctx, c, fleetNamespace,
+		secrets.Options{Authorities: map[string]*corev1.Secret{component.CAEgress: authority}})
 	if err != nil {
 		return nil, err
 	}
 	if err := component.GenerateCertificateAuthorities(ctx, manager, true); err != nil {
 		return nil, err
 	}
-	values := kubeapiserver.Values{Image: "kube-apiserver:v1", ServiceNetworks: []string{"10.0.0.0/24"}, IsWorkerless: true, EgressHost: egresscomponent.Host}
+	values := kubeapiserver.Values{
+		Image: "kube-apiserver:v1", ServiceNetworks: []string{"10.0.0.0/24"}, IsWorkerless: true,
+		EgressHost: egresscomponent.Host,
+	}
 	if err := kubeapiserver.New(c, fleetNamespace, manager, values).Deploy(ctx); err != nil {
 		return nil, err
 	}
@@ -101,11 +100,14 @@ func deployedFiles() (map[string][]byte, error) {
 	for _, secret := range list.Items {
 		switch secret.Labels[secrets.LabelName] {
 		case "egress":
-			files["egress.crt"], files["egress.key"] = secret.Data[secrets.DataKeyCertificate], secret.Data[secrets.DataKeyPrivateKey]
+			files["egress.crt"], files["egress.key"] = secret.Data[secrets.DataKeyCertificate],
+				secret.Data[secrets.DataKeyPrivateKey]
 		case "kube-apiserver-egress-client":
-			files["egress-client.crt"], files["egress-client.key"] = secret.Data[secrets.DataKeyCertificate], secret.Data[secrets.DataKeyPrivateKey]
+			files["egress-client.crt"], files["egress-client.key"] = secret.Data[secrets.DataKeyCertificate],
+				secret.Data[secrets.DataKeyPrivateKey]
 		case "kube-apiserver-config":
-			files["egress-ca.crt"], files["egress-selector.yaml"] = secret.Data["egress-ca.crt"], secret.Data["egress-selector.yaml"]
+			files["egress-ca.crt"], files["egress-selector.yaml"] = secret.Data["egress-ca.crt"],
+				secret.Data["egress-selector.yaml"]
 		}
 	}
 	if len(files) != 6 {

@@ -39,22 +39,28 @@ const (
 	startTimeout = 90 * time.Second
 )
 
-// apiServers is an etcd in this process and any number of kube-apiservers on it, each with a prefix of its own.
+// apiServers are any number of kube-apiservers on one etcd, each with a prefix of its own, and their files.
 type apiServers struct {
 	folder, binary, etcd string
 	stops                []func()
 	// started counts the kube-apiservers.
 	started atomic.Int32
+	// servedAPIs is where the Service of that name in fleetNamespace leads.
+	servedAPIs atomic.Value
 }
 
-func startAPIServers(binary string) (*apiServers, error) {
+func newAPIServers(binary, etcd string) (*apiServers, error) {
 	folder, err := os.MkdirTemp("", "federation-environment-")
 	if err != nil {
 		return nil, err
 	}
-	s := &apiServers{folder: folder, binary: binary}
+	s := &apiServers{folder: folder, binary: binary, etcd: etcd}
 	s.stops = append(s.stops, func() { _ = os.RemoveAll(folder) })
-	return s, errors.Join(s.writeFiles(), s.startEtcd())
+	if err := s.writeFiles(); err != nil {
+		s.stop()
+		return nil, err
+	}
+	return s, nil
 }
 
 func (s *apiServers) stop() {
@@ -83,15 +89,19 @@ func (s *apiServers) writeFiles() error {
 		os.WriteFile(s.file("sa.key"), pem.EncodeToMemory(block), 0o600),
 		os.WriteFile(s.file("signer.crt"), authority, 0o600),
 		os.WriteFile(s.file("signer.key"), pem.EncodeToMemory(block), 0o600),
-		os.WriteFile(s.file("tokens"), []byte(token+",admin,admin,system:masters\n"+fleetToken+",system:serviceaccount:kube-system:federation,federation\n"+aliceToken+",alice,alice,developers\n"), 0o600),
+		os.WriteFile(s.file("tokens"),
+			[]byte(token+",admin,admin,system:masters\n"+fleetToken+
+				",system:serviceaccount:kube-system:federation,federation\n"+aliceToken+",alice,alice,developers\n"),
+			0o600),
 	)
 }
 
 // clientAuthority signs clients' certificates, with the key of service accounts.
 func clientAuthority(key *rsa.PrivateKey) ([]byte, error) {
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "clients"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour * 24),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "clients"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour * 24),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -108,7 +118,8 @@ func frontProxyClient(key *rsa.PrivateKey, authority []byte) ([]byte, error) {
 		return nil, err
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "front-proxy"}, NotBefore: parent.NotBefore, NotAfter: parent.NotAfter,
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "front-proxy"}, NotBefore: parent.NotBefore,
+		NotAfter: parent.NotAfter,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), key)
@@ -120,35 +131,48 @@ func frontProxyClient(key *rsa.PrivateKey, authority []byte) ([]byte, error) {
 
 func (s *apiServers) file(name string) string { return filepath.Join(s.folder, name) }
 
-func (s *apiServers) startEtcd() error {
-	clientURL, err := url.Parse("http://" + freeAddress())
+// startEtcd runs one in this process, which all API servers use.
+func startEtcd() (endpoint string, stop func(), err error) {
+	folder, err := os.MkdirTemp("", "federation-etcd-")
 	if err != nil {
-		return err
+		return "", nil, err
 	}
-	peerURL, err := url.Parse("http://" + freeAddress())
+	etcd, err := startEtcdIn(folder)
 	if err != nil {
-		return err
+		return "", nil, errors.Join(err, os.RemoveAll(folder))
 	}
-	config := embed.NewConfig()
-	config.Dir, config.LogLevel, config.UnsafeNoFsync = s.file("etcd"), "fatal", true
-	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{*clientURL}, []url.URL{*clientURL}
-	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{*peerURL}, []url.URL{*peerURL}
-	config.InitialCluster = config.InitialClusterFromName(config.Name)
-	etcd, err := embed.StartEtcd(config)
-	if err != nil {
-		return err
+	stop = func() {
+		etcd.Close()
+		_ = os.RemoveAll(folder)
 	}
-	s.etcd = clientURL.String()
-	s.stops = append(s.stops, etcd.Close)
 	select {
 	case <-etcd.Server.ReadyNotify():
-		return nil
+		return etcd.Config().ListenClientUrls[0].String(), stop, nil
 	case <-time.After(startTimeout):
-		return fmt.Errorf("etcd did not become ready within %s", startTimeout)
+		stop()
+		return "", nil, fmt.Errorf("etcd did not become ready within %s", startTimeout)
 	}
 }
 
-// start runs one kube-apiserver, which knows nothing of earlier ones, and gives access to it as a cluster administrator until it is stopped.
+func startEtcdIn(folder string) (*embed.Etcd, error) {
+	clientURL, err := url.Parse("http://" + freeAddress())
+	if err != nil {
+		return nil, err
+	}
+	peerURL, err := url.Parse("http://" + freeAddress())
+	if err != nil {
+		return nil, err
+	}
+	config := embed.NewConfig()
+	config.Dir, config.LogLevel, config.UnsafeNoFsync = folder, "fatal", true
+	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{*clientURL}, []url.URL{*clientURL}
+	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{*peerURL}, []url.URL{*peerURL}
+	config.InitialCluster = config.InitialClusterFromName(config.Name)
+	return embed.StartEtcd(config)
+}
+
+// start runs one kube-apiserver, which knows nothing of earlier ones, and gives access to it as a cluster administrator
+// until it is stopped.
 func (s *apiServers) start(name string, further ...string) (config *rest.Config, stop func(), err error) {
 	address := freeAddress()
 	_, port, err := net.SplitHostPort(address)
@@ -162,16 +186,21 @@ func (s *apiServers) start(name string, further ...string) (config *rest.Config,
 	if err := os.WriteFile(s.file(name+"-clients.crt"), authority, 0o600); err != nil {
 		return nil, nil, err
 	}
+	prefix := fmt.Sprintf("/%s/%s-%d", filepath.Base(s.folder), name, s.started.Add(1))
 	arguments := append([]string{
 		"kube-apiserver",
-		"--etcd-servers=" + s.etcd, fmt.Sprintf("--etcd-prefix=/%s-%d", name, s.started.Add(1)), "--cert-dir=" + s.file(name),
+		"--etcd-servers=" + s.etcd, "--etcd-prefix=" + prefix, "--cert-dir=" + s.file(name),
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + port,
-		"--client-ca-file=" + s.file(name+"-clients.crt"), "--token-auth-file=" + s.file("tokens"), "--authorization-mode=RBAC",
+		"--client-ca-file=" + s.file(name+"-clients.crt"), "--token-auth-file=" + s.file("tokens"),
+		"--authorization-mode=RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + s.file("sa.key"), "--service-account-signing-key-file=" + s.file("sa.key"),
-		"--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount",
-		"--delete-collection-workers=16", "--enable-aggregator-routing=true", "--proxy-client-cert-file=" + s.file("front-proxy.crt"), "--proxy-client-key-file=" + s.file("sa.key"),
-		"--requestheader-client-ca-file=" + s.file("ca.crt"), "--requestheader-allowed-names=front-proxy", "--requestheader-username-headers=X-Remote-User",
+		"--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none",
+		"--disable-admission-plugins=ServiceAccount",
+		"--delete-collection-workers=16", "--enable-aggregator-routing=true",
+		"--proxy-client-cert-file=" + s.file("front-proxy.crt"), "--proxy-client-key-file=" + s.file("sa.key"),
+		"--requestheader-client-ca-file=" + s.file("ca.crt"), "--requestheader-allowed-names=front-proxy",
+		"--requestheader-username-headers=X-Remote-User",
 		"--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
 	}, further...)
 	command := exec.Command(s.binary, arguments...)
@@ -207,8 +236,10 @@ func (s *apiServers) startControllers(t *testing.T, config *rest.Config, control
 	if err := clientcmd.WriteToFile(*kubeconfig, file); err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command(s.binary, "kube-controller-manager", "--kubeconfig="+file, "--leader-elect=false", "--secure-port=0",
-		"--controllers="+strings.Join(controllers, ","), "--cluster-signing-cert-file="+s.file("signer.crt"), "--cluster-signing-key-file="+s.file("signer.key"))
+	command := exec.Command(s.binary, "kube-controller-manager", "--kubeconfig="+file, "--leader-elect=false",
+		"--secure-port=0",
+		"--controllers="+strings.Join(controllers, ","), "--cluster-signing-cert-file="+s.file("signer.crt"),
+		"--cluster-signing-key-file="+s.file("signer.key"))
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := os.Create(s.file("kcm.log"))
 	if err != nil {
@@ -233,9 +264,10 @@ func waitReady(config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	return wait.PollUntilContextTimeout(context.Background(), 100*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
-		return client.Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil
-	})
+	return wait.PollUntilContextTimeout(context.Background(), 100*time.Millisecond, startTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			return client.Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil
+		})
 }
 
 func freeAddress() string {

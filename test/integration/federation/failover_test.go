@@ -49,41 +49,45 @@ func nginx(t *testing.T) *unstructured.Unstructured {
 }
 
 // healthyIn writes the status of a Deployment that runs, as the member's controller would.
-func healthyIn(t *testing.T, namespace, name string) {
+func (w *world) healthyIn(t *testing.T, namespace, name string) {
 	t.Helper()
 	eventually(t, "the deployment in "+name+" runs", func() error {
-		object, err := deployment(member[name], namespace)
+		object, err := deployment(w.member[name], namespace)
 		if err != nil {
 			return err
 		}
 		replicas, _, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
 		before := object.DeepCopy()
 		object.Object["status"] = map[string]any{
-			"observedGeneration": object.GetGeneration(), "replicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas,
+			"observedGeneration": object.GetGeneration(), "replicas": replicas, "updatedReplicas": replicas,
+			"readyReplicas": replicas, "availableReplicas": replicas,
 		}
-		return member[name].Status().Patch(ctx, object, client.MergeFrom(before))
+		return w.member[name].Status().Patch(ctx, object, client.MergeFrom(before))
 	})
 }
 
 // unhealthyIn writes the status of a Deployment none of whose pods runs.
-func unhealthyIn(t *testing.T, namespace, name string) {
+func (w *world) unhealthyIn(t *testing.T, namespace, name string) {
 	t.Helper()
 	eventually(t, "the copy in "+name+" reports that it is unhealthy", func() error {
-		object, err := deployment(member[name], namespace)
+		object, err := deployment(w.member[name], namespace)
 		if err != nil {
 			return err
 		}
 		before := object.DeepCopy()
-		object.Object["status"] = map[string]any{"observedGeneration": object.GetGeneration(), "replicas": int64(2), "updatedReplicas": int64(2), "unavailableReplicas": int64(2)}
-		return member[name].Status().Patch(ctx, object, client.MergeFrom(before))
+		object.Object["status"] = map[string]any{
+			"observedGeneration": object.GetGeneration(), "replicas": int64(2), "updatedReplicas": int64(2),
+			"unavailableReplicas": int64(2),
+		}
+		return w.member[name].Status().Patch(ctx, object, client.MergeFrom(before))
 	})
 }
 
 // placed waits until the binding has these target clusters, and so many copies that wait for their replacement.
-func placed(t *testing.T, namespace string, tasks int, clusters ...string) {
+func (w *world) placed(t *testing.T, namespace string, tasks int, clusters ...string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("placed in %v with %d tasks", clusters, tasks), func() error {
-		b, err := bindingOf(namespace)
+		b, err := w.bindingOf(namespace)
 		if err != nil {
 			return err
 		}
@@ -92,7 +96,8 @@ func placed(t *testing.T, namespace string, tasks int, clusters ...string) {
 			got = append(got, c.Name)
 		}
 		if fmt.Sprint(got) != fmt.Sprint(clusters) || len(b.Spec.GracefulEvictionTasks) != tasks {
-			return fmt.Errorf("clusters %v, tasks %+v, before %+v, scheduled %+v", got, b.Spec.GracefulEvictionTasks, b.Spec.BeforeFailover,
+			return fmt.Errorf("clusters %v, tasks %+v, before %+v, scheduled %+v", got, b.Spec.GracefulEvictionTasks,
+				b.Spec.BeforeFailover,
 				meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.ConditionScheduled))
 		}
 		return nil
@@ -100,47 +105,48 @@ func placed(t *testing.T, namespace string, tasks int, clusters ...string) {
 }
 
 func TestMemberFailsAndComesBack(t *testing.T) {
-	kill := startFederation(t, hasty)
-	namespace := newNamespace(t)
-	apply(t, fleet, namespace, parse(t, orderedPolicy)[0], nginx(t))
-	replicasIn(t, namespace, -1, 2)
-	healthyIn(t, namespace, "member2")
-	first, err := deployment(member["member2"], namespace)
+	w := newWorld(t)
+	kill := w.startFederation(t, hasty)
+	namespace := w.newNamespace(t)
+	apply(t, w.fleet, namespace, parse(t, orderedPolicy)[0], nginx(t))
+	w.replicasIn(t, namespace, -1, 2)
+	w.healthyIn(t, namespace, "member2")
+	first, err := deployment(w.member["member2"], namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	cutOff(t, "member2")
-	placed(t, namespace, 1, "member1")
-	replicasIn(t, namespace, 2, 2)
+	w.cutOff(t, "member2")
+	w.placed(t, namespace, 1, "member1")
+	w.replicasIn(t, namespace, 2, 2)
 	kill()
-	startFederation(t, hasty)
-	work := workIn(t, "member2", namespace)
+	w.startFederation(t, hasty)
+	work := w.workIn(t, "member2", namespace)
 	if work == nil || work.DeletionTimestamp != nil {
 		t.Fatalf("the old copy goes before its replacement is healthy: %v", work)
 	}
-	healthyIn(t, namespace, "member1")
-	placed(t, namespace, 0, "member1")
+	w.healthyIn(t, namespace, "member1")
+	w.placed(t, namespace, 0, "member1")
 
-	reconnect("member2")
-	placed(t, namespace, 1, "member2")
+	w.reconnect("member2")
+	w.placed(t, namespace, 1, "member2")
 	eventually(t, "a new copy in member2", func() error {
-		object, err := deployment(member["member2"], namespace)
+		object, err := deployment(w.member["member2"], namespace)
 		if err == nil && object.GetUID() == first.GetUID() {
 			return errors.New("it is the old one")
 		}
 		return err
 	})
-	replicasIn(t, namespace, 2, 2)
-	healthyIn(t, namespace, "member2")
-	placed(t, namespace, 0, "member2")
-	replicasIn(t, namespace, -1, 2)
+	w.replicasIn(t, namespace, 2, 2)
+	w.healthyIn(t, namespace, "member2")
+	w.placed(t, namespace, 0, "member2")
+	w.replicasIn(t, namespace, -1, 2)
 }
 
-func workIn(t *testing.T, cluster, namespace string) *workv1alpha1.Work {
+func (w *world) workIn(t *testing.T, cluster, namespace string) *workv1alpha1.Work {
 	t.Helper()
 	var list workv1alpha1.WorkList
-	if err := fleet.List(ctx, &list, client.InNamespace(clusterv1alpha1.ExecutionNamespace(cluster))); err != nil {
+	if err := w.fleet.List(ctx, &list, client.InNamespace(clusterv1alpha1.ExecutionNamespace(cluster))); err != nil {
 		t.Fatal(err)
 	}
 	for i := range list.Items {
@@ -153,62 +159,69 @@ func workIn(t *testing.T, cluster, namespace string) *workv1alpha1.Work {
 
 // TestNowhereElseToGo: an object that fits nowhere else stays, and goes on when its member is back.
 func TestNowhereElseToGo(t *testing.T) {
-	startFederation(t, hasty)
-	namespace := newNamespace(t)
+	w := newWorld(t)
+	w.startFederation(t, hasty)
+	namespace := w.newNamespace(t)
 	policy := parse(t, orderedPolicy)[0]
-	if err := unstructured.SetNestedSlice(policy.Object, []any{map[string]any{"affinityName": "first", "clusterNames": []any{"member2"}}}, "spec", "placement", "clusterAffinities"); err != nil {
+	if err := unstructured.SetNestedSlice(policy.Object,
+		[]any{map[string]any{"affinityName": "first", "clusterNames": []any{"member2"}}}, "spec", "placement",
+		"clusterAffinities"); err != nil {
 		t.Fatal(err)
 	}
-	apply(t, fleet, namespace, policy, nginx(t))
-	replicasIn(t, namespace, -1, 2)
-	before, err := deployment(member["member2"], namespace)
+	apply(t, w.fleet, namespace, policy, nginx(t))
+	w.replicasIn(t, namespace, -1, 2)
+	before, err := deployment(w.member["member2"], namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cutOff(t, "member2")
-	placed(t, namespace, 1)
-	reconnect("member2")
-	placed(t, namespace, 0, "member2")
-	after, err := deployment(member["member2"], namespace)
+	w.cutOff(t, "member2")
+	w.placed(t, namespace, 1)
+	w.reconnect("member2")
+	w.placed(t, namespace, 0, "member2")
+	after, err := deployment(w.member["member2"], namespace)
 	if err != nil || after.GetUID() != before.GetUID() {
 		t.Errorf("the copy is another one: %v", err)
 	}
 }
 
 func TestTaintsOfPeopleMoveObjects(t *testing.T) {
-	startFederation(t, hasty)
-	namespace := newNamespace(t)
-	apply(t, fleet, namespace, parse(t, orderedPolicy)[0], nginx(t))
-	replicasIn(t, namespace, -1, 2)
+	w := newWorld(t)
+	w.startFederation(t, hasty)
+	namespace := w.newNamespace(t)
+	apply(t, w.fleet, namespace, parse(t, orderedPolicy)[0], nginx(t))
+	w.replicasIn(t, namespace, -1, 2)
 	policy := &policyv1alpha1.ClusterTaintPolicy{ObjectMeta: metav1.ObjectMeta{Name: "maintenance"}}
 	policy.Spec.TargetClusters = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"member2"}}
 	policy.Spec.AddOnConditions = []policyv1alpha1.MatchCondition{{
-		ConditionType: clusterv1alpha1.ConditionReady, Operator: policyv1alpha1.MatchConditionIn, StatusValues: []metav1.ConditionStatus{metav1.ConditionTrue},
+		ConditionType: clusterv1alpha1.ConditionReady, Operator: policyv1alpha1.MatchConditionIn,
+		StatusValues: []metav1.ConditionStatus{metav1.ConditionTrue},
 	}}
 	policy.Spec.Taints = []policyv1alpha1.Taint{{Key: "maintenance", Effect: corev1.TaintEffectNoExecute}}
-	if err := fleet.Create(ctx, policy); err != nil {
+	if err := w.fleet.Create(ctx, policy); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = fleet.Delete(ctx, policy) })
-	placed(t, namespace, 1, "member1")
-	healthyIn(t, namespace, "member1")
-	placed(t, namespace, 0, "member1")
-	replicasIn(t, namespace, 2, -1)
+	t.Cleanup(func() { _ = w.fleet.Delete(ctx, policy) })
+	w.placed(t, namespace, 1, "member1")
+	w.healthyIn(t, namespace, "member1")
+	w.placed(t, namespace, 0, "member1")
+	w.replicasIn(t, namespace, 2, -1)
 
 	policy.Spec.AddOnConditions, policy.Spec.RemoveOnConditions = nil, policy.Spec.AddOnConditions
-	if err := fleet.Update(ctx, policy); err != nil {
+	if err := w.fleet.Update(ctx, policy); err != nil {
 		t.Fatal(err)
 	}
-	placed(t, namespace, 1, "member2")
-	healthyIn(t, namespace, "member2")
-	placed(t, namespace, 0, "member2")
-	replicasIn(t, namespace, -1, 2)
+	w.placed(t, namespace, 1, "member2")
+	w.healthyIn(t, namespace, "member2")
+	w.placed(t, namespace, 0, "member2")
+	w.replicasIn(t, namespace, -1, 2)
 }
 
-// TestUnhealthyCopyMoves: failover of applications, with a process that dies while the clock runs, and state that is carried over.
+// TestUnhealthyCopyMoves: failover of applications, with a process that dies while the clock runs, and state that is
+// carried over.
 func TestUnhealthyCopyMoves(t *testing.T) {
-	kill := startFederation(t, hasty)
-	namespace := newNamespace(t)
+	w := newWorld(t)
+	kill := w.startFederation(t, hasty)
+	namespace := w.newNamespace(t)
 	policy := parse(t, `
 apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy
@@ -225,30 +238,32 @@ spec:
   placement:
     spreadConstraints: [{spreadByField: cluster, maxGroups: 1, minGroups: 1}]
 `)[0]
-	apply(t, fleet, namespace, policy, nginx(t))
-	placed(t, namespace, 0, "member1")
-	unhealthyIn(t, namespace, "member1")
+	apply(t, w.fleet, namespace, policy, nginx(t))
+	w.placed(t, namespace, 0, "member1")
+	w.unhealthyIn(t, namespace, "member1")
 	eventually(t, "the clock runs", func() error {
-		b, err := bindingOf(namespace)
+		b, err := w.bindingOf(namespace)
 		if err == nil && len(b.Status.UnhealthyCopies) == 0 {
 			err = fmt.Errorf("nothing noted: %+v", b.Status.AggregatedStatus)
 		}
 		return err
 	})
 	kill()
-	startFederation(t, hasty)
-	placed(t, namespace, 0, "member2")
-	replicasIn(t, namespace, -1, 2)
-	object, err := deployment(member["member2"], namespace)
+	w.startFederation(t, hasty)
+	w.placed(t, namespace, 0, "member2")
+	w.replicasIn(t, namespace, -1, 2)
+	object, err := deployment(w.member["member2"], namespace)
 	if err != nil || object.GetLabels()["resume.example.com/replicas"] != "2" {
 		t.Errorf("labels %v %v", object.GetLabels(), err)
 	}
 }
 
-// TestUnhealthyEverywhere: an application that fails wherever it is stays in the last cluster, where a version that works reaches it.
+// TestUnhealthyEverywhere: an application that fails wherever it is stays in the last cluster, where a version that
+// works reaches it.
 func TestUnhealthyEverywhere(t *testing.T) {
-	startFederation(t, hasty)
-	namespace := newNamespace(t)
+	w := newWorld(t)
+	w.startFederation(t, hasty)
+	namespace := w.newNamespace(t)
 	policy := parse(t, `
 apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy
@@ -263,14 +278,14 @@ spec:
     clusterAffinity: {clusterNames: [member1, member2]}
     spreadConstraints: [{spreadByField: cluster, maxGroups: 1, minGroups: 1}]
 `)[0]
-	apply(t, fleet, namespace, policy, nginx(t))
-	placed(t, namespace, 0, "member1")
-	unhealthyIn(t, namespace, "member1")
-	placed(t, namespace, 1, "member2")
-	unhealthyIn(t, namespace, "member2")
+	apply(t, w.fleet, namespace, policy, nginx(t))
+	w.placed(t, namespace, 0, "member1")
+	w.unhealthyIn(t, namespace, "member1")
+	w.placed(t, namespace, 1, "member2")
+	w.unhealthyIn(t, namespace, "member2")
 	eventually(t, "an event says that nothing else can take it", func() error {
 		var events eventsv1.EventList
-		if err := fleet.List(ctx, &events, client.InNamespace(namespace)); err != nil {
+		if err := w.fleet.List(ctx, &events, client.InNamespace(namespace)); err != nil {
 			return err
 		}
 		for _, event := range events.Items {
@@ -280,43 +295,46 @@ spec:
 		}
 		return fmt.Errorf("none of %d events", len(events.Items))
 	})
-	placed(t, namespace, 1, "member2")
+	w.placed(t, namespace, 1, "member2")
 
-	template, err := deployment(fleet, namespace)
+	template, err := deployment(w.fleet, namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := template.DeepCopy()
-	if err := unstructured.SetNestedField(template.Object, "repaired", "spec", "template", "metadata", "annotations", "version"); err != nil {
+	if err := unstructured.SetNestedField(template.Object, "repaired", "spec", "template", "metadata", "annotations",
+		"version"); err != nil {
 		t.Fatal(err)
 	}
-	if err := fleet.Patch(ctx, template, client.MergeFrom(before)); err != nil {
+	if err := w.fleet.Patch(ctx, template, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the repaired version in member2", func() error {
-		object, err := deployment(member["member2"], namespace)
+		object, err := deployment(w.member["member2"], namespace)
 		if err != nil {
 			return err
 		}
-		if version, _, _ := unstructured.NestedString(object.Object, "spec", "template", "metadata", "annotations", "version"); version != "repaired" {
+		if version, _, _ := unstructured.NestedString(object.Object, "spec", "template", "metadata", "annotations",
+			"version"); version != "repaired" {
 			return fmt.Errorf("version %q", version)
 		}
 		return nil
 	})
-	healthyIn(t, namespace, "member2")
-	placed(t, namespace, 0, "member2")
-	replicasIn(t, namespace, -1, 2)
+	w.healthyIn(t, namespace, "member2")
+	w.placed(t, namespace, 0, "member2")
+	w.replicasIn(t, namespace, -1, 2)
 }
 
 // TestManyDeletionsWait: a policy for 30 objects is deleted by mistake, and made again; then it is deleted on purpose.
 func TestManyDeletionsWait(t *testing.T) {
+	w := newWorld(t)
 	careful := func(options *controllers.Options) { options.Deletions.AtLeast = 5 }
-	kill := startFederation(t, careful)
-	namespace := newNamespace(t)
+	kill := w.startFederation(t, careful)
+	namespace := w.newNamespace(t)
 	const objects = 30
 	for i := range objects {
 		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("c-%02d", i)}}
-		if err := fleet.Create(ctx, object); err != nil {
+		if err := w.fleet.Create(ctx, object); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -326,13 +344,13 @@ kind: PropagationPolicy
 metadata: {name: all}
 spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap}]}
 `)[0]
-	apply(t, fleet, namespace, policy)
+	apply(t, w.fleet, namespace, policy)
 	present := func(want int) {
 		t.Helper()
 		for _, name := range memberNames {
 			eventually(t, fmt.Sprintf("%d objects in %s", want, name), func() error {
 				var list corev1.ConfigMapList
-				err := member[name].List(ctx, &list, client.InNamespace(namespace))
+				err := w.member[name].List(ctx, &list, client.InNamespace(namespace))
 				if err == nil && len(list.Items) != want {
 					err = fmt.Errorf("%d", len(list.Items))
 				}
@@ -346,11 +364,14 @@ spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap}]}
 			count := 0
 			for _, name := range memberNames {
 				var list workv1alpha1.WorkList
-				if err := fleet.List(ctx, &list, client.InNamespace(clusterv1alpha1.ExecutionNamespace(name))); err != nil {
+				if err := w.fleet.List(ctx, &list,
+					client.InNamespace(clusterv1alpha1.ExecutionNamespace(name))); err != nil {
 					return err
 				}
 				for i := range list.Items {
-					if list.Items[i].DeletionTimestamp != nil && meta.IsStatusConditionTrue(list.Items[i].Status.Conditions, workv1alpha1.ConditionDeletionHeld) {
+					if list.Items[i].DeletionTimestamp != nil &&
+						meta.IsStatusConditionTrue(list.Items[i].Status.Conditions,
+							workv1alpha1.ConditionDeletionHeld) {
 						count++
 					}
 				}
@@ -363,33 +384,36 @@ spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap}]}
 	}
 	present(objects)
 	policy.SetNamespace(namespace)
-	remove(t, fleet, policy)
+	remove(t, w.fleet, policy)
 	held(objects)
 	kill()
-	startFederation(t, careful)
+	w.startFederation(t, careful)
 	for _, name := range memberNames {
 		var list corev1.ConfigMapList
-		if err := member[name].List(ctx, &list, client.InNamespace(namespace)); err != nil || len(list.Items) < objects-10 {
+		if err := w.member[name].List(ctx, &list, client.InNamespace(namespace)); err != nil ||
+			len(list.Items) < objects-10 {
 			t.Errorf("%s has %d objects left: %v", name, len(list.Items), err)
 		}
 		eventually(t, name+" says that deletions wait", func() error {
 			cluster := &clusterv1alpha1.Cluster{}
-			err := fleet.Get(ctx, types.NamespacedName{Name: name}, cluster)
-			if err == nil && !meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ConditionDeletionHeld) {
+			err := w.fleet.Get(ctx, types.NamespacedName{Name: name}, cluster)
+			if err == nil && !meta.IsStatusConditionTrue(cluster.Status.Conditions,
+				clusterv1alpha1.ConditionDeletionHeld) {
 				err = fmt.Errorf("conditions %v", cluster.Status.Conditions)
 			}
 			return err
 		})
-		confirmDeletions(t, name)
+		w.confirmDeletions(t, name)
 	}
 	present(0)
 }
 
-func confirmDeletions(t *testing.T, name string) {
+func (w *world) confirmDeletions(t *testing.T, name string) {
 	t.Helper()
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, clusterv1alpha1.ConfirmDeletionAnnotation, time.Now().UTC().Add(time.Second).Format(time.RFC3339))
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, clusterv1alpha1.ConfirmDeletionAnnotation,
+		time.Now().UTC().Add(time.Second).Format(time.RFC3339))
 	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := fleet.Patch(ctx, cluster, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+	if err := w.fleet.Patch(ctx, cluster, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		t.Fatal(err)
 	}
 }

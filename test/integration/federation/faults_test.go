@@ -40,8 +40,8 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// fuse ends a process at one of its writes to the fleet: before it is sent, or before its answer is heard. From then on nothing of the
-// process reaches the fleet or hears from it, as if it had been killed with kill -9.
+// fuse ends a process at one of its writes to the fleet: before it is sent, or before its answer is heard. From then on
+// nothing of the process reaches the fleet or hears from it, as if it had been killed with kill -9.
 type fuse struct {
 	after      int64
 	beforeSent bool
@@ -96,9 +96,9 @@ func (t fusedTransport) RoundTrip(request *http.Request) (*http.Response, error)
 }
 
 // startFused runs the controllers until the fuse blows, and after that other ones until the test ends.
-func startFused(t *testing.T, f *fuse) (restarted <-chan struct{}) {
+func (w *world) startFused(t *testing.T, f *fuse) (restarted <-chan struct{}) {
 	t.Helper()
-	kill := startFederationWith(t, func(config *rest.Config) {
+	kill := w.startFederationWith(t, func(config *rest.Config) {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return fusedTransport{next, f} })
 	})
 	done := make(chan struct{})
@@ -115,13 +115,15 @@ func startFused(t *testing.T, f *fuse) (restarted <-chan struct{}) {
 	return done
 }
 
-// faultPolicy divides by static weights, so that the model of what comes out is a few lines. A weight of 0 leaves the member out.
+// faultPolicy divides by static weights, so that the model of what comes out is a few lines. A weight of 0 leaves the
+// member out.
 func faultPolicy(t *testing.T, weight1, weight2 int64) *unstructured.Unstructured {
 	t.Helper()
 	var weights []string
 	for i, weight := range []int64{weight1, weight2} {
 		if weight > 0 {
-			weights = append(weights, fmt.Sprintf("{targetCluster: {clusterNames: [%s]}, weight: %d}", memberNames[i], weight))
+			weights = append(weights, fmt.Sprintf("{targetCluster: {clusterNames: [%s]}, weight: %d}", memberNames[i],
+				weight))
 		}
 	}
 	return parse(t, fmt.Sprintf(`
@@ -160,10 +162,11 @@ func scaled(t *testing.T, replicas int64) *unstructured.Unstructured {
 	return object
 }
 
-// settledAs waits until the fleet says, and is, what the model says; then until nothing is left after the object's removal.
-func settledAs(t *testing.T, namespace string, share1, share2 int64) {
+// settledAs waits until the fleet says, and is, what the model says; then until nothing is left after the object's
+// removal.
+func (w *world) settledAs(t *testing.T, namespace string, share1, share2 int64) {
 	t.Helper()
-	replicasIn(t, namespace, share1, share2)
+	w.replicasIn(t, namespace, share1, share2)
 	targets := map[string]int64{}
 	for i, share := range []int64{share1, share2} {
 		if share > 0 {
@@ -171,7 +174,7 @@ func settledAs(t *testing.T, namespace string, share1, share2 int64) {
 		}
 	}
 	eventually(t, "the binding says it", func() error {
-		b, err := bindingOf(namespace)
+		b, err := w.bindingOf(namespace)
 		if err != nil {
 			return err
 		}
@@ -179,15 +182,16 @@ func settledAs(t *testing.T, namespace string, share1, share2 int64) {
 		for _, c := range b.Spec.Clusters {
 			got[c.Name] = int64(c.Replicas)
 		}
-		if fmt.Sprint(got) != fmt.Sprint(targets) || len(b.Status.AggregatedStatus) != len(targets) || b.Status.SchedulerObservedGeneration != b.Generation {
+		if fmt.Sprint(got) != fmt.Sprint(targets) || len(b.Status.AggregatedStatus) != len(targets) ||
+			b.Status.SchedulerObservedGeneration != b.Generation {
 			return fmt.Errorf("spec.clusters %v, %d statuses, want %v", got, len(b.Status.AggregatedStatus), targets)
 		}
 		return nil
 	})
-	condition(t, namespace, workv1alpha2.ConditionFullyApplied, "True", "")
+	w.condition(t, namespace, workv1alpha2.ConditionFullyApplied, "True", "")
 	eventually(t, "one Work in each", func() error {
 		var works workv1alpha1.WorkList
-		if err := fleet.List(ctx, &works); err != nil {
+		if err := w.fleet.List(ctx, &works); err != nil {
 			return err
 		}
 		count := 0
@@ -203,35 +207,39 @@ func settledAs(t *testing.T, namespace string, share1, share2 int64) {
 	})
 }
 
-// TestKilledAtAnyWrite kills the controllers at writes that are drawn by chance, while an object is created, scaled, divided otherwise
-// and removed; others take over, and all comes out as the model says.
+// TestKilledAtAnyWrite kills the controllers at writes that are drawn by chance, while an object is created, scaled,
+// divided otherwise and removed; others take over, and all comes out as the model says.
 func TestKilledAtAnyWrite(t *testing.T) {
+	w := newWorld(t)
 	random := seeded(t)
 	type step struct {
 		name             string
 		replicas         int64
 		weight1, weight2 int64
 	}
-	steps := []step{{"create", 6, 1, 2}, {"scale up", 12, 1, 2}, {"divide otherwise", 12, 1, 0}, {"divide again and scale down", 4, 1, 1}}
+	steps := []step{
+		{"create", 6, 1, 2}, {"scale up", 12, 1, 2}, {"divide otherwise", 12, 1, 0},
+		{"divide again and scale down", 4, 1, 1},
+	}
 	for range 6 {
 		// Writes to the fleet in a step: binding, Works, and their statuses.
 		at, beforeSent := 1+random.Int64N(9), random.IntN(2) == 0
 		first := random.IntN(len(steps))
 		t.Run(fmt.Sprintf("%s, write %d, before sent %t", steps[first].name, at, beforeSent), func(t *testing.T) {
-			namespace := newNamespace(t)
+			namespace := w.newNamespace(t)
 			if first > 0 {
 				// What was before is undisturbed.
 				before := steps[first-1]
-				kill := startFederation(t)
-				apply(t, fleet, namespace, faultPolicy(t, before.weight1, before.weight2), scaled(t, before.replicas))
+				kill := w.startFederation(t)
+				apply(t, w.fleet, namespace, faultPolicy(t, before.weight1, before.weight2), scaled(t, before.replicas))
 				share1, share2 := modelOfShares(before.replicas, before.weight1, before.weight2)
-				settledAs(t, namespace, share1, share2)
+				w.settledAs(t, namespace, share1, share2)
 				kill()
 			}
 			f := newFuse(at, beforeSent)
-			killed := startFused(t, f)
+			killed := w.startFused(t, f)
 			s := steps[first]
-			apply(t, fleet, namespace, faultPolicy(t, s.weight1, s.weight2), scaled(t, s.replicas))
+			apply(t, w.fleet, namespace, faultPolicy(t, s.weight1, s.weight2), scaled(t, s.replicas))
 			select {
 			case <-killed:
 			case <-time.After(5 * time.Second):
@@ -239,25 +247,27 @@ func TestKilledAtAnyWrite(t *testing.T) {
 				f.blow()
 				<-killed
 			}
-			startFederation(t)
+			w.startFederation(t)
 			share1, share2 := modelOfShares(s.replicas, s.weight1, s.weight2)
-			settledAs(t, namespace, share1, share2)
-			remove(t, fleet, in(namespace, nginx(t)))
-			nothingLeft(t, namespace)
+			w.settledAs(t, namespace, share1, share2)
+			remove(t, w.fleet, in(namespace, nginx(t)))
+			w.nothingLeft(t, namespace)
 		})
 	}
 }
 
-// TestFlappingMember cuts a member off and on again, faster and slower than its thresholds: no object is moved, removed or made anew.
+// TestFlappingMember cuts a member off and on again, faster and slower than its thresholds: no object is moved, removed
+// or made anew.
 func TestFlappingMember(t *testing.T) {
+	w := newWorld(t)
 	random := seeded(t)
-	startFederation(t)
-	namespace := newNamespace(t)
-	apply(t, fleet, namespace, faultPolicy(t, 1, 2), scaled(t, 6))
-	settledAs(t, namespace, 2, 4)
+	w.startFederation(t)
+	namespace := w.newNamespace(t)
+	apply(t, w.fleet, namespace, faultPolicy(t, 1, 2), scaled(t, 6))
+	w.settledAs(t, namespace, 2, 4)
 	uids := func() (result [2]string) {
 		for i, name := range memberNames {
-			object, err := deployment(member[name], namespace)
+			object, err := deployment(w.member[name], namespace)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -268,26 +278,26 @@ func TestFlappingMember(t *testing.T) {
 	before := uids()
 	for range 6 {
 		name := memberNames[random.IntN(2)]
-		cutOff(t, name)
+		w.cutOff(t, name)
 		// This is the fault itself: how long the line is cut.
 		time.Sleep(time.Duration(random.IntN(900)) * time.Millisecond)
-		reconnect(name)
+		w.reconnect(name)
 		time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
 	}
 	eventually(t, "both members are ready", func() error {
 		for _, name := range memberNames {
-			if err := readyIs(name, "True"); err != nil {
+			if err := w.readyIs(name, "True"); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	settledAs(t, namespace, 2, 4)
+	w.settledAs(t, namespace, 2, 4)
 	if after := uids(); after != before {
 		t.Errorf("objects were made anew: %v, then %v", before, after)
 	}
-	apply(t, fleet, namespace, scaled(t, 12))
-	settledAs(t, namespace, 4, 8)
+	apply(t, w.fleet, namespace, scaled(t, 12))
+	w.settledAs(t, namespace, 4, 8)
 }
 
 // contender is a policy in the model of who has an object.
@@ -299,8 +309,8 @@ type contender struct {
 	cluster  string
 }
 
-// modelOfClaim says who has the object after a change: who has it keeps it, unless it is gone or another one preempts; else the order
-// of the documents counts: scope, priority, name.
+// modelOfClaim says who has the object after a change: who has it keeps it, unless it is gone or another one preempts;
+// else the order of the documents counts: scope, priority, name.
 func modelOfClaim(all []contender, holder string) string {
 	better := func(a, b contender) bool {
 		if a.scope != b.scope {
@@ -319,7 +329,8 @@ func modelOfClaim(all []contender, holder string) string {
 	}
 	for i := range all {
 		c := &all[i]
-		if current != nil && (c == current || !c.preempts || c.scope < current.scope || c.scope == current.scope && c.priority <= current.priority) {
+		if current != nil && (c == current || !c.preempts || c.scope < current.scope ||
+			c.scope == current.scope && c.priority <= current.priority) {
 			continue
 		}
 		if best == nil || better(*c, *best) {
@@ -370,19 +381,20 @@ func in(namespace string, object *unstructured.Unstructured) *unstructured.Unstr
 	return object
 }
 
-// TestPoliciesFightForOneObject adds, changes and removes policies for one object, drawn by chance. After each change it is where the
-// model says, whose only policy it is.
+// TestPoliciesFightForOneObject adds, changes and removes policies for one object, drawn by chance. After each change
+// it is where the model says, whose only policy it is.
 func TestPoliciesFightForOneObject(t *testing.T) {
+	w := newWorld(t)
 	random := seeded(t)
-	startFederation(t)
-	namespace := newNamespace(t)
-	apply(t, fleet, namespace, nginx(t))
+	w.startFederation(t)
+	namespace := w.newNamespace(t)
+	apply(t, w.fleet, namespace, nginx(t))
 	var all []contender
 	holder := ""
 	t.Cleanup(func() {
 		for _, c := range all {
 			if c.scope == 0 {
-				remove(t, fleet, c.object(t, namespace))
+				remove(t, w.fleet, c.object(t, namespace))
 			}
 		}
 	})
@@ -395,35 +407,38 @@ func TestPoliciesFightForOneObject(t *testing.T) {
 				known = i
 			}
 		}
-		c := contender{name: name, scope: number % 2, priority: random.Int64N(3), preempts: random.IntN(2) == 0, cluster: memberNames[number/2]}
+		c := contender{
+			name: name, scope: number % 2, priority: random.Int64N(3), preempts: random.IntN(2) == 0,
+			cluster: memberNames[number/2],
+		}
 		switch {
 		case known >= 0 && random.IntN(2) == 0:
-			remove(t, fleet, c.object(t, namespace))
+			remove(t, w.fleet, c.object(t, namespace))
 			all = append(all[:known], all[known+1:]...)
 			t.Logf("removed %s", name)
 		case known >= 0:
 			all[known] = c
-			apply(t, fleet, namespace, c.policy(t, namespace))
+			apply(t, w.fleet, namespace, c.policy(t, namespace))
 			t.Logf("changed %+v", c)
 		default:
 			all = append(all, c)
-			apply(t, fleet, namespace, c.policy(t, namespace))
+			apply(t, w.fleet, namespace, c.policy(t, namespace))
 			t.Logf("added %+v", c)
 		}
 		holder = modelOfClaim(all, holder)
-		hasPolicy(t, namespace, holder, all)
+		w.hasPolicy(t, namespace, holder, all)
 	}
 }
 
 // hasPolicy waits until the object has this policy, and is in its cluster alone.
-func hasPolicy(t *testing.T, namespace, holder string, all []contender) {
+func (w *world) hasPolicy(t *testing.T, namespace, holder string, all []contender) {
 	t.Helper()
 	if holder == "" {
-		nothingLeft(t, namespace)
+		w.nothingLeft(t, namespace)
 		return
 	}
 	eventually(t, "the object's policy is "+holder, func() error {
-		b, err := bindingOf(namespace)
+		b, err := w.bindingOf(namespace)
 		if err != nil {
 			return err
 		}
@@ -442,12 +457,12 @@ func hasPolicy(t *testing.T, namespace, holder string, all []contender) {
 			}
 		}
 	}
-	replicasIn(t, namespace, want...)
+	w.replicasIn(t, namespace, want...)
 }
 
-func readyIs(name string, want metav1.ConditionStatus) error {
+func (w *world) readyIs(name string, want metav1.ConditionStatus) error {
 	cluster := &clusterv1alpha1.Cluster{}
-	if err := fleet.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
+	if err := w.fleet.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
 		return err
 	}
 	if !meta.IsStatusConditionPresentAndEqual(cluster.Status.Conditions, clusterv1alpha1.ConditionReady, want) {

@@ -74,17 +74,21 @@ spec:
 // project is a garden in which member1 is a shoot, with a pool of one machine.
 type project struct {
 	t      *testing.T
+	world  *world
 	garden client.Client
 }
 
-func newProject(t *testing.T) *project {
+func (w *world) newProject(t *testing.T) *project {
 	t.Helper()
-	p := &project{t: t, garden: fake.NewClientBuilder().WithScheme(apis.GardenScheme()).Build()}
+	p := &project{t: t, world: w, garden: fake.NewClientBuilder().WithScheme(apis.GardenScheme()).Build()}
 	owner := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "garden-demo", Name: "fleet", Annotations: map[string]string{fleetv1alpha1.AllowGrowthAnnotation: fleetv1alpha1.GrowPools},
+		Namespace: "garden-demo", Name: "fleet",
+		Annotations: map[string]string{fleetv1alpha1.AllowGrowthAnnotation: fleetv1alpha1.GrowPools},
 	}}
 	shoot := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "member1"}}
-	shoot.Spec.Provider.Workers = []gardencorev1beta1.Worker{{Name: "w", Machine: gardencorev1beta1.Machine{Type: "small"}, Minimum: 1, Maximum: 2}}
+	shoot.Spec.Provider.Workers = []gardencorev1beta1.Worker{
+		{Name: "w", Machine: gardencorev1beta1.Machine{Type: "small"}, Minimum: 1, Maximum: 2},
+	}
 	if err := errors.Join(p.garden.Create(ctx, owner), p.garden.Create(ctx, shoot)); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +98,7 @@ func newProject(t *testing.T) *project {
 // look does what the extension does from time to time; nothing is kept in memory between two times.
 func (p *project) look() error {
 	r := &growth.Reconciler{Garden: p.garden, Now: time.Now}
-	_, err := r.Sync(ctx, fleet, types.NamespacedName{Namespace: "garden-demo", Name: "fleet"})
+	_, err := r.Sync(ctx, p.world.fleet, types.NamespacedName{Namespace: "garden-demo", Name: "fleet"})
 	return err
 }
 
@@ -115,12 +119,13 @@ func (p *project) has(limits, condition string) {
 			return err
 		}
 		g := &fleetv1alpha1.FleetGrowth{}
-		if err := fleet.Get(ctx, types.NamespacedName{Name: "standard"}, g); err != nil {
+		if err := p.world.fleet.Get(ctx, types.NamespacedName{Name: "standard"}, g); err != nil {
 			return err
 		}
 		w := s.Spec.Provider.Workers[0]
 		c := meta.FindStatusCondition(g.Status.Conditions, fleetv1alpha1.GrowthSatisfied)
-		if got := fmt.Sprintf("%d-%d", w.Minimum, w.Maximum); got != limits || c == nil || !strings.Contains(c.Reason+" "+c.Message, condition) {
+		if got := fmt.Sprintf("%d-%d", w.Minimum, w.Maximum); got != limits || c == nil ||
+			!strings.Contains(c.Reason+" "+c.Message, condition) {
 			return fmt.Errorf("%s, %+v, demand %+v", got, c, g.Status.Demand)
 		}
 		return nil
@@ -154,7 +159,7 @@ func (p *project) longAgo() {
 }
 
 // label member1 as the shoot that it is.
-func labelMember(t *testing.T) {
+func (w *world) labelMember(t *testing.T) {
 	t.Helper()
 	set := func(value any) error {
 		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "member1"}}
@@ -169,7 +174,7 @@ func labelMember(t *testing.T) {
 		if patch, err = yaml.YAMLToJSON(patch); err != nil {
 			return err
 		}
-		return fleet.Patch(ctx, c, client.RawPatch(types.MergePatchType, patch))
+		return w.fleet.Patch(ctx, c, client.RawPatch(types.MergePatchType, patch))
 	}
 	if err := set("member1"); err != nil {
 		t.Fatal(err)
@@ -182,16 +187,16 @@ func labelMember(t *testing.T) {
 }
 
 // addPoolNode gives member1 a node that pods may run on, as the controllers of a real cluster would say.
-func addPoolNode(t *testing.T, name string) *corev1.Node {
+func (w *world) addPoolNode(t *testing.T, name string) *corev1.Node {
 	t.Helper()
-	node := addNode(t, member["member1"], name, "4", "8Gi")
-	if err := member["member1"].Get(ctx, types.NamespacedName{Name: name}, node); err != nil {
+	node := addNode(t, w.member["member1"], name, "4", "8Gi")
+	if err := w.member["member1"].Get(ctx, types.NamespacedName{Name: name}, node); err != nil {
 		t.Fatal(err)
 	}
 	before := node.DeepCopy()
 	node.Spec.Taints = nil
 	node.Labels[gardencorev1beta1.LabelWorkerPool] = "w"
-	if err := member["member1"].Patch(ctx, node, client.MergeFrom(before)); err != nil {
+	if err := w.member["member1"].Patch(ctx, node, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 	return node
@@ -199,44 +204,46 @@ func addPoolNode(t *testing.T, name string) *corev1.Node {
 
 // What has no place gets machines, also if everything is killed in between, and they are given back when it has gone.
 func TestFleetsGrow(t *testing.T) {
-	kill := startFederation(t)
-	labelMember(t)
-	p := newProject(t)
-	addPoolNode(t, "first")
+	w := newWorld(t)
+	kill := w.startFederation(t)
+	w.labelMember(t)
+	p := w.newProject(t)
+	w.addPoolNode(t, "first")
 	eventually(t, "the fleet knows the node", func() error {
 		c := &clusterv1alpha1.Cluster{}
-		if err := fleet.Get(ctx, types.NamespacedName{Name: "member1"}, c); err != nil {
+		if err := w.fleet.Get(ctx, types.NamespacedName{Name: "member1"}, c); err != nil {
 			return err
 		}
-		if s := c.Status.ResourceSummary; s == nil || len(s.NodeClasses) != 1 || len(s.NodeClasses[0].Taints) > 0 || s.NodeClasses[0].Labels[gardencorev1beta1.LabelWorkerPool] != "w" {
+		if s := c.Status.ResourceSummary; s == nil || len(s.NodeClasses) != 1 || len(s.NodeClasses[0].Taints) > 0 ||
+			s.NodeClasses[0].Labels[gardencorev1beta1.LabelWorkerPool] != "w" {
 			return fmt.Errorf("summary %+v", s)
 		}
 		return nil
 	})
 	for _, object := range parse(t, growing) {
-		if err := fleet.Create(ctx, object); err != nil {
+		if err := w.fleet.Create(ctx, object); err != nil {
 			t.Fatal(err)
 		}
 	}
 	p.has("1-2", "NothingWaits")
 
-	namespace := newNamespace(t)
-	apply(t, fleet, namespace, parse(t, growingWorkload)...)
-	condition(t, namespace, workv1alpha2.ConditionScheduled, metav1.ConditionFalse, "")
+	namespace := w.newNamespace(t)
+	apply(t, w.fleet, namespace, parse(t, growingWorkload)...)
+	w.condition(t, namespace, workv1alpha2.ConditionScheduled, metav1.ConditionFalse, "")
 	p.has("2-2", "Growing")
 	kill()
-	_ = startFederation(t)
+	_ = w.startFederation(t)
 	p.has("2-2", "Growing")
-	addPoolNode(t, "second")
-	condition(t, namespace, workv1alpha2.ConditionScheduled, metav1.ConditionTrue, "")
-	replicasIn(t, namespace, 3, -1)
+	w.addPoolNode(t, "second")
+	w.condition(t, namespace, workv1alpha2.ConditionScheduled, metav1.ConditionTrue, "")
+	w.replicasIn(t, namespace, 3, -1)
 	p.has("2-2", "NothingWaits")
 
 	// More than the limits: 20 replicas need ten machines, and the pool may have four.
-	wants(t, namespace, 20)
+	w.wants(t, namespace, 20)
 	p.has("4-4", "pool member1/w may have 4 machines")
-	wants(t, namespace, 3)
-	condition(t, namespace, workv1alpha2.ConditionScheduled, metav1.ConditionTrue, "")
+	w.wants(t, namespace, 3)
+	w.condition(t, namespace, workv1alpha2.ConditionScheduled, metav1.ConditionTrue, "")
 	p.has("4-4", "NothingWaits")
 
 	p.longAgo()
@@ -245,25 +252,27 @@ func TestFleetsGrow(t *testing.T) {
 		t.Errorf("the record is gone too early: %v", err)
 	}
 	p.has("1-2", "NothingWaits")
-	if err := fleet.Delete(ctx, &fleetv1alpha1.FleetGrowth{ObjectMeta: metav1.ObjectMeta{Name: "standard"}}); err != nil {
+	if err := w.fleet.Delete(ctx, &fleetv1alpha1.FleetGrowth{
+		ObjectMeta: metav1.ObjectMeta{Name: "standard"},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the FleetGrowth is gone", func() error {
 		if err := p.look(); err != nil {
 			return err
 		}
-		return wantGone(fleet.Get(ctx, types.NamespacedName{Name: "standard"}, &fleetv1alpha1.FleetGrowth{}))
+		return wantGone(w.fleet.Get(ctx, types.NamespacedName{Name: "standard"}, &fleetv1alpha1.FleetGrowth{}))
 	})
 }
 
-func wants(t *testing.T, namespace string, replicas int) {
+func (w *world) wants(t *testing.T, namespace string, replicas int) {
 	t.Helper()
-	object, err := deployment(fleet, namespace)
+	object, err := deployment(w.fleet, namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
 	patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)
-	if err := fleet.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+	if err := w.fleet.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,15 +1,18 @@
 // Package federation tests a fleet against real API servers: one of the fleet and two of members. No kubelet runs
-// anywhere; the tests write the status that a member's controllers would.
+// anywhere; the tests write the status that a member's controllers would. Every test has a world of its own (newWorld),
+// and several tests run side by side.
 package federation
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -25,34 +28,27 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/util/yaml"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2/textlogger"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	fleetextension "github.com/trellis-garden/trellis/extensions/federation/pkg/fleet"
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/federation/admission"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers"
-	"github.com/trellis-garden/trellis/pkg/federation/crds"
 	"github.com/trellis-garden/trellis/test/integration/environment"
 	"github.com/trellis-garden/trellis/test/seedegress"
 )
 
 var (
-	servers     *apiServers
-	fleetConfig *rest.Config
-	fleet       client.Client
-	member      = map[string]client.Client{}
 	memberNames = []string{"member1", "member2"}
-	// lines are what the fleet reaches its members by.
-	lines = map[string]*line{"member1": {}, "member2": {}}
-	ctx   = context.Background()
+	// ctx outlives tests: what they clean up needs it.
+	ctx = context.Background()
 )
 
 func TestMain(m *testing.M) {
@@ -68,121 +64,89 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	// A default, which the command line may change.
+	if err := flag.Set("test.parallel", strconv.Itoa(mostWorlds)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	os.Exit(run(m, binary))
 }
 
 func run(m *testing.M, binary string) int {
-	var err error
-	servers, err = startAPIServers(binary)
-	if servers != nil {
-		defer servers.stop()
-	}
+	etcd, stop, err := startEtcd()
 	if err == nil {
-		err = startAll(servers)
+		defer stop()
+		worlds, err = newPool(binary, etcd)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "starting the environment:", err)
 		return 1
 	}
-	if code := m.Run(); code != 0 {
-		return code
-	}
-	if err := nothingIsLeft(); err != nil {
+	code := m.Run()
+	err = worlds.close()
+	if err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, "the tests left behind:", err)
 		return 1
 	}
-	return 0
+	return code
 }
 
-func startAll(servers *apiServers) error {
-	scheme, err := controllers.NewScheme()
-	if err != nil {
-		return err
-	}
-	configs := map[string]*rest.Config{}
-	selector, err := servers.startEgress()
-	if err != nil {
-		return err
-	}
-	further := map[string][]string{"fleet": {"--egress-selector-config-file=" + selector}}
-	for _, name := range append([]string{"fleet"}, memberNames...) {
-		config, stop, err := servers.start(name, further[name]...)
-		if err != nil {
-			return err
-		}
-		configs[name], servers.stops = config, append(servers.stops, stop)
-	}
-	for name, config := range configs {
-		if err := waitReady(config); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	fleetConfig = configs["fleet"]
-	if fleet, err = newClient(fleetConfig, scheme); err != nil {
-		return err
-	}
-	if err := errors.Join(crds.Install(ctx, fleet), installPolicies(), fleetextension.ApplyRBAC(ctx, fleet)); err != nil {
-		return err
-	}
-	for _, name := range memberNames {
-		if member[name], err = newClient(configs[name], scheme); err != nil {
-			return err
-		}
-		if err := lines[name].connect(configs[name]); err != nil {
-			return err
-		}
-		if err := join(name, configs[name]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// installPolicies returns when the API server enforces them. It learns of policies in the order in which they were written, and of
-// bindings too, so all are enforced once one is that was written last.
-func installPolicies() error {
-	if err := admission.Install(ctx, fleet); err != nil {
+// installPolicies returns when the API server enforces them. It learns of policies in the order in which they were
+// written, and of bindings too, so all are enforced once one is that was written last.
+func (w *world) installPolicies() error {
+	if err := admission.Install(ctx, w.fleet); err != nil {
 		return err
 	}
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "last-"},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
-				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
-				},
-			}}},
-			MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "probe", Expression: "object.metadata.name == 'last-probe'"}},
-			Validations:     []admissionregistrationv1.Validation{{Expression: "false"}},
+			MatchConstraints: &admissionregistrationv1.MatchResources{
+				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+					RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+						Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+						Rule: admissionregistrationv1.Rule{
+							APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"},
+						},
+					},
+				}},
+			},
+			MatchConditions: []admissionregistrationv1.MatchCondition{
+				{Name: "probe", Expression: "object.metadata.name == 'last-probe'"},
+			},
+			Validations: []admissionregistrationv1.Validation{{Expression: "false"}},
 		},
 	}
-	if err := fleet.Create(ctx, policy); err != nil {
+	if err := w.fleet.Create(ctx, policy); err != nil {
 		return err
 	}
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+			PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{
+				admissionregistrationv1.Deny,
+			},
 		},
 	}
-	if err := fleet.Create(ctx, binding); err != nil {
+	if err := w.fleet.Create(ctx, binding); err != nil {
 		return err
 	}
-	enforced := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		err := fleet.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "last-probe"}}, client.DryRunAll)
-		return err != nil && strings.Contains(err.Error(), policy.Name), nil
-	})
-	return errors.Join(enforced, fleet.Delete(ctx, binding), fleet.Delete(ctx, policy))
+	enforced := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true,
+		func(ctx context.Context) (bool, error) {
+			err := w.fleet.Create(ctx, &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "last-probe"},
+			}, client.DryRunAll)
+			return err != nil && strings.Contains(err.Error(), policy.Name), nil
+		})
+	return errors.Join(enforced, w.fleet.Delete(ctx, binding), w.fleet.Delete(ctx, policy))
 }
 
 // newClient records what tests create.
-func newClient(config *rest.Config, scheme *runtime.Scheme) (client.Client, error) {
+func (w *world) newClient(config *rest.Config, scheme *runtime.Scheme) (client.Client, error) {
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, err
 	}
-	return created.by(c), nil
+	return w.created.by(c), nil
 }
 
 func unversioned(config *rest.Config) *rest.Config {
@@ -192,9 +156,9 @@ func unversioned(config *rest.Config) *rest.Config {
 }
 
 // join makes an API server a member. member1 alone has the label that one of the inputs asks for.
-func join(name string, config *rest.Config) error {
+func (w *world) join(name string, config *rest.Config) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1alpha1.CredentialsNamespace}}
-	if err := fleet.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := w.fleet.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
 	secret := &corev1.Secret{
@@ -211,44 +175,48 @@ func join(name string, config *rest.Config) error {
 	if name == "member1" {
 		cluster.Labels["failuredomain.kubernetes.io/region"] = "dc1"
 	}
-	return errors.Join(fleet.Create(ctx, secret), fleet.Create(ctx, cluster))
+	return errors.Join(w.fleet.Create(ctx, secret), w.fleet.Create(ctx, cluster))
 }
 
-// startFederation runs the controllers until the test ends or the returned function is called. The tests' members are small and live
-// for long, so that deletions need no confirmation unless a test wants it.
-func startFederation(t *testing.T, changes ...func(*controllers.Options)) (kill func()) {
+// startFederation runs the controllers until the test ends or the returned function is called. The tests' members are
+// small and live for long, so that deletions need no confirmation unless a test wants it.
+func (w *world) startFederation(t *testing.T, changes ...func(*controllers.Options)) (kill func()) {
 	t.Helper()
-	return startFederationWith(t, func(*rest.Config) {}, changes...)
+	return w.startFederationWith(t, func(*rest.Config) {}, changes...)
 }
 
 // startFederationWith changes the way to the fleet as well.
-func startFederationWith(t *testing.T, way func(*rest.Config), changes ...func(*controllers.Options)) (kill func()) {
+func (w *world) startFederationWith(t *testing.T, way func(*rest.Config),
+	changes ...func(*controllers.Options)) (kill func()) {
 	t.Helper()
 	running, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	options := controllers.DefaultOptions()
 	options.MetricsAddress, options.HealthAddress = "0", "0"
 	options.Clusters = controllers.ClusterOptions{
-		ProbeInterval: 200 * time.Millisecond, SurveyInterval: time.Second, FailureThreshold: 500 * time.Millisecond, SuccessThreshold: 200 * time.Millisecond,
+		ProbeInterval: 200 * time.Millisecond, SurveyInterval: time.Second, FailureThreshold: 500 * time.Millisecond,
+		SuccessThreshold: 200 * time.Millisecond,
 	}
 	options.Deletions.AtLeast = 10_000
 	// An operator lets fleets reach this machine, where the members are.
-	proxy := seedegress.Start(t, egress.Rules{Allowed: []egress.Allowance{{Network: netip.MustParsePrefix("127.0.0.0/8")}}}, seedegress.World{})
+	proxy := seedegress.Start(t, egress.Rules{
+		Allowed: []egress.Allowance{{Network: netip.MustParsePrefix("127.0.0.0/8")}},
+	}, seedegress.World{})
 	options.Dial = proxy.Dialer(t, fleetNamespace).DialContext
 	for _, change := range changes {
 		change(&options)
 	}
-	config := rest.CopyConfig(fleetConfig)
+	config := rest.CopyConfig(w.fleetConfig)
 	config.BearerToken = fleetToken
 	way(config)
-	federations.Add(1)
+	w.federations.Add(1)
 	go func() { done <- controllers.Run(running, config, options) }()
 	kill = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("the controllers ended with: %v", err)
 		}
-		federations.Add(-1)
+		w.federations.Add(-1)
 	})
 	t.Cleanup(kill)
 	return kill
@@ -266,7 +234,7 @@ func input(t *testing.T, name string) []*unstructured.Unstructured {
 
 func parse(t *testing.T, text string) []*unstructured.Unstructured {
 	t.Helper()
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(text)), 4096)
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(text)), 4096)
 	var objects []*unstructured.Unstructured
 	for {
 		object := &unstructured.Unstructured{}
@@ -291,7 +259,8 @@ func apply(t *testing.T, c client.Client, namespace string, objects ...*unstruct
 		if object.GetKind() != "ClusterPropagationPolicy" && object.GetKind() != "ClusterRole" {
 			object.SetNamespace(namespace)
 		}
-		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kubectl"), client.ForceOwnership); err != nil {
+		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kubectl"),
+			client.ForceOwnership); err != nil {
 			t.Fatalf("applying %s %s: %v", object.GetKind(), object.GetName(), err)
 		}
 	}
@@ -309,11 +278,11 @@ func deployment(c client.Client, namespace string) (*unstructured.Unstructured, 
 }
 
 // replicasIn waits until the members have these numbers of replicas; -1 means no Deployment.
-func replicasIn(t *testing.T, namespace string, want ...int64) {
+func (w *world) replicasIn(t *testing.T, namespace string, want ...int64) {
 	t.Helper()
 	for i, name := range memberNames {
 		eventually(t, fmt.Sprintf("%s has %d replicas", name, want[i]), func() error {
-			object, err := deployment(member[name], namespace)
+			object, err := deployment(w.member[name], namespace)
 			if want[i] < 0 {
 				return wantGone(err)
 			}
@@ -338,16 +307,16 @@ func wantGone(err error) error {
 	return err
 }
 
-func bindingOf(namespace string) (*workv1alpha2.ResourceBinding, error) {
+func (w *world) bindingOf(namespace string) (*workv1alpha2.ResourceBinding, error) {
 	b := &workv1alpha2.ResourceBinding{}
-	return b, fleet.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "nginx-deployment"}, b)
+	return b, w.fleet.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "nginx-deployment"}, b)
 }
 
 // condition waits until the binding has a condition of that status whose message contains text.
-func condition(t *testing.T, namespace, conditionType string, status metav1.ConditionStatus, text string) {
+func (w *world) condition(t *testing.T, namespace, conditionType string, status metav1.ConditionStatus, text string) {
 	t.Helper()
 	eventually(t, conditionType+" is "+string(status), func() error {
-		b, err := bindingOf(namespace)
+		b, err := w.bindingOf(namespace)
 		if err != nil {
 			return err
 		}
@@ -360,19 +329,20 @@ func condition(t *testing.T, namespace, conditionType string, status metav1.Cond
 }
 
 // playController writes the status that a member's deployment controller would.
-func playController(t *testing.T, namespace string) {
+func (w *world) playController(t *testing.T, namespace string) {
 	t.Helper()
 	for _, name := range memberNames {
-		object, err := deployment(member[name], namespace)
+		object, err := deployment(w.member[name], namespace)
 		if err != nil {
 			t.Fatal(err)
 		}
 		replicas, _, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
 		before := object.DeepCopy()
 		object.Object["status"] = map[string]any{
-			"observedGeneration": object.GetGeneration(), "replicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas,
+			"observedGeneration": object.GetGeneration(), "replicas": replicas, "updatedReplicas": replicas,
+			"readyReplicas": replicas, "availableReplicas": replicas,
 		}
-		if err := member[name].Status().Patch(ctx, object, client.MergeFrom(before)); err != nil {
+		if err := w.member[name].Status().Patch(ctx, object, client.MergeFrom(before)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -385,15 +355,15 @@ func remove(t *testing.T, c client.Client, object client.Object) {
 	}
 }
 
-func nothingLeft(t *testing.T, namespace string) {
+func (w *world) nothingLeft(t *testing.T, namespace string) {
 	t.Helper()
-	replicasIn(t, namespace, -1, -1)
+	w.replicasIn(t, namespace, -1, -1)
 	eventually(t, "bindings and Works are gone", func() error {
-		if _, err := bindingOf(namespace); wantGone(err) != nil {
+		if _, err := w.bindingOf(namespace); wantGone(err) != nil {
 			return errors.New("the binding is still there")
 		}
 		var list workv1alpha1.WorkList
-		if err := fleet.List(ctx, &list); err != nil {
+		if err := w.fleet.List(ctx, &list); err != nil {
 			return err
 		}
 		for _, work := range list.Items {

@@ -14,11 +14,11 @@ import (
 )
 
 // warned waits for an event about the object whose note contains all parts.
-func warned(t *testing.T, namespace, reason string, parts ...string) {
+func (w *world) warned(t *testing.T, namespace, reason string, parts ...string) {
 	t.Helper()
 	eventually(t, "event "+reason, func() error {
 		var list eventsv1.EventList
-		if err := fleet.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		if err := w.fleet.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 			return err
 		}
 		var notes []string
@@ -53,8 +53,9 @@ spec:
 
 // TestLargeSelector selects by a list of a megabyte, which is refused in words, and by one as large as may be.
 func TestLargeSelector(t *testing.T) {
-	startFederation(t)
-	namespace := newNamespace(t)
+	w := newWorld(t)
+	w.startFederation(t)
+	namespace := w.newNamespace(t)
 	selecting := func(count int) *unstructured.Unstructured {
 		policy := toBothMembers(t)
 		values := []any{"nginx"}
@@ -63,53 +64,60 @@ func TestLargeSelector(t *testing.T) {
 		}
 		policy.Object["spec"].(map[string]any)["resourceSelectors"] = []any{map[string]any{
 			"apiVersion": "apps/v1", "kind": "Deployment",
-			"labelSelector": map[string]any{"matchExpressions": []any{map[string]any{"key": "app", "operator": "In", "values": values}}},
+			"labelSelector": map[string]any{
+				"matchExpressions": []any{map[string]any{"key": "app", "operator": "In", "values": values}},
+			},
 		}}
 		return in(namespace, policy)
 	}
-	err := fleet.Create(ctx, selecting(40_000))
+	err := w.fleet.Create(ctx, selecting(40_000))
 	if err == nil || !strings.Contains(err.Error(), "labelSelector") || !strings.Contains(err.Error(), "1000 values") {
 		t.Fatalf("a selector of a megabyte: %.1000v", err)
 	}
-	if err := fleet.Create(ctx, selecting(1000)); err != nil {
+	if err := w.fleet.Create(ctx, selecting(1000)); err != nil {
 		t.Fatal(err)
 	}
-	apply(t, fleet, namespace, nginx(t))
-	replicasIn(t, namespace, 2, 2)
+	apply(t, w.fleet, namespace, nginx(t))
+	w.replicasIn(t, namespace, 2, 2)
 }
 
 // TestLargePlacement is refused by name and reason, and holds up nobody else.
 func TestLargePlacement(t *testing.T) {
-	startFederation(t)
-	namespace, other := newNamespace(t), newNamespace(t)
+	w := newWorld(t)
+	w.startFederation(t)
+	namespace, other := w.newNamespace(t), w.newNamespace(t)
 	policy := toBothMembers(t)
 	var names []any
 	for i := range 10_000 {
 		names = append(names, fmt.Sprintf("cluster-%d", i))
 	}
-	if err := unstructured.SetNestedSlice(policy.Object, names, "spec", "placement", "clusterAffinity", "clusterNames"); err != nil {
+	if err := unstructured.SetNestedSlice(policy.Object, names, "spec", "placement", "clusterAffinity",
+		"clusterNames"); err != nil {
 		t.Fatal(err)
 	}
-	if err := fleet.Create(ctx, in(namespace, policy)); err != nil {
+	if err := w.fleet.Create(ctx, in(namespace, policy)); err != nil {
 		t.Fatal(err)
 	}
-	apply(t, fleet, namespace, nginx(t))
-	warned(t, namespace, "NotPropagated", "spec.placement", "65536")
-	apply(t, fleet, other, toBothMembers(t), nginx(t))
-	replicasIn(t, other, 2, 2)
-	replicasIn(t, namespace, -1, -1)
-	remove(t, fleet, in(namespace, toBothMembers(t)))
-	apply(t, fleet, namespace, toBothMembers(t))
-	replicasIn(t, namespace, 2, 2)
+	apply(t, w.fleet, namespace, nginx(t))
+	w.warned(t, namespace, "NotPropagated", "spec.placement", "65536")
+	apply(t, w.fleet, other, toBothMembers(t), nginx(t))
+	w.replicasIn(t, other, 2, 2)
+	w.replicasIn(t, namespace, -1, -1)
+	remove(t, w.fleet, in(namespace, toBothMembers(t)))
+	apply(t, w.fleet, namespace, toBothMembers(t))
+	w.replicasIn(t, namespace, 2, 2)
 }
 
-// TestOverridesThatExplode make an object larger than can be stored. The binding says so, for the cluster that they are for.
+// TestOverridesThatExplode make an object larger than can be stored. The binding says so, for the cluster that they are
+// for.
 func TestOverridesThatExplode(t *testing.T) {
-	startFederation(t)
-	namespace := newNamespace(t)
+	w := newWorld(t)
+	w.startFederation(t)
+	namespace := w.newNamespace(t)
 	var overriders strings.Builder
 	for i := range 8 {
-		fmt.Fprintf(&overriders, "\n        - {path: /metadata/annotations/huge-%d, operator: add, value: %q}", i, strings.Repeat("x", 120_000))
+		fmt.Fprintf(&overriders, "\n        - {path: /metadata/annotations/huge-%d, operator: add, value: %q}", i,
+			strings.Repeat("x", 120_000))
 	}
 	many := func(name string) *unstructured.Unstructured {
 		return parse(t, `
@@ -124,16 +132,16 @@ spec:
       plaintext:`+strings.ReplaceAll(overriders.String(), "huge", name))[0]
 	}
 	for _, name := range []string{"one", "two", "three"} {
-		if err := fleet.Create(ctx, in(namespace, many(name))); err != nil {
+		if err := w.fleet.Create(ctx, in(namespace, many(name))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	object := nginx(t)
 	object.SetAnnotations(map[string]string{"a": "b"})
-	apply(t, fleet, namespace, toBothMembers(t), object)
-	replicasIn(t, namespace, 2, -1)
+	apply(t, w.fleet, namespace, toBothMembers(t), object)
+	w.replicasIn(t, namespace, 2, -1)
 	eventually(t, "the binding says what is wrong with member2", func() error {
-		b, err := bindingOf(namespace)
+		b, err := w.bindingOf(namespace)
 		if err != nil {
 			return err
 		}
@@ -144,14 +152,14 @@ spec:
 		}
 		return fmt.Errorf("the statuses are %+v", b.Status.AggregatedStatus)
 	})
-	condition(t, namespace, workv1alpha2.ConditionFullyApplied, "False", "member2")
+	w.condition(t, namespace, workv1alpha2.ConditionFullyApplied, "False", "member2")
 	var errs []error
 	for _, name := range []string{"one", "two", "three"} {
-		errs = append(errs, fleet.Delete(ctx, in(namespace, many(name))))
+		errs = append(errs, w.fleet.Delete(ctx, in(namespace, many(name))))
 	}
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	replicasIn(t, namespace, 2, 2)
-	condition(t, namespace, workv1alpha2.ConditionFullyApplied, "True", "")
+	w.replicasIn(t, namespace, 2, 2)
+	w.condition(t, namespace, workv1alpha2.ConditionFullyApplied, "True", "")
 }

@@ -55,11 +55,11 @@ spec:
 `
 
 // teachKind installs a definition everywhere until the test ends.
-func teachKind(t *testing.T, group, kind string) {
+func (w *world) teachKind(t *testing.T, group, kind string) {
 	t.Helper()
 	definition := parse(t, fmt.Sprintf(customKind, group, strings.ToLower(kind), kind))
-	all := []client.Client{fleet, member["member1"], member["member2"]}
-	t.Cleanup(func() { notServed(t, group+".example.com") })
+	all := []client.Client{w.fleet, w.member["member1"], w.member["member2"]}
+	t.Cleanup(func() { w.notServed(t, group+".example.com") })
 	for _, c := range all {
 		apply(t, c, "", definition...)
 		t.Cleanup(func() { remove(t, c, definition[0].DeepCopy()) })
@@ -78,11 +78,11 @@ func teachKind(t *testing.T, group, kind string) {
 }
 
 // sizes waits until the members have these sizes of the object x.
-func sizes(t *testing.T, namespace, group, kind string, want ...int64) {
+func (w *world) sizes(t *testing.T, namespace, group, kind string, want ...int64) {
 	t.Helper()
 	for i, name := range memberNames {
 		eventually(t, fmt.Sprintf("%s has size %d", name, want[i]), func() error {
-			object, err := get(member[name], group+".example.com/v1", kind, namespace, "x")
+			object, err := get(w.member[name], group+".example.com/v1", kind, namespace, "x")
 			if err != nil {
 				return err
 			}
@@ -103,16 +103,16 @@ func setStatus(t *testing.T, c client.Client, object *unstructured.Unstructured,
 	}
 }
 
-func customBinding(namespace, kind string) (*workv1alpha2.ResourceBinding, error) {
+func (w *world) customBinding(namespace, kind string) (*workv1alpha2.ResourceBinding, error) {
 	b := &workv1alpha2.ResourceBinding{}
-	return b, fleet.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "x-" + strings.ToLower(kind)}, b)
+	return b, w.fleet.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "x-" + strings.ToLower(kind)}, b)
 }
 
 // healths waits until the binding tells this health of both members.
-func healths(t *testing.T, namespace, kind string, want workv1alpha2.ResourceHealth) {
+func (w *world) healths(t *testing.T, namespace, kind string, want workv1alpha2.ResourceHealth) {
 	t.Helper()
 	eventually(t, "health is "+string(want), func() error {
-		b, err := customBinding(namespace, kind)
+		b, err := w.customBinding(namespace, kind)
 		if err != nil {
 			return err
 		}
@@ -169,35 +169,37 @@ spec:
         end
 `
 
-// A kind that nobody knew is divided, judged and added up as soon as a customization teaches it; until then it goes to all
-// members as it is.
+// A kind that nobody knew is divided, judged and added up as soon as a customization teaches it; until then it goes to
+// all members as it is.
 func TestCustomizationTeachesAKind(t *testing.T) {
-	teachKind(t, "lua", "Gate")
-	startFederation(t)
-	namespace := newNamespace(t)
-	apply(t, fleet, namespace, parse(t, fmt.Sprintf(customPolicy, "lua", "Gate"))...)
-	apply(t, fleet, namespace, parse(t, `{apiVersion: lua.example.com/v1, kind: Gate, metadata: {name: x}, spec: {size: 6, list: [], object: {}}}`)...)
-	sizes(t, namespace, "lua", "Gate", 6, 6)
+	w := newWorld(t)
+	w.teachKind(t, "lua", "Gate")
+	w.startFederation(t)
+	namespace := w.newNamespace(t)
+	apply(t, w.fleet, namespace, parse(t, fmt.Sprintf(customPolicy, "lua", "Gate"))...)
+	apply(t, w.fleet, namespace, parse(t,
+		`{apiVersion: lua.example.com/v1, kind: Gate, metadata: {name: x}, spec: {size: 6, list: [], object: {}}}`)...)
+	w.sizes(t, namespace, "lua", "Gate", 6, 6)
 
 	rules := parse(t, gateRules)[0]
-	apply(t, fleet, "", rules)
-	t.Cleanup(func() { _ = fleet.Delete(ctx, rules) })
-	sizes(t, namespace, "lua", "Gate", 4, 2)
-	healths(t, namespace, "Gate", workv1alpha2.ResourceUnhealthy)
+	apply(t, w.fleet, "", rules)
+	t.Cleanup(func() { _ = w.fleet.Delete(ctx, rules) })
+	w.sizes(t, namespace, "lua", "Gate", 4, 2)
+	w.healths(t, namespace, "Gate", workv1alpha2.ResourceUnhealthy)
 
 	for i, name := range memberNames {
-		object, err := get(member[name], "lua.example.com/v1", "Gate", namespace, "x")
+		object, err := get(w.member[name], "lua.example.com/v1", "Gate", namespace, "x")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if list, _, _ := unstructured.NestedSlice(object.Object, "spec", "list"); list == nil {
 			t.Errorf("%s: an empty list is none any more: %v", name, object.Object["spec"])
 		}
-		setStatus(t, member[name], object, map[string]any{"open": int64(4 - 2*i)})
+		setStatus(t, w.member[name], object, map[string]any{"open": int64(4 - 2*i)})
 	}
-	healths(t, namespace, "Gate", workv1alpha2.ResourceHealthy)
+	w.healths(t, namespace, "Gate", workv1alpha2.ResourceHealthy)
 	eventually(t, "the status is added up", func() error {
-		object, err := get(fleet, "lua.example.com/v1", "Gate", namespace, "x")
+		object, err := get(w.fleet, "lua.example.com/v1", "Gate", namespace, "x")
 		if err != nil {
 			return err
 		}
@@ -208,18 +210,19 @@ func TestCustomizationTeachesAKind(t *testing.T) {
 	})
 
 	// what the member writes stays, also when the object changes
-	object, err := get(member["member1"], "lua.example.com/v1", "Gate", namespace, "x")
+	object, err := get(w.member["member1"], "lua.example.com/v1", "Gate", namespace, "x")
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := object.DeepCopy()
 	object.Object["spec"].(map[string]any)["note"] = "mine"
-	if err := member["member1"].Patch(ctx, object, client.MergeFrom(before)); err != nil {
+	if err := w.member["member1"].Patch(ctx, object, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
-	apply(t, fleet, namespace, parse(t, `{apiVersion: lua.example.com/v1, kind: Gate, metadata: {name: x}, spec: {size: 9, note: theirs}}`)...)
-	sizes(t, namespace, "lua", "Gate", 6, 3)
-	object, err = get(member["member1"], "lua.example.com/v1", "Gate", namespace, "x")
+	apply(t, w.fleet, namespace, parse(t,
+		`{apiVersion: lua.example.com/v1, kind: Gate, metadata: {name: x}, spec: {size: 9, note: theirs}}`)...)
+	w.sizes(t, namespace, "lua", "Gate", 6, 3)
+	object, err = get(w.member["member1"], "lua.example.com/v1", "Gate", namespace, "x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,9 +233,10 @@ func TestCustomizationTeachesAKind(t *testing.T) {
 
 // A script that never ends, and one that cannot run, are told about, and hurt no other object.
 func TestBadCustomizationIsReported(t *testing.T) {
-	teachKind(t, "bad", "Door")
-	startFederation(t)
-	namespace := newNamespace(t)
+	w := newWorld(t)
+	w.teachKind(t, "bad", "Door")
+	w.startFederation(t)
+	namespace := w.newNamespace(t)
 	rules := parse(t, `
 apiVersion: config.karmada.io/v1alpha1
 kind: ResourceInterpreterCustomization
@@ -243,14 +247,15 @@ spec:
     healthInterpretation: {luaScript: "function InterpretHealth(o) while true do end end"}
     statusAggregation: {luaScript: "function AggregateStatus("}
 `)[0]
-	apply(t, fleet, "", rules)
-	t.Cleanup(func() { _ = fleet.Delete(ctx, rules) })
-	apply(t, fleet, namespace, parse(t, fmt.Sprintf(customPolicy, "bad", "Door"))...)
-	apply(t, fleet, namespace, parse(t, `{apiVersion: bad.example.com/v1, kind: Door, metadata: {name: x}, spec: {size: 1}}`)...)
-	sizes(t, namespace, "bad", "Door", 1, 1)
-	healths(t, namespace, "Door", workv1alpha2.ResourceUnknown)
+	apply(t, w.fleet, "", rules)
+	t.Cleanup(func() { _ = w.fleet.Delete(ctx, rules) })
+	apply(t, w.fleet, namespace, parse(t, fmt.Sprintf(customPolicy, "bad", "Door"))...)
+	apply(t, w.fleet, namespace, parse(t,
+		`{apiVersion: bad.example.com/v1, kind: Door, metadata: {name: x}, spec: {size: 1}}`)...)
+	w.sizes(t, namespace, "bad", "Door", 1, 1)
+	w.healths(t, namespace, "Door", workv1alpha2.ResourceUnknown)
 	eventually(t, "the binding says why", func() error {
-		b, err := customBinding(namespace, "Door")
+		b, err := w.customBinding(namespace, "Door")
 		if err != nil {
 			return err
 		}
@@ -263,25 +268,27 @@ spec:
 	})
 	eventually(t, "an event tells of the script that cannot run", func() error {
 		var list corev1.EventList
-		if err := fleet.List(ctx, &list); err != nil {
+		if err := w.fleet.List(ctx, &list); err != nil {
 			return err
 		}
 		for _, event := range list.Items {
-			if event.InvolvedObject.Name == "doors" && event.Reason == "InvalidScript" && strings.Contains(event.Message, "AggregateStatus") {
+			if event.InvolvedObject.Name == "doors" && event.Reason == "InvalidScript" &&
+				strings.Contains(event.Message, "AggregateStatus") {
 				return nil
 			}
 		}
 		return errors.New("no such event")
 	})
-	apply(t, fleet, namespace, input(t, "000-karmada-nginx-3docs")[:1]...)
-	if object, err := deployment(fleet, namespace); err != nil || object.GetName() != "nginx" {
+	apply(t, w.fleet, namespace, input(t, "000-karmada-nginx-3docs")[:1]...)
+	if object, err := deployment(w.fleet, namespace); err != nil || object.GetName() != "nginx" {
 		t.Fatal(err)
 	}
 }
 
 // A webhook answers for a kind; while it fails the binding waits, and goes on when it answers.
 func TestWebhookTeachesAKind(t *testing.T) {
-	teachKind(t, "hook", "Bell")
+	w := newWorld(t)
+	w.teachKind(t, "hook", "Bell")
 	var works atomic.Bool
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var question configv1alpha1.ResourceInterpreterContext
@@ -289,7 +296,8 @@ func TestWebhookTeachesAKind(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		request, response := question.Request, &configv1alpha1.ResourceInterpreterResponse{UID: question.Request.UID, Successful: true}
+		request, response := question.Request,
+			&configv1alpha1.ResourceInterpreterResponse{UID: question.Request.UID, Successful: true}
 		switch request.Operation {
 		case configv1alpha1.InterpreterOperationInterpretReplica:
 			var object struct{ Spec struct{ Size int32 } }
@@ -301,40 +309,45 @@ func TestWebhookTeachesAKind(t *testing.T) {
 		case configv1alpha1.InterpreterOperationReviseReplica:
 			patchType := configv1alpha1.PatchTypeJSONPatch
 			response.PatchType = &patchType
-			response.Patch = fmt.Appendf(nil, `[{"op": "replace", "path": "/spec/size", "value": %d}]`, *request.DesiredReplicas)
+			response.Patch = fmt.Appendf(nil, `[{"op": "replace", "path": "/spec/size", "value": %d}]`,
+				*request.DesiredReplicas)
 		case configv1alpha1.InterpreterOperationInterpretHealth:
 			response.Healthy = new(true)
 		}
 		_ = json.NewEncoder(w).Encode(configv1alpha1.ResourceInterpreterContext{Response: response})
 	}))
 	t.Cleanup(server.Close)
-	startFederation(t)
-	namespace := newNamespace(t)
+	w.startFederation(t)
+	namespace := w.newNamespace(t)
 	configuration := &configv1alpha1.ResourceInterpreterWebhookConfiguration{}
 	configuration.Name = "bells"
 	hook := configv1alpha1.ResourceInterpreterWebhook{
 		Name: "bells.example.com", InterpreterContextVersions: []string{"v1alpha1"},
 		Rules: []configv1alpha1.RuleWithOperations{{
 			Operations: []configv1alpha1.InterpreterOperation{"InterpretReplica", "ReviseReplica", "InterpretHealth"},
-			Rule:       configv1alpha1.Rule{APIGroups: []string{"hook.example.com"}, APIVersions: []string{"v1"}, Kinds: []string{"Bell"}},
+			Rule: configv1alpha1.Rule{
+				APIGroups: []string{"hook.example.com"}, APIVersions: []string{"v1"}, Kinds: []string{"Bell"},
+			},
 		}},
 	}
 	hook.ClientConfig.URL = &server.URL
 	hook.ClientConfig.CABundle = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	configuration.Webhooks = []configv1alpha1.ResourceInterpreterWebhook{hook}
-	if err := fleet.Create(ctx, configuration); err != nil {
+	if err := w.fleet.Create(ctx, configuration); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = fleet.Delete(ctx, configuration) })
-	apply(t, fleet, namespace, parse(t, fmt.Sprintf(customPolicy, "hook", "Bell"))...)
-	apply(t, fleet, namespace, parse(t, `{apiVersion: hook.example.com/v1, kind: Bell, metadata: {name: x}, spec: {size: 3}}`)...)
+	t.Cleanup(func() { _ = w.fleet.Delete(ctx, configuration) })
+	apply(t, w.fleet, namespace, parse(t, fmt.Sprintf(customPolicy, "hook", "Bell"))...)
+	apply(t, w.fleet, namespace, parse(t,
+		`{apiVersion: hook.example.com/v1, kind: Bell, metadata: {name: x}, spec: {size: 3}}`)...)
 	works.Store(true)
-	sizes(t, namespace, "hook", "Bell", 2, 1)
-	healths(t, namespace, "Bell", workv1alpha2.ResourceHealthy)
+	w.sizes(t, namespace, "hook", "Bell", 2, 1)
+	w.healths(t, namespace, "Bell", workv1alpha2.ResourceHealthy)
 }
 
 // Configurations that could never work are refused when they are written.
 func TestBadWebhookConfigurationsAreRefused(t *testing.T) {
+	w := newWorld(t)
 	tests := map[string]string{
 		"no address":      `{name: a.example.com, clientConfig: {}, interpreterContextVersions: [v1alpha1]}`,
 		"plain HTTP":      `{name: a.example.com, clientConfig: {url: "http://example.com"}, interpreterContextVersions: [v1alpha1]}`,
@@ -343,10 +356,12 @@ func TestBadWebhookConfigurationsAreRefused(t *testing.T) {
 		"operation":       `{name: a.example.com, clientConfig: {url: "https://example.com"}, interpreterContextVersions: [v1alpha1], rules: [{operations: [Guess], apiGroups: [""], apiVersions: [v1], kinds: [Pod]}]}`,
 	}
 	for name, hook := range tests {
-		object := parse(t, "{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterWebhookConfiguration, metadata: {name: refused}, webhooks: ["+hook+"]}")[0]
-		if err := fleet.Create(ctx, object); err == nil {
+		object :=
+			parse(t, "{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterWebhookConfiguration, "+
+				"metadata: {name: refused}, webhooks: ["+hook+"]}")[0]
+		if err := w.fleet.Create(ctx, object); err == nil {
 			t.Errorf("%s is accepted", name)
-			_ = fleet.Delete(ctx, object)
+			_ = w.fleet.Delete(ctx, object)
 		}
 	}
 }

@@ -84,10 +84,10 @@ func (l *line) set(isCut bool) {
 }
 
 // cutOff a member; the line is repaired when the test ends at the latest.
-func cutOff(t *testing.T, name string) {
+func (w *world) cutOff(t *testing.T, name string) {
 	t.Helper()
-	lines[name].set(true)
-	t.Cleanup(func() { reconnect(name) })
+	w.lines[name].set(true)
+	t.Cleanup(func() { w.reconnect(name) })
 }
 
-func reconnect(name string) { lines[name].set(false) }
+func (w *world) reconnect(name string) { w.lines[name].set(false) }

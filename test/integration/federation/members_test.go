@@ -13,14 +13,17 @@ import (
 )
 
 func TestMembersAreDescribed(t *testing.T) {
-	startFederation(t)
+	w := newWorld(t)
+	w.startFederation(t)
 	for _, name := range memberNames {
 		eventually(t, name+" is ready", func() error {
 			cluster := &clusterv1alpha1.Cluster{}
-			if err := fleet.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
+			if err := w.fleet.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
 				return err
 			}
-			if !meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ConditionReady) || cluster.Status.KubernetesVersion == "" || len(cluster.Status.APIEnablements) == 0 || cluster.Status.NodeSummary == nil {
+			if !meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ConditionReady) ||
+				cluster.Status.KubernetesVersion == "" || len(cluster.Status.APIEnablements) == 0 ||
+				cluster.Status.NodeSummary == nil {
 				return fmt.Errorf("status %+v", cluster.Status)
 			}
 			return nil
@@ -29,38 +32,39 @@ func TestMembersAreDescribed(t *testing.T) {
 }
 
 func TestMemberLeaves(t *testing.T) {
-	startFederation(t)
-	namespace := newNamespace(t)
-	apply(t, fleet, namespace, input(t, "003-karmada-cool-policy")[0], input(t, "000-karmada-nginx-3docs")[0])
-	replicasIn(t, namespace, 2, 2)
+	w := newWorld(t)
+	w.startFederation(t)
+	namespace := w.newNamespace(t)
+	apply(t, w.fleet, namespace, input(t, "003-karmada-cool-policy")[0], input(t, "000-karmada-nginx-3docs")[0])
+	w.replicasIn(t, namespace, 2, 2)
 	cluster := &clusterv1alpha1.Cluster{}
-	if err := fleet.Get(ctx, types.NamespacedName{Name: "member2"}, cluster); err != nil {
+	if err := w.fleet.Get(ctx, types.NamespacedName{Name: "member2"}, cluster); err != nil {
 		t.Fatal(err)
 	}
-	remove(t, fleet, cluster)
-	replicasIn(t, namespace, 2, -1)
+	remove(t, w.fleet, cluster)
+	w.replicasIn(t, namespace, 2, -1)
 	eventually(t, "the cluster is gone", func() error {
-		return wantGone(fleet.Get(ctx, types.NamespacedName{Name: "member2"}, cluster))
+		return wantGone(w.fleet.Get(ctx, types.NamespacedName{Name: "member2"}, cluster))
 	})
 
-	finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace("member2"))
+	w.finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace("member2"))
 	back := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "member2"}, Spec: cluster.Spec}
 	back.Spec.Taints = nil
-	eventually(t, "the cluster may come back", func() error { return fleet.Create(ctx, back) })
+	eventually(t, "the cluster may come back", func() error { return w.fleet.Create(ctx, back) })
 }
 
 // finalizeNamespace does what a fleet's namespace controller would.
-func finalizeNamespace(t *testing.T, name string) {
+func (w *world) finalizeNamespace(t *testing.T, name string) {
 	t.Helper()
 	namespace := &corev1.Namespace{}
-	if err := fleet.Get(ctx, types.NamespacedName{Name: name}, namespace); err != nil {
+	if err := w.fleet.Get(ctx, types.NamespacedName{Name: name}, namespace); err != nil {
 		t.Fatal(err)
 	}
 	if namespace.DeletionTimestamp == nil {
 		t.Fatalf("namespace %s is not being deleted", name)
 	}
 	namespace.Spec.Finalizers = nil
-	if err := fleet.SubResource("finalize").Update(ctx, namespace); err != nil {
+	if err := w.fleet.SubResource("finalize").Update(ctx, namespace); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,16 +25,11 @@ import (
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 )
 
-// All tests have the same API servers. What one left there, the next one's controllers would bring to the members that it makes.
+// The API servers of a world serve several tests. What one left there, the next one's controllers would bring to its
+// members.
 
 // namespacePrefix is that of the namespaces that tests get.
 const namespacePrefix = "test-"
-
-var (
-	created = &kindRecord{kinds: map[string]map[schema.GroupVersionKind]bool{}}
-	// federations is how many run.
-	federations atomic.Int32
-)
 
 // kindRecord knows of which kinds objects were created in namespaces.
 type kindRecord struct {
@@ -43,14 +37,20 @@ type kindRecord struct {
 	kinds map[string]map[schema.GroupVersionKind]bool
 }
 
+func newKindRecord() *kindRecord {
+	return &kindRecord{kinds: map[string]map[schema.GroupVersionKind]bool{}}
+}
+
 // by is the client, with a record of what it creates.
 func (r *kindRecord) by(c client.WithWatch) client.Client {
 	return interceptor.NewClient(c, interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object,
+			options ...client.CreateOption) error {
 			r.note(c, object)
 			return c.Create(ctx, object, options...)
 		},
-		Apply: func(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+		Apply: func(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration,
+			options ...client.ApplyOption) error {
 			if object, is := object.(client.Object); is {
 				r.note(c, object)
 			}
@@ -87,31 +87,31 @@ func (r *kindRecord) in(prefix string) []schema.GroupVersionKind {
 }
 
 // newNamespace is empty again after the test, in the fleet and in its members.
-func newNamespace(t *testing.T) string {
+func (w *world) newNamespace(t *testing.T) string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: namespacePrefix}}
-	if err := fleet.Create(ctx, namespace); err != nil {
+	if err := w.fleet.Create(ctx, namespace); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { emptyNamespace(t, namespace.Name) })
+	t.Cleanup(func() { w.emptyNamespace(t, namespace.Name) })
 	return namespace.Name
 }
 
 // emptyNamespace removes what a test created. Controllers that still run have to remove all that they made of it.
-func emptyNamespace(t *testing.T, namespace string) {
+func (w *world) emptyNamespace(t *testing.T, namespace string) {
 	t.Helper()
-	kinds := created.in(namespace)
-	deleteAll(t, fleet, namespace, kinds)
-	if federations.Load() > 0 && !t.Failed() {
+	kinds := w.created.in(namespace)
+	deleteAll(t, w.fleet, namespace, kinds)
+	if w.federations.Load() > 0 && !t.Failed() {
 		eventuallyWithin(t, fourMinutes, "the controllers have removed what they made of "+namespace, func() error {
-			objects, err := inFleet(kinds, namespace)
+			objects, err := w.inFleet(kinds, namespace)
 			return errors.Join(err, noneOf(objects))
 		})
 	} else {
-		releaseAll(t, kinds, namespace)
+		w.releaseAll(t, kinds, namespace)
 	}
 	for _, name := range memberNames {
-		deleteAll(t, member[name], namespace, inMembers(kinds))
+		deleteAll(t, w.member[name], namespace, inMembers(kinds))
 	}
 }
 
@@ -135,15 +135,16 @@ func deleteAll(t *testing.T, c client.Client, namespace string, kinds []schema.G
 		// An API server that has much to do gives a request up after a minute, having removed some.
 		eventuallyWithin(t, fourMinutes, fmt.Sprintf("all %s of %s are removed", kind.Kind, namespace), func() error {
 			// No kubelet runs that pods would wait for.
-			return ignoreNotServed(c.DeleteAllOf(ctx, object, client.InNamespace(namespace), client.GracePeriodSeconds(0)))
+			return ignoreNotServed(c.DeleteAllOf(ctx, object, client.InNamespace(namespace),
+				client.GracePeriodSeconds(0)))
 		})
 	}
 }
 
 // releaseAll removes what is left, and does not wait for controllers.
-func releaseAll(t *testing.T, kinds []schema.GroupVersionKind, namespace string) {
+func (w *world) releaseAll(t *testing.T, kinds []schema.GroupVersionKind, namespace string) {
 	t.Helper()
-	objects, err := inFleet(kinds, namespace)
+	objects, err := w.inFleet(kinds, namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,22 +152,25 @@ func releaseAll(t *testing.T, kinds []schema.GroupVersionKind, namespace string)
 		object := &objects[i]
 		var err error
 		if len(object.Finalizers) > 0 {
-			err = fleet.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+			err = w.fleet.Patch(ctx, object,
+				client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
 		}
-		if err := errors.Join(client.IgnoreNotFound(err), client.IgnoreNotFound(fleet.Delete(ctx, object))); err != nil {
+		if err := errors.Join(client.IgnoreNotFound(err),
+			client.IgnoreNotFound(w.fleet.Delete(ctx, object))); err != nil {
 			t.Errorf("removing %s %s: %v", object.Kind, object.Name, err)
 		}
 	}
 }
 
 // inFleet are the objects of these kinds in the namespaces whose name begins so, and what controllers made of them.
-func inFleet(kinds []schema.GroupVersionKind, prefix string) ([]metav1.PartialObjectMetadata, error) {
+func (w *world) inFleet(kinds []schema.GroupVersionKind, prefix string) ([]metav1.PartialObjectMetadata, error) {
 	derived := []schema.GroupVersionKind{
-		workv1alpha2.GroupVersion.WithKind("ResourceBinding"), workv1alpha1.GroupVersion.WithKind("Work"), corev1.SchemeGroupVersion.WithKind("Secret"),
+		workv1alpha2.GroupVersion.WithKind("ResourceBinding"), workv1alpha1.GroupVersion.WithKind("Work"),
+		corev1.SchemeGroupVersion.WithKind("Secret"),
 	}
 	var all []metav1.PartialObjectMetadata
 	for _, kind := range append(derived, kinds...) {
-		objects, err := objectsOf(fleet, kind, prefix)
+		objects, err := objectsOf(w.fleet, kind, prefix)
 		if err != nil {
 			return nil, err
 		}
@@ -175,7 +179,8 @@ func inFleet(kinds []schema.GroupVersionKind, prefix string) ([]metav1.PartialOb
 	return all, nil
 }
 
-// objectsOf are all that exist, or were made, for namespaces whose name begins so. There are none of a kind that is not served.
+// objectsOf are all that exist, or were made, for namespaces whose name begins so. There are none of a kind that is not
+// served.
 func objectsOf(c client.Client, kind schema.GroupVersionKind, prefix string) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -184,7 +189,10 @@ func objectsOf(c client.Client, kind schema.GroupVersionKind, prefix string) ([]
 	}
 	var objects []metav1.PartialObjectMetadata
 	for _, object := range list.Items {
-		for _, namespace := range []string{object.Namespace, object.Annotations[workv1alpha2.NamespaceAnnotation], object.Labels[policyv1alpha1.FederatedResourceQuotaNamespaceLabel]} {
+		for _, namespace := range []string{
+			object.Namespace, object.Annotations[workv1alpha2.NamespaceAnnotation],
+			object.Labels[policyv1alpha1.FederatedResourceQuotaNamespaceLabel],
+		} {
 			if strings.HasPrefix(namespace, prefix) {
 				object.SetGroupVersionKind(kind)
 				objects = append(objects, object)
@@ -207,22 +215,24 @@ func noneOf(objects []metav1.PartialObjectMetadata) error {
 		return nil
 	}
 	first := objects[0]
-	return fmt.Errorf("%d objects are left, such as %s %s/%s with finalizers %v", len(objects), first.Kind, first.Namespace, first.Name, first.Finalizers)
+	return fmt.Errorf("%d objects are left, such as %s %s/%s with finalizers %v", len(objects), first.Kind,
+		first.Namespace, first.Name, first.Finalizers)
 }
 
-// nothingIsLeft after all tests have passed: of their namespaces' objects in the fleet and in members, and of policies for all.
-func nothingIsLeft() error {
-	kinds := created.in(namespacePrefix)
-	objects, err := inFleet(kinds, namespacePrefix)
+// nothingIsLeft after all tests have passed: of their namespaces' objects in the fleet and in members, and of policies
+// for all.
+func (w *world) nothingIsLeft() error {
+	kinds := w.created.in(namespacePrefix)
+	objects, err := w.inFleet(kinds, namespacePrefix)
 	errs := []error{err, noneOf(objects)}
 	for _, name := range memberNames {
 		for _, kind := range inMembers(kinds) {
-			objects, err := objectsOf(member[name], kind, namespacePrefix)
+			objects, err := objectsOf(w.member[name], kind, namespacePrefix)
 			errs = append(errs, err, noneOf(objects))
 		}
 	}
 	for _, kind := range []string{"ClusterPropagationPolicy", "ClusterOverridePolicy", "ClusterTaintPolicy"} {
-		objects, err := objectsOf(fleet, policyv1alpha1.GroupVersion.WithKind(kind), "")
+		objects, err := objectsOf(w.fleet, policyv1alpha1.GroupVersion.WithKind(kind), "")
 		errs = append(errs, err, noneOf(objects))
 	}
 	return errors.Join(errs...)

@@ -10,19 +10,20 @@ import (
 )
 
 func TestLegacyOverride(t *testing.T) {
-	startFederation(t)
-	namespace := newNamespace(t)
-	apply(t, fleet, namespace, input(t, "000-karmada-nginx-3docs")...)
-	replicasIn(t, namespace, 1, 1)
+	w := newWorld(t)
+	w.startFederation(t)
+	namespace := w.newNamespace(t)
+	apply(t, w.fleet, namespace, input(t, "000-karmada-nginx-3docs")...)
+	w.replicasIn(t, namespace, 1, 1)
 
-	one, err := deployment(member["member1"], namespace)
+	one, err := deployment(w.member["member1"], namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := imageOf(one); got != "dc-1.registry.io/nginx:1.17.0-alpine" || one.GetAnnotations()["foo"] != "bar" {
 		t.Errorf("member1: image %s, annotations %v", got, one.GetAnnotations())
 	}
-	two, err := deployment(member["member2"], namespace)
+	two, err := deployment(w.member["member2"], namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,9 +39,10 @@ func imageOf(object *unstructured.Unstructured) string {
 }
 
 func TestOverrideWithMissingPathIsShown(t *testing.T) {
-	startFederation(t)
-	namespace := newNamespace(t)
-	apply(t, fleet, namespace, parse(t, `
+	w := newWorld(t)
+	w.startFederation(t)
+	namespace := w.newNamespace(t)
+	apply(t, w.fleet, namespace, parse(t, `
 apiVersion: policy.karmada.io/v1alpha1
 kind: OverridePolicy
 metadata: {name: broken}
@@ -51,11 +53,13 @@ spec:
       plaintext: [{path: /spec/strategy/nothing/here, operator: replace, value: 1}]
 `)...)
 	policy := input(t, "003-karmada-cool-policy")[0]
-	if err := unstructured.SetNestedStringSlice(policy.Object, []string{"broken"}, "spec", "dependentOverrides"); err != nil {
+	if err := unstructured.SetNestedStringSlice(policy.Object, []string{"broken"}, "spec",
+		"dependentOverrides"); err != nil {
 		t.Fatal(err)
 	}
-	apply(t, fleet, namespace, policy, input(t, "000-karmada-nginx-3docs")[0])
-	condition(t, namespace, workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse,
-		`OverridePolicy `+namespace+`/broken: spec.overrideRules[0].overriders.plaintext[0].path: "/spec/strategy/nothing" does not exist in the object`)
-	replicasIn(t, namespace, 2, -1)
+	apply(t, w.fleet, namespace, policy, input(t, "000-karmada-nginx-3docs")[0])
+	w.condition(t, namespace, workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse,
+		`OverridePolicy `+namespace+
+			`/broken: spec.overrideRules[0].overriders.plaintext[0].path: "/spec/strategy/nothing" does not exist in the object`)
+	w.replicasIn(t, namespace, 2, -1)
 }

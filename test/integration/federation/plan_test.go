@@ -72,10 +72,12 @@ type predicted struct {
 }
 
 // planned asks for a plan and prints it, as people see it.
-func planned(t *testing.T, namespace, text string, deleting bool) *plan.Plan {
+func (w *world) planned(t *testing.T, namespace, text string, deleting bool) *plan.Plan {
 	t.Helper()
-	options := trellisctl.PlanOptions{Namespace: namespace, Delete: deleting, Output: "text", Settings: plan.DefaultSettings()}
-	f := &trellisctl.Fleet{Client: fleet, Config: fleetConfig}
+	options := trellisctl.PlanOptions{
+		Namespace: namespace, Delete: deleting, Output: "text", Settings: plan.DefaultSettings(),
+	}
+	f := &trellisctl.Fleet{Client: w.fleet, Config: w.fleetConfig}
 	result, err := f.Plan(ctx, written(t, text), options, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +101,7 @@ func written(t *testing.T, text string) []plan.Written {
 }
 
 // expectation is what the plan says of an object, or, if it says nothing, what there is.
-func expectation(t *testing.T, p *plan.Plan, namespace, kind, name string) predicted {
+func (w *world) expectation(t *testing.T, p *plan.Plan, namespace, kind, name string) predicted {
 	t.Helper()
 	for _, o := range p.Objects {
 		if o.Namespace != namespace || o.Kind != kind || o.Name != name {
@@ -116,13 +118,13 @@ func expectation(t *testing.T, p *plan.Plan, namespace, kind, name string) predi
 		}
 		return predicted{o.PolicyThen, clusters}
 	}
-	return actual(t, namespace, kind, name)
+	return w.actual(t, namespace, kind, name)
 }
 
-func actual(t *testing.T, namespace, kind, name string) predicted {
+func (w *world) actual(t *testing.T, namespace, kind, name string) predicted {
 	t.Helper()
 	result := predicted{clusters: map[string]int32{}}
-	b, err := bindings.Get(ctx, fleet, types.NamespacedName{Namespace: namespace, Name: bindings.Name(name, kind)})
+	b, err := bindings.Get(ctx, w.fleet, types.NamespacedName{Namespace: namespace, Name: bindings.Name(name, kind)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,10 +138,10 @@ func actual(t *testing.T, namespace, kind, name string) predicted {
 	return result
 }
 
-func becomes(t *testing.T, want predicted, namespace, kind, name string) {
+func (w *world) becomes(t *testing.T, want predicted, namespace, kind, name string) {
 	t.Helper()
 	eventually(t, kind+" "+name+" is as it was planned", func() error {
-		got := actual(t, namespace, kind, name)
+		got := w.actual(t, namespace, kind, name)
 		if got.policy != want.policy || !maps.Equal(got.clusters, want.clusters) {
 			return fmt.Errorf("got %+v, planned %+v", got, want)
 		}
@@ -147,12 +149,12 @@ func becomes(t *testing.T, want predicted, namespace, kind, name string) {
 	})
 }
 
-func theFleetKnowsWhatMembersServe(t *testing.T) {
+func (w *world) theFleetKnowsWhatMembersServe(t *testing.T) {
 	t.Helper()
 	for _, name := range memberNames {
 		eventually(t, "the fleet knows what "+name+" serves", func() error {
 			cluster := &clusterv1alpha1.Cluster{}
-			if err := fleet.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
+			if err := w.fleet.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
 				return err
 			}
 			if len(cluster.Status.APIEnablements) == 0 {
@@ -164,47 +166,86 @@ func theFleetKnowsWhatMembersServe(t *testing.T) {
 }
 
 func TestPlanIsWhatHappens(t *testing.T) {
-	startFederation(t)
-	theFleetKnowsWhatMembersServe(t)
+	w := newWorld(t)
+	w.startFederation(t)
+	w.theFleetKnowsWhatMembersServe(t)
 	tests := map[string]struct {
 		before, change string
 		deleting       bool
-		// deployment and settings are what is expected of both, plan and fleet: replicas in member1 and member2, -1 for absent.
+		// deployment and settings are what is expected of both, plan and fleet: replicas in member1 and member2, -1 for
+		// absent.
 		deployment, settings [2]int32
 		note                 string
 	}{
-		"a first policy":      {before: planWeb, change: planPolicy("web", oneToThree, ""), deployment: [2]int32{1, 3}, settings: [2]int32{-1, -1}},
-		"a narrower affinity": {before: planWeb + planPolicy("web", everywhere, ""), change: planPolicy("web", onlyOne, ""), deployment: [2]int32{4, -1}, settings: [2]int32{-1, -1}},
-		"another division":    {before: planWeb + planPolicy("web", everywhere, ""), change: planPolicy("web", oneToThree, ""), deployment: [2]int32{1, 3}, settings: [2]int32{-1, -1}},
-		"no cluster fits": {before: planWeb + planPolicy("web", everywhere, ""), change: planPolicy("web", nowhere, ""), deployment: [2]int32{-1, -1}, settings: [2]int32{-1, -1},
+		"a first policy": {
+			before: planWeb, change: planPolicy("web", oneToThree, ""), deployment: [2]int32{1, 3},
+			settings: [2]int32{-1, -1},
+		},
+		"a narrower affinity": {
+			before: planWeb + planPolicy("web", everywhere, ""), change: planPolicy("web", onlyOne, ""),
+			deployment: [2]int32{4, -1}, settings: [2]int32{-1, -1},
+		},
+		"another division": {
+			before: planWeb + planPolicy("web", everywhere, ""), change: planPolicy("web", oneToThree, ""),
+			deployment: [2]int32{1, 3}, settings: [2]int32{-1, -1},
+		},
+		"no cluster fits": {before: planWeb + planPolicy("web", everywhere, ""), change: planPolicy("web", nowhere, ""),
+			deployment: [2]int32{-1, -1}, settings: [2]int32{-1, -1},
 			note: "no cluster fits"},
-		"deletion": {before: planWeb + planPolicy("web", everywhere, ""), change: planPolicy("web", everywhere, ""), deleting: true, deployment: [2]int32{-1, -1}, settings: [2]int32{-1, -1}},
-		"deletion with another policy in the wings": {before: planWeb + planPolicy("a", everywhere, "") + planPolicy("b", onlyOne, ""), change: planPolicy("a", everywhere, ""), deleting: true,
-			deployment: [2]int32{4, -1}, settings: [2]int32{-1, -1}},
-		"no preemption": {before: planWeb + planPolicy("a", everywhere, ""), change: planPolicy("b", onlyOne, "priority: 9"), deployment: [2]int32{4, 4}, settings: [2]int32{-1, -1},
+		"deletion": {
+			before: planWeb + planPolicy("web", everywhere, ""), change: planPolicy("web", everywhere, ""),
+			deleting: true, deployment: [2]int32{-1, -1}, settings: [2]int32{-1, -1},
+		},
+		"deletion with another policy in the wings": {
+			before: planWeb + planPolicy("a", everywhere, "") + planPolicy("b", onlyOne, ""),
+			change: planPolicy("a", everywhere, ""), deleting: true,
+			deployment: [2]int32{4, -1}, settings: [2]int32{-1, -1},
+		},
+		"no preemption": {before: planWeb + planPolicy("a", everywhere, ""),
+			change: planPolicy("b", onlyOne, "priority: 9"), deployment: [2]int32{4, 4}, settings: [2]int32{-1, -1},
 			note: "to take it over, this one needs spec.preemption: Always"},
-		"preemption":   {before: planWeb + planPolicy("a", everywhere, ""), change: planPolicy("b", onlyOne, "priority: 9\n  preemption: Always"), deployment: [2]int32{4, -1}, settings: [2]int32{-1, -1}},
-		"dependencies": {before: planWeb + planPolicy("web", onlyOne, ""), change: planPolicy("web", everywhere, "propagateDeps: true"), deployment: [2]int32{4, 4}, settings: [2]int32{0, 0}},
-		"dependencies that move": {before: planWeb + planPolicy("web", everywhere, "propagateDeps: true"), change: planPolicy("web", onlyOne, "propagateDeps: true"),
+		"preemption": {
+			before: planWeb + planPolicy("a", everywhere, ""),
+			change: planPolicy("b", onlyOne, "priority: 9\n  preemption: Always"), deployment: [2]int32{4, -1},
+			settings: [2]int32{-1, -1},
+		},
+		"dependencies": {
+			before: planWeb + planPolicy("web", onlyOne, ""),
+			change: planPolicy("web", everywhere, "propagateDeps: true"), deployment: [2]int32{4, 4},
+			settings: [2]int32{0, 0},
+		},
+		"dependencies that move": {before: planWeb + planPolicy("web", everywhere, "propagateDeps: true"),
+			change:     planPolicy("web", onlyOne, "propagateDeps: true"),
 			deployment: [2]int32{4, -1}, settings: [2]int32{0, -1}},
-		"dependencies that go": {before: planWeb + planPolicy("web", onlyOne, "propagateDeps: true"), change: planPolicy("web", onlyOne, ""), deployment: [2]int32{4, -1}, settings: [2]int32{-1, -1}},
-		"a lazy policy": {before: planWeb + planPolicy("web", everywhere, ""), change: planPolicy("web", onlyOne, "activationPreference: Lazy"), deployment: [2]int32{4, 4}, settings: [2]int32{-1, -1},
-			note: "lazy"},
-		"an object with its policy": {change: planWeb + planPolicy("web", oneToThree, ""), deployment: [2]int32{1, 3}, settings: [2]int32{-1, -1}},
-		"more replicas": {before: planWeb + planPolicy("web", oneToThree, ""), change: strings.ReplaceAll(planWeb, "replicas: 4", "replicas: 8"), deployment: [2]int32{2, 6},
+		"dependencies that go": {
+			before: planWeb + planPolicy("web", onlyOne, "propagateDeps: true"), change: planPolicy("web", onlyOne, ""),
+			deployment: [2]int32{4, -1}, settings: [2]int32{-1, -1},
+		},
+		"a lazy policy": {before: planWeb + planPolicy("web", everywhere, ""),
+			change: planPolicy("web", onlyOne, "activationPreference: Lazy"), deployment: [2]int32{4, 4},
+			settings: [2]int32{-1, -1},
+			note:     "lazy"},
+		"an object with its policy": {
+			change: planWeb + planPolicy("web", oneToThree, ""), deployment: [2]int32{1, 3}, settings: [2]int32{-1, -1},
+		},
+		"more replicas": {before: planWeb + planPolicy("web", oneToThree, ""),
+			change: strings.ReplaceAll(planWeb, "replicas: 4", "replicas: 8"), deployment: [2]int32{2, 6},
 			settings: [2]int32{-1, -1}},
-		"a policy that waits": {before: planWeb, change: planPolicy("web", everywhere, "dependentOverrides: [later]"), deployment: [2]int32{-1, -1}, settings: [2]int32{-1, -1}},
+		"a policy that waits": {
+			before: planWeb, change: planPolicy("web", everywhere, "dependentOverrides: [later]"),
+			deployment: [2]int32{-1, -1}, settings: [2]int32{-1, -1},
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			namespace := newNamespace(t)
+			namespace := w.newNamespace(t)
 			if tc.before != "" {
-				apply(t, fleet, namespace, parse(t, tc.before)...)
+				apply(t, w.fleet, namespace, parse(t, tc.before)...)
 			}
 			if strings.Contains(tc.before, "PropagationPolicy") {
 				eventually(t, "the object is placed", func() error {
-					if len(actual(t, namespace, "Deployment", "nginx").clusters) == 0 {
+					if len(w.actual(t, namespace, "Deployment", "nginx").clusters) == 0 {
 						return fmt.Errorf("nowhere yet")
 					}
 					return nil
@@ -212,14 +253,16 @@ func TestPlanIsWhatHappens(t *testing.T) {
 			}
 			if strings.Contains(tc.before, "propagateDeps: true") {
 				eventually(t, "the dependency follows", func() error {
-					if len(actual(t, namespace, "ConfigMap", "settings").clusters) != len(actual(t, namespace, "Deployment", "nginx").clusters) {
+					if len(w.actual(t, namespace, "ConfigMap", "settings").clusters) != len(w.actual(t, namespace,
+						"Deployment", "nginx").clusters) {
 						return fmt.Errorf("not yet")
 					}
 					return nil
 				})
 			}
-			p := planned(t, namespace, tc.change, tc.deleting)
-			deployment, settings := expectation(t, p, namespace, "Deployment", "nginx"), expectation(t, p, namespace, "ConfigMap", "settings")
+			p := w.planned(t, namespace, tc.change, tc.deleting)
+			deployment, settings := w.expectation(t, p, namespace, "Deployment", "nginx"),
+				w.expectation(t, p, namespace, "ConfigMap", "settings")
 			checkPlanned(t, "Deployment", deployment, tc.deployment)
 			checkPlanned(t, "ConfigMap", settings, tc.settings)
 			if text, _ := json.Marshal(p); tc.note != "" && !strings.Contains(string(text), tc.note) {
@@ -228,46 +271,52 @@ func TestPlanIsWhatHappens(t *testing.T) {
 			for _, object := range parse(t, tc.change) {
 				if tc.deleting {
 					object.SetNamespace(namespace)
-					remove(t, fleet, object)
+					remove(t, w.fleet, object)
 				} else {
-					apply(t, fleet, namespace, object)
+					apply(t, w.fleet, namespace, object)
 				}
 			}
-			becomes(t, deployment, namespace, "Deployment", "nginx")
-			becomes(t, settings, namespace, "ConfigMap", "settings")
+			w.becomes(t, deployment, namespace, "Deployment", "nginx")
+			w.becomes(t, settings, namespace, "ConfigMap", "settings")
 		})
 	}
 }
 
 // A policy that is there without effect is asked about as well.
 func TestPlanTellsWhyAPolicyHasNoEffect(t *testing.T) {
-	startFederation(t)
-	namespace := newNamespace(t)
-	apply(t, fleet, namespace, parse(t, planWeb+planPolicy("a", everywhere, ""))...)
-	replicasIn(t, namespace, 4, 4)
+	w := newWorld(t)
+	w.startFederation(t)
+	namespace := w.newNamespace(t)
+	apply(t, w.fleet, namespace, parse(t, planWeb+planPolicy("a", everywhere, ""))...)
+	w.replicasIn(t, namespace, 4, 4)
 	late := planPolicy("b", onlyOne, "")
-	apply(t, fleet, namespace, parse(t, late)...)
+	apply(t, w.fleet, namespace, parse(t, late)...)
 
-	p := planned(t, namespace, late, false)
+	p := w.planned(t, namespace, late, false)
 	if p.Documents[0].Action != plan.ActionUnchanged || !p.Empty() || len(p.PassedOver) != 1 {
 		t.Fatalf("got %+v", p)
 	}
 	got := p.PassedOver[0]
-	want := plan.KeptObject{APIVersion: "apps/v1", Kind: "Deployment", Namespace: namespace, Name: "nginx", Policy: "PropagationPolicy " + namespace + "/a"}
+	want := plan.KeptObject{
+		APIVersion: "apps/v1", Kind: "Deployment", Namespace: namespace, Name: "nginx",
+		Policy: "PropagationPolicy " + namespace + "/a",
+	}
 	if got.Policy != "PropagationPolicy "+namespace+"/b" || len(got.Objects) != 1 || got.Objects[0] != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if !strings.Contains(got.Reason, "spec.preemption: Always") || !strings.Contains(got.Reason, "a spec.priority above 0") {
+	if !strings.Contains(got.Reason, "spec.preemption: Always") ||
+		!strings.Contains(got.Reason, "a spec.priority above 0") {
 		t.Errorf("the reason doesn't tell what to change: %s", got.Reason)
 	}
 }
 
 // What names kinds, clusters and workloads that the fleet has not is accepted, since they may come later.
 func TestPlanWarnsOfWhatTheFleetHasNot(t *testing.T) {
-	startFederation(t)
-	namespace := newNamespace(t)
+	w := newWorld(t)
+	w.startFederation(t)
+	namespace := w.newNamespace(t)
 	here := func(text string) string { return strings.ReplaceAll(text, "NS", namespace) }
-	p := planned(t, namespace, here(`
+	p := w.planned(t, namespace, here(`
 apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy
 metadata: {name: mistyped}
@@ -287,10 +336,26 @@ metadata: {name: again}
 spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: NS, name: gone}, {apiVersion: apps/v1, kind: Deploymint, namespace: NS, name: gone}]}
 `), false)
 	want := []plan.Warning{
-		{Document: "PropagationPolicy NS/mistyped", Message: "spec.resourceSelectors[0]: the fleet serves no kind Deploymint in apps/v1; nothing is selected by it until it does"},
-		{Document: "OverridePolicy NS/image", Message: "spec.overrideRules[0].targetCluster.clusterNames[0]: the fleet has no cluster of this name; it has member1, member2"},
-		{Document: "WorkloadRebalancer again", Message: "spec.workloads[0]: the fleet has no Deployment NS/gone; its result would be Failed, and stay so if that changes later"},
-		{Document: "WorkloadRebalancer again", Message: "spec.workloads[1]: the fleet serves no kind Deploymint in apps/v1; its result would be Failed, and stay so if that changes later"},
+		{
+			Document: "PropagationPolicy NS/mistyped",
+			Message: "spec.resourceSelectors[0]: the fleet serves no kind Deploymint in apps/v1; nothing is " +
+				"selected by it until it does",
+		},
+		{
+			Document: "OverridePolicy NS/image",
+			Message: "spec.overrideRules[0].targetCluster.clusterNames[0]: the fleet has no cluster of this name; " +
+				"it has member1, member2",
+		},
+		{
+			Document: "WorkloadRebalancer again",
+			Message: "spec.workloads[0]: the fleet has no Deployment NS/gone; its result would be Failed, and stay " +
+				"so if that changes later",
+		},
+		{
+			Document: "WorkloadRebalancer again",
+			Message: "spec.workloads[1]: the fleet serves no kind Deploymint in apps/v1; its result would be " +
+				"Failed, and stay so if that changes later",
+		},
 	}
 	for i := range want {
 		want[i].Document, want[i].Message = here(want[i].Document), here(want[i].Message)
@@ -302,15 +367,16 @@ spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: NS, name: 
 
 // An application that comes with its namespace is planned as a whole.
 func TestPlanOfANewNamespace(t *testing.T) {
-	startFederation(t)
-	theFleetKnowsWhatMembersServe(t)
+	w := newWorld(t)
+	w.startFederation(t)
+	w.theFleetKnowsWhatMembersServe(t)
 	namespace := namespacePrefix + utilrand.String(5)
 	// What is there already in the namespace in which the fleet checks instead is not in the way.
 	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "settings"}}
-	if err := fleet.Create(ctx, other); err != nil {
+	if err := w.fleet.Create(ctx, other); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = fleet.Delete(ctx, other) })
+	t.Cleanup(func() { _ = w.fleet.Delete(ctx, other) })
 	policy := fmt.Sprintf(`
 ---
 apiVersion: policy.karmada.io/v1alpha1
@@ -320,30 +386,34 @@ spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap, namespace: %s}], pl
 `, namespace, onlyOne)
 	rest := strings.TrimPrefix(planWeb, "\n") + planPolicy("web", oneToThree, "") + policy
 	made := fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s}}\n", namespace)
-	p := planned(t, namespace, rest+"---\n"+made, false)
-	deployment, settings := expectation(t, p, namespace, "Deployment", "nginx"), expectation(t, p, namespace, "ConfigMap", "settings")
+	p := w.planned(t, namespace, rest+"---\n"+made, false)
+	deployment, settings := w.expectation(t, p, namespace, "Deployment", "nginx"),
+		w.expectation(t, p, namespace, "ConfigMap", "settings")
 	checkPlanned(t, "Deployment", deployment, [2]int32{1, 3})
 	checkPlanned(t, "ConfigMap", settings, [2]int32{0, -1})
-	if err := fleet.Get(ctx, types.NamespacedName{Name: namespace}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
+	if err := w.fleet.Get(ctx, types.NamespacedName{Name: namespace}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a plan made the namespace: %v", err)
 	}
 	for text, want := range map[string]string{
-		made + "---" + strings.Replace(policy, "namespace: "+namespace, "namespace: default", 1): "spec.resourceSelectors: namespace must be that of the policy",
-		made + "---\n{apiVersion: v1, kind: Service, metadata: {name: no ports}}":                "metadata.name: Invalid value",
+		made + "---" + strings.Replace(policy, "namespace: "+namespace, "namespace: default",
+			1): "spec.resourceSelectors: namespace must be that of the policy",
+		made + "---\n{apiVersion: v1, kind: Service, metadata: {name: no " +
+			"ports}}": "metadata.name: Invalid value",
 	} {
-		_, err := (&trellisctl.Fleet{Client: fleet, Config: fleetConfig}).Plan(ctx, written(t, text), trellisctl.PlanOptions{Namespace: namespace, Settings: plan.DefaultSettings()}, time.Now())
+		_, err := (&trellisctl.Fleet{Client: w.fleet, Config: w.fleetConfig}).Plan(ctx, written(t, text),
+			trellisctl.PlanOptions{Namespace: namespace, Settings: plan.DefaultSettings()}, time.Now())
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 
-	if err := fleet.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+	if err := w.fleet.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { emptyNamespace(t, namespace) })
-	apply(t, fleet, namespace, parse(t, rest)...)
-	becomes(t, deployment, namespace, "Deployment", "nginx")
-	becomes(t, settings, namespace, "ConfigMap", "settings")
+	t.Cleanup(func() { w.emptyNamespace(t, namespace) })
+	apply(t, w.fleet, namespace, parse(t, rest)...)
+	w.becomes(t, deployment, namespace, "Deployment", "nginx")
+	w.becomes(t, settings, namespace, "ConfigMap", "settings")
 }
 
 func checkPlanned(t *testing.T, what string, got predicted, want [2]int32) {
@@ -360,10 +430,11 @@ func checkPlanned(t *testing.T, what string, got predicted, want [2]int32) {
 }
 
 func TestPlanOfOverrides(t *testing.T) {
-	startFederation(t)
-	namespace := newNamespace(t)
-	apply(t, fleet, namespace, parse(t, planWeb+planPolicy("web", everywhere, ""))...)
-	replicasIn(t, namespace, 4, 4)
+	w := newWorld(t)
+	w.startFederation(t)
+	namespace := w.newNamespace(t)
+	apply(t, w.fleet, namespace, parse(t, planWeb+planPolicy("web", everywhere, ""))...)
+	w.replicasIn(t, namespace, 4, 4)
 
 	override := `
 apiVersion: policy.karmada.io/v1alpha1
@@ -375,68 +446,92 @@ spec:
   - targetCluster: {clusterNames: [member2]}
     overriders: {imageOverrider: [{component: Tag, operator: add, value: "1.2"}]}
 `
-	p := planned(t, namespace, override, false)
+	p := w.planned(t, namespace, override, false)
 	if len(p.Objects) != 1 || len(p.Objects[0].Fields) != 1 {
 		t.Fatalf("got %+v, want one field of one object", p.Objects)
 	}
 	want := plan.FieldChange{
-		Cluster: "member2", Path: "/spec/template/spec/containers/0/image", Now: "nginx", Then: "nginx:1.2", SetBy: "OverridePolicy " + namespace + "/image spec.overrideRules[0]",
+		Cluster: "member2", Path: "/spec/template/spec/containers/0/image", Now: "nginx", Then: "nginx:1.2",
+		SetBy: "OverridePolicy " + namespace + "/image spec.overrideRules[0]",
 	}
 	if got := p.Objects[0].Fields[0]; got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	apply(t, fleet, namespace, parse(t, override)...)
+	apply(t, w.fleet, namespace, parse(t, override)...)
 	eventually(t, "member2 has the image", func() error {
-		object, err := deployment(member["member2"], namespace)
+		object, err := deployment(w.member["member2"], namespace)
 		if err == nil && imageOf(object) != "nginx:1.2" {
 			err = fmt.Errorf("it is %s", imageOf(object))
 		}
 		return err
 	})
-	p = planned(t, namespace, override, true)
-	if len(p.Objects) != 1 || len(p.Objects[0].Fields) != 1 || p.Objects[0].Fields[0].Then != "nginx" || p.Objects[0].Fields[0].SetBy != "" {
+	p = w.planned(t, namespace, override, true)
+	if len(p.Objects) != 1 || len(p.Objects[0].Fields) != 1 || p.Objects[0].Fields[0].Then != "nginx" ||
+		p.Objects[0].Fields[0].SetBy != "" {
 		t.Errorf("deletion: got %+v", p.Objects)
 	}
-	if p := planned(t, namespace, override, false); !p.Empty() || p.Documents[0].Action != plan.ActionUnchanged {
+	if p := w.planned(t, namespace, override, false); !p.Empty() || p.Documents[0].Action != plan.ActionUnchanged {
 		t.Errorf("the same again: got %+v", p)
 	}
 }
 
 func TestPlanRefusesWhatTheFleetRefuses(t *testing.T) {
-	namespace := newNamespace(t)
-	const settings = "\n---\n# The second document.\n{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}\n---\n"
+	w := newWorld(t)
+	namespace := w.newNamespace(t)
+	const settings = "\n---\n# The second document.\n{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}\n" +
+		"---\n"
 	tests := map[string]struct {
 		text     string
 		deleting bool
 		// want is said of the document in these lines.
 		want string
 	}{
-		"two affinities and no selector": {"{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: web}, spec: {" +
-			"resourceSelectors: [], placement: {clusterAffinity: {}, clusterAffinities: [{affinityName: a}]}}}", false,
-			"a.yaml, document 2: PropagationPolicy NS/web: the fleet refuses it:\n  spec.resourceSelectors: .*\n  spec.placement.clusterAffinities: .*"},
-		"what admission refuses": {"{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: web}, spec: {" +
-			"resourceSelectors: [{apiVersion: v1, kind: ConfigMap, namespace: other}]}}", false,
-			"a.yaml, document 2: PropagationPolicy NS/web: the fleet refuses it:\n  spec.resourceSelectors: namespace must be that of the policy.*"},
+		"two affinities and no selector": {
+			"{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: web}, spec: {" +
+				"resourceSelectors: [], placement: {clusterAffinity: {}, clusterAffinities: [{affinityName: a}]}}}",
+			false,
+			"a.yaml, document 2: PropagationPolicy NS/web: the fleet refuses it:\n  spec.resourceSelectors: .*\n  " +
+				"spec.placement.clusterAffinities: .*",
+		},
+		"what admission refuses": {
+			"{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: web}, spec: {" +
+				"resourceSelectors: [{apiVersion: v1, kind: ConfigMap, namespace: other}]}}", false,
+			"a.yaml, document 2: PropagationPolicy NS/web: the fleet refuses it:\n  spec.resourceSelectors: " +
+				"namespace must be that of the policy.*",
+		},
 		"an unknown kind": {"{apiVersion: policy.karmada.io/v1alpha1, kind: Dragon, metadata: {name: a}}", false,
-			"a.yaml, document 2: Dragon a: the fleet serves no kind Dragon in policy.karmada.io/v1alpha1;\n  correct kind or apiVersion, or install its CustomResourceDefinition in the fleet"},
+			"a.yaml, document 2: Dragon a: the fleet serves no kind Dragon in policy.karmada.io/v1alpha1;\n  " +
+				"correct kind or apiVersion, or install its CustomResourceDefinition in the fleet"},
 		"another version": {"{apiVersion: apps/v1beta1, kind: Deployment, metadata: {name: a}}", false,
-			"a.yaml, document 2: Deployment a: the fleet serves no kind Deployment in apps/v1beta1,\n  but in apps/v1: correct apiVersion"},
-		"several": {"{apiVersion: policy.karmada.io/v1alpha1, kind: Dragon, metadata: {name: a}}" + planPolicy("web", "", "priorty: 1") + "\n---\n" + planWeb, false,
+			"a.yaml, document 2: Deployment a: the fleet serves no kind Deployment in apps/v1beta1,\n  but in " +
+				"apps/v1: correct apiVersion"},
+		"several": {
+			"{apiVersion: policy.karmada.io/v1alpha1, kind: Dragon, metadata: {name: a}}" +
+				planPolicy("web", "", "priorty: 1") + "\n---\n" + planWeb, false,
 			"a.yaml, document 2: Dragon a: the fleet serves no kind Dragon in .*;\n  correct .*\n" +
-				"a.yaml, document 3: PropagationPolicy NS/web: the fleet refuses it:\n  unknown field \"spec.priorty\""},
+				"a.yaml, document 3: PropagationPolicy NS/web: the fleet refuses it:\n  unknown field " +
+				"\"spec.priorty\"",
+		},
 		"deletion of none": {planPolicy("web", "", ""), true,
-			"a.yaml, document 1: ConfigMap NS/settings: there is no such object to delete\na.yaml, document 2: PropagationPolicy NS/web: there is no such object to delete"},
+			"a.yaml, document 1: ConfigMap NS/settings: there is no such object to delete\na.yaml, document 2: " +
+				"PropagationPolicy NS/web: there is no such object to delete"},
 		"fields that there aren't": {planPolicy("web", "clusterAfinity: {}", "priorty: 1"), false,
-			"a.yaml, document 2: PropagationPolicy NS/web: the fleet refuses it:\n  unknown field \"spec.placement.clusterAfinity\"\n  unknown field \"spec.priorty\""},
+			"a.yaml, document 2: PropagationPolicy NS/web: the fleet refuses it:\n  unknown field " +
+				"\"spec.placement.clusterAfinity\"\n  unknown field \"spec.priorty\""},
 		"fields of other objects that there aren't": {strings.Replace(planWeb, "replicas: 4", "replica: 4", 1), false,
 			"a.yaml, document 2: Deployment NS/nginx: the fleet refuses it:\n  unknown field \"spec.replica\""},
-		"a namespace that isn't there": {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: nowhere}}", false,
-			"a.yaml, document 2: ConfigMap nowhere/a: the fleet has no namespace nowhere; create it, have the documents create it, or name another one \\(-n\\)"},
+		"a namespace that isn't there": {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: nowhere}}",
+			false,
+			"a.yaml, document 2: ConfigMap nowhere/a: the fleet has no namespace nowhere; create it, have the " +
+				"documents create it, or name another one \\(-n\\)"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			options := trellisctl.PlanOptions{Namespace: namespace, Delete: tc.deleting, Settings: plan.DefaultSettings()}
-			_, err := (&trellisctl.Fleet{Client: fleet, Config: fleetConfig}).Plan(ctx, written(t, settings+tc.text), options, time.Now())
+			options := trellisctl.PlanOptions{
+				Namespace: namespace, Delete: tc.deleting, Settings: plan.DefaultSettings(),
+			}
+			_, err := (&trellisctl.Fleet{Client: w.fleet, Config: w.fleetConfig}).Plan(ctx,
+				written(t, settings+tc.text), options, time.Now())
 			want := regexp.MustCompile("^" + strings.ReplaceAll(tc.want, "NS", namespace) + "$")
 			if err == nil || !want.MatchString(err.Error()) {
 				t.Errorf("got\n%v\nwant\n%s", err, want)
@@ -447,25 +542,28 @@ func TestPlanRefusesWhatTheFleetRefuses(t *testing.T) {
 
 // The budget would hold the removal of many objects from one member.
 func TestPlanTellsOfTheDeletionBudget(t *testing.T) {
-	startFederation(t)
-	namespace := newNamespace(t)
+	w := newWorld(t)
+	w.startFederation(t)
+	namespace := w.newNamespace(t)
 	var text strings.Builder
 	const many = 30
 	for i := range many {
 		fmt.Fprintf(&text, "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: c%d, labels: {plan: many}}}\n", i)
 	}
-	policy := `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: many}, spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap, labelSelector: {matchLabels: {plan: many}}}]}}`
-	apply(t, fleet, namespace, parse(t, text.String()+"---\n"+policy)...)
+	policy :=
+		`{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: many}, spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap, labelSelector: {matchLabels: {plan: many}}}]}}`
+	apply(t, w.fleet, namespace, parse(t, text.String()+"---\n"+policy)...)
 	eventually(t, "all are placed", func() error {
 		for i := range many {
-			if got := actual(t, namespace, "ConfigMap", fmt.Sprintf("c%d", i)); len(got.clusters) != len(memberNames) {
+			if got := w.actual(t, namespace, "ConfigMap",
+				fmt.Sprintf("c%d", i)); len(got.clusters) != len(memberNames) {
 				return fmt.Errorf("c%d is in %v", i, got.clusters)
 			}
 		}
 		return nil
 	})
 	options := trellisctl.PlanOptions{Namespace: namespace, Delete: true, Settings: plan.DefaultSettings()}
-	f := &trellisctl.Fleet{Client: fleet, Config: fleetConfig}
+	f := &trellisctl.Fleet{Client: w.fleet, Config: w.fleetConfig}
 	options.Settings.Budget.Percent = 1
 	p, err := f.Plan(ctx, written(t, policy), options, time.Now())
 	if err != nil {

@@ -31,18 +31,20 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
-var karmadaClusters = schema.GroupVersionResource{Group: "cluster.karmada.io", Version: "v1alpha1", Resource: "clusters"}
+var karmadaClusters = schema.GroupVersionResource{
+	Group: "cluster.karmada.io", Version: "v1alpha1", Resource: "clusters",
+}
 
 // startWithMemberAPI waits until the fleet's API server sends requests to the controllers.
-func startWithMemberAPI(t *testing.T) (stop func()) {
+func (w *world) startWithMemberAPI(t *testing.T) (stop func()) {
 	t.Helper()
-	served := net.JoinHostPort(ownAddress(t), strconv.Itoa(egress.ServedAPIsPort))
-	servedAPIs.Store(served)
-	stop = startFederation(t, func(o *controllers.Options) {
+	served := net.JoinHostPort(w.ownAddress(t), strconv.Itoa(egress.ServedAPIsPort))
+	w.servers.servedAPIs.Store(served)
+	stop = w.startFederation(t, func(o *controllers.Options) {
 		o.MemberAPI = memberapi.Options{Listen: served, Address: egress.ServedAPIsAddress.String()}
 	})
 	eventually(t, "the proxy is served", func() error {
-		resources, err := answer(fleetConfig, http.MethodGet, "/apis/cluster.karmada.io/v1alpha1")
+		resources, err := answer(w.fleetConfig, http.MethodGet, "/apis/cluster.karmada.io/v1alpha1")
 		if err == nil && !strings.Contains(resources, "clusters/proxy") {
 			err = fmt.Errorf("got %s", resources)
 		}
@@ -51,8 +53,8 @@ func startWithMemberAPI(t *testing.T) (stop func()) {
 	return stop
 }
 
-func asAlice() *rest.Config {
-	config := rest.CopyConfig(fleetConfig)
+func (w *world) asAlice() *rest.Config {
+	config := rest.CopyConfig(w.fleetConfig)
 	config.BearerToken = aliceToken
 	return config
 }
@@ -84,7 +86,9 @@ func grantTo(t *testing.T, c client.Client, name string, rule rbacv1.PolicyRule,
 	t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{rule}}
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, Subjects: []rbacv1.Subject{subject},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{subject},
 	}
 	for _, object := range []client.Object{role, binding} {
 		if err := c.Create(ctx, object); err != nil {
@@ -103,13 +107,14 @@ func rbacGroup(name string) rbacv1.Subject {
 }
 
 func TestMembersThroughTheFleet(t *testing.T) {
-	startWithMemberAPI(t)
-	config, edge := startCluster(t, "proxied")
-	if err := registration.Join(ctx, fleet, edge, config, joinOptions(t, "proxied")); err != nil {
+	w := newWorld(t)
+	w.startWithMemberAPI(t)
+	config, edge := w.startCluster(t, "proxied")
+	if err := registration.Join(ctx, w.fleet, edge, config, joinOptions(t, "proxied")); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the fleet makes an impersonator", func() error {
-		cluster, err := getCluster("proxied")
+		cluster, err := w.getCluster("proxied")
 		if err == nil && cluster.Spec.ImpersonatorSecretRef == nil {
 			err = errors.New("spec.impersonatorSecretRef is empty")
 		}
@@ -118,7 +123,7 @@ func TestMembersThroughTheFleet(t *testing.T) {
 	const base = "/apis/cluster.karmada.io/v1alpha1/clusters/proxied/proxy"
 	t.Run("an administrator of the fleet is one of the member", func(t *testing.T) {
 		eventually(t, "namespaces are listed", func() error {
-			list, err := answer(fleetConfig, http.MethodGet, base+"/api/v1/namespaces?limit=500")
+			list, err := answer(w.fleetConfig, http.MethodGet, base+"/api/v1/namespaces?limit=500")
 			if err == nil && !strings.Contains(list, registration.ImpersonatorName("trellis-fleet-")[:13]) {
 				err = fmt.Errorf("got %s", list)
 			}
@@ -126,30 +131,36 @@ func TestMembersThroughTheFleet(t *testing.T) {
 		})
 	})
 	t.Run("who may read Clusters may not use the proxy", func(t *testing.T) {
-		grantTo(t, fleet, "alice-reads", rbacv1.PolicyRule{APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters"}, Verbs: []string{"get", "list"}}, rbacUser("alice"))
+		grantTo(t, w.fleet, "alice-reads",
+			rbacv1.PolicyRule{
+				APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters"},
+				Verbs: []string{"get", "list"},
+			}, rbacUser("alice"))
 		eventually(t, "alice reads Clusters", func() error {
-			_, err := answer(asAlice(), http.MethodGet, "/apis/cluster.karmada.io/v1alpha1/clusters/proxied")
+			_, err := answer(w.asAlice(), http.MethodGet, "/apis/cluster.karmada.io/v1alpha1/clusters/proxied")
 			return err
 		})
-		_, err := answer(asAlice(), http.MethodGet, base+"/api/v1/namespaces")
+		_, err := answer(w.asAlice(), http.MethodGet, base+"/api/v1/namespaces")
 		refusedWith(t, err, `cannot get resource "clusters/proxy" in API group "cluster.karmada.io"`)
-		_, err = answer(asAlice(), http.MethodDelete, "/apis/cluster.karmada.io/v1alpha1/clusters/proxied")
+		_, err = answer(w.asAlice(), http.MethodDelete, "/apis/cluster.karmada.io/v1alpha1/clusters/proxied")
 		refusedWith(t, err, `User "alice" cannot delete resource "clusters"`)
 	})
 	t.Run("who may use the proxy may in the member what its roles say", func(t *testing.T) {
-		actsAsHerself(t, edge, base)
+		w.actsAsHerself(t, edge, base)
 	})
-	t.Run("who asks cannot say to be somebody else", func(t *testing.T) { cannotPretend(t, base) })
-	t.Run("who has a name that means something in the member has another there", func(t *testing.T) { attacksByName(t, edge, base) })
-	t.Run("the impersonator is nobody whom the fleet never is", func(t *testing.T) { attacksByImpersonator(t, config) })
-	t.Run("watches stream", func(t *testing.T) { streams(t, edge, base) })
-	t.Run("a token that the member does not know any more is replaced", func(t *testing.T) { replacesToken(t, base) })
+	t.Run("who asks cannot say to be somebody else", func(t *testing.T) { w.cannotPretend(t, base) })
+	t.Run("who has a name that means something in the member has another there",
+		func(t *testing.T) { w.attacksByName(t, edge, base) })
+	t.Run("the impersonator is nobody whom the fleet never is",
+		func(t *testing.T) { w.attacksByImpersonator(t, config) })
+	t.Run("watches stream", func(t *testing.T) { w.streams(t, edge, base) })
+	t.Run("a token that the member does not know any more is replaced", func(t *testing.T) { w.replacesToken(t, base) })
 	t.Run("what leaves takes its impersonator along", func(t *testing.T) {
-		if err := registration.Unjoin(ctx, fleet, "proxied", patience, t.Logf); err != nil {
+		if err := registration.Unjoin(ctx, w.fleet, "proxied", patience, t.Logf); err != nil {
 			t.Fatal(err)
 		}
-		finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace("proxied"))
-		fleetID, err := registration.Identity(ctx, fleet)
+		w.finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace("proxied"))
+		fleetID, err := registration.Identity(ctx, w.fleet)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,64 +168,73 @@ func TestMembersThroughTheFleet(t *testing.T) {
 		if err := wantGone(edge.Get(ctx, client.ObjectKey{Name: name}, &rbacv1.ClusterRole{})); err != nil {
 			t.Error(err)
 		}
-		key := types.NamespacedName{Namespace: clusterv1alpha1.CredentialsNamespace, Name: registration.ImpersonatorName("proxied")}
-		if err := wantGone(fleet.Get(ctx, key, &corev1.Secret{})); err != nil {
+		key := types.NamespacedName{
+			Namespace: clusterv1alpha1.CredentialsNamespace, Name: registration.ImpersonatorName("proxied"),
+		}
+		if err := wantGone(w.fleet.Get(ctx, key, &corev1.Secret{})); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
 // replacesToken spoils the impersonator's token, as a rotation of the member's key for service accounts does.
-func replacesToken(t *testing.T, base string) {
+func (w *world) replacesToken(t *testing.T, base string) {
 	secret := &corev1.Secret{}
-	if err := fleet.Get(ctx, types.NamespacedName{Namespace: clusterv1alpha1.CredentialsNamespace, Name: registration.ImpersonatorName("proxied")}, secret); err != nil {
+	if err := w.fleet.Get(ctx, types.NamespacedName{
+		Namespace: clusterv1alpha1.CredentialsNamespace, Name: registration.ImpersonatorName("proxied"),
+	}, secret); err != nil {
 		t.Fatal(err)
 	}
 	before := secret.DeepCopy()
 	secret.Data[clusterv1alpha1.SecretToken] = []byte("of a forgotten key")
-	if err := fleet.Patch(ctx, secret, client.MergeFrom(before)); err != nil {
+	if err := w.fleet.Patch(ctx, secret, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the fleet asks for another", func() error {
-		err := fleet.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+		err := w.fleet.Get(ctx, client.ObjectKeyFromObject(secret), secret)
 		if err == nil && string(secret.Data[clusterv1alpha1.SecretToken]) == "of a forgotten key" {
 			err = errors.New("not yet")
 		}
 		return err
 	})
 	eventually(t, "members are asked with it", func() error {
-		_, err := answer(fleetConfig, http.MethodGet, base+"/api/v1/namespaces")
+		_, err := answer(w.fleetConfig, http.MethodGet, base+"/api/v1/namespaces")
 		return err
 	})
 }
 
-func actsAsHerself(t *testing.T, edge client.Client, base string) {
-	grantTo(t, fleet, "alice-proxy", rbacv1.PolicyRule{
-		APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters/proxy"}, ResourceNames: []string{"proxied"}, Verbs: []string{"get", "create"},
+func (w *world) actsAsHerself(t *testing.T, edge client.Client, base string) {
+	grantTo(t, w.fleet, "alice-proxy", rbacv1.PolicyRule{
+		APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters/proxy"},
+		ResourceNames: []string{"proxied"}, Verbs: []string{"get", "create"},
 	}, rbacUser("alice"))
 	eventually(t, "the member refuses", func() error {
-		_, err := answer(asAlice(), http.MethodGet, base+"/api/v1/namespaces")
-		if err == nil || !strings.Contains(err.Error(), `User "`+namePrefix(t)+`alice" cannot list resource "namespaces"`) {
+		_, err := answer(w.asAlice(), http.MethodGet, base+"/api/v1/namespaces")
+		if err == nil || !strings.Contains(err.Error(),
+			`User "`+w.namePrefix(t)+`alice" cannot list resource "namespaces"`) {
 			return fmt.Errorf("got %v", err)
 		}
 		return nil
 	})
-	grantTo(t, edge, "developers", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list"}}, rbacGroup(namePrefix(t)+"developers"))
+	grantTo(t, edge, "developers",
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list"}},
+		rbacGroup(w.namePrefix(t)+"developers"))
 	eventually(t, "the member knows her group", func() error {
-		_, err := answer(asAlice(), http.MethodGet, base+"/api/v1/namespaces")
+		_, err := answer(w.asAlice(), http.MethodGet, base+"/api/v1/namespaces")
 		return err
 	})
-	_, err := answer(asAlice(), http.MethodDelete, base+"/api/v1/namespaces/default")
+	_, err := answer(w.asAlice(), http.MethodDelete, base+"/api/v1/namespaces/default")
 	refusedWith(t, err, `cannot delete resource "clusters/proxy"`)
-	_, err = answer(asAlice(), http.MethodGet, strings.Replace(base, "proxied", "member1", 1)+"/api")
+	_, err = answer(w.asAlice(), http.MethodGet, strings.Replace(base, "proxied", "member1", 1)+"/api")
 	refusedWith(t, err, `cannot get resource "clusters/proxy"`)
 }
 
-func cannotPretend(t *testing.T, base string) {
+func (w *world) cannotPretend(t *testing.T, base string) {
 	for header, value := range map[string]string{
-		"Impersonate-Group": "system:masters", "X-Remote-User": "admin", "X-Remote-Group": "system:masters", "Authorization": "Bearer " + token, "Connection": "Impersonate-User",
+		"Impersonate-Group": "system:masters", "X-Remote-User": "admin", "X-Remote-Group": "system:masters",
+		"Authorization": "Bearer " + token, "Connection": "Impersonate-User",
 	} {
-		config := asAlice()
+		config := w.asAlice()
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 			return round(func(r *http.Request) (*http.Response, error) {
 				r = r.Clone(r.Context())
@@ -231,9 +251,9 @@ func cannotPretend(t *testing.T, base string) {
 }
 
 // namePrefix begins the names of the fleet's users in members.
-func namePrefix(t *testing.T) string {
+func (w *world) namePrefix(t *testing.T) string {
 	t.Helper()
-	fleetID, err := registration.Identity(ctx, fleet)
+	fleetID, err := registration.Identity(ctx, w.fleet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,8 +264,8 @@ type round func(*http.Request) (*http.Response, error)
 
 func (f round) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func streams(t *testing.T, edge client.Client, base string) {
-	through := rest.CopyConfig(fleetConfig)
+func (w *world) streams(t *testing.T, edge client.Client, base string) {
+	through := rest.CopyConfig(w.fleetConfig)
 	through.Host += base
 	c, err := client.New(through, client.Options{})
 	if err != nil {
@@ -262,7 +282,8 @@ func streams(t *testing.T, edge client.Client, base string) {
 	}
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	stream, err := raw.Get().AbsPath("/api/v1/namespaces/"+namespace+"/configmaps").Param("watch", "true").Stream(bounded)
+	stream, err := raw.Get().AbsPath("/api/v1/namespaces/"+namespace+"/configmaps").Param("watch",
+		"true").Stream(bounded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +295,9 @@ func streams(t *testing.T, edge client.Client, base string) {
 			t.Fatalf("got %q, %v, want %s", line, err, name)
 		}
 		if name == "before" {
-			if err := edge.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "after"}}); err != nil {
+			if err := edge.Create(ctx, &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "after"},
+			}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -291,43 +314,52 @@ func newNamespaceIn(t *testing.T, c client.Client) string {
 }
 
 func TestMembersThatCannotBeAskedThroughTheFleet(t *testing.T) {
-	startWithMemberAPI(t)
-	for name, mode := range map[string]clusterv1alpha1.SyncMode{"with-agent": clusterv1alpha1.Pull, "without-impersonator": clusterv1alpha1.Push} {
-		cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: mode}}
-		if err := fleet.Create(ctx, cluster); err != nil {
+	w := newWorld(t)
+	w.startWithMemberAPI(t)
+	for name, mode := range map[string]clusterv1alpha1.SyncMode{
+		"with-agent": clusterv1alpha1.Pull, "without-impersonator": clusterv1alpha1.Push,
+	} {
+		cluster := &clusterv1alpha1.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: mode},
+		}
+		if err := w.fleet.Create(ctx, cluster); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			_ = fleet.Delete(ctx, cluster)
-			eventually(t, "the member is gone", func() error { _, err := getCluster(name); return wantGone(err) })
-			finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace(name))
+			_ = w.fleet.Delete(ctx, cluster)
+			eventually(t, "the member is gone", func() error { _, err := w.getCluster(name); return wantGone(err) })
+			w.finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace(name))
 		})
-		waitForNamespaceOf(t, name)
+		w.waitForNamespaceOf(t, name)
 	}
 	eventually(t, "a member with an agent is refused", func() error {
-		_, err := answer(fleetConfig, http.MethodGet, "/apis/cluster.karmada.io/v1alpha1/clusters/with-agent/proxy/api")
+		_, err := answer(w.fleetConfig, http.MethodGet,
+			"/apis/cluster.karmada.io/v1alpha1/clusters/with-agent/proxy/api")
 		if err == nil || !strings.Contains(err.Error(), "talks to the fleet by an agent") {
 			return fmt.Errorf("got %v", err)
 		}
 		return nil
 	})
-	_, err := answer(fleetConfig, http.MethodGet, "/apis/cluster.karmada.io/v1alpha1/clusters/nobody/proxy/api")
+	_, err := answer(w.fleetConfig, http.MethodGet, "/apis/cluster.karmada.io/v1alpha1/clusters/nobody/proxy/api")
 	refusedWith(t, err, `"nobody" not found`)
-	_, err = answer(fleetConfig, http.MethodGet, "/apis/cluster.karmada.io/v1alpha1/clusters/without-impersonator/proxy/api")
+	_, err = answer(w.fleetConfig, http.MethodGet,
+		"/apis/cluster.karmada.io/v1alpha1/clusters/without-impersonator/proxy/api")
 	refusedWith(t, err, "spec.impersonatorSecretRef is empty", "trellisctl join without-impersonator")
 }
 
 // waitForNamespaceOf waits until the controllers have noticed a member.
-func waitForNamespaceOf(t *testing.T, name string) {
+func (w *world) waitForNamespaceOf(t *testing.T, name string) {
 	t.Helper()
 	eventually(t, "the namespace of "+name+" is there", func() error {
-		return fleet.Get(ctx, types.NamespacedName{Name: clusterv1alpha1.ExecutionNamespace(name)}, &corev1.Namespace{})
+		return w.fleet.Get(ctx, types.NamespacedName{Name: clusterv1alpha1.ExecutionNamespace(name)},
+			&corev1.Namespace{})
 	})
 }
 
 func TestClustersAreServedAsBefore(t *testing.T) {
-	stop := startWithMemberAPI(t)
-	c, err := dynamic.NewForConfig(fleetConfig)
+	w := newWorld(t)
+	stop := w.startWithMemberAPI(t)
+	c, err := dynamic.NewForConfig(w.fleetConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,17 +375,18 @@ func TestClustersAreServedAsBefore(t *testing.T) {
 			}
 		}
 	})
-	t.Run("writing", func(t *testing.T) { writes(t, clusters) })
+	t.Run("writing", func(t *testing.T) { w.writes(t, clusters) })
 	t.Run("tables", func(t *testing.T) {
-		config := rest.CopyConfig(fleetConfig)
+		config := rest.CopyConfig(w.fleetConfig)
 		config.AcceptContentTypes = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 		table, err := answer(config, http.MethodGet, "/apis/cluster.karmada.io/v1alpha1/clusters?includeObject=Object")
-		if err != nil || !strings.Contains(table, `"kind":"Table"`) || strings.Contains(table, `"apiVersion":"cluster.karmada.io/v1"`) {
+		if err != nil || !strings.Contains(table, `"kind":"Table"`) ||
+			strings.Contains(table, `"apiVersion":"cluster.karmada.io/v1"`) {
 			t.Errorf("got %s, %v", table, err)
 		}
 	})
 	t.Run("discovery", func(t *testing.T) {
-		d, err := discovery.NewDiscoveryClientForConfig(fleetConfig)
+		d, err := discovery.NewDiscoveryClientForConfig(w.fleetConfig)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -363,13 +396,15 @@ func TestClustersAreServedAsBefore(t *testing.T) {
 				return err
 			}
 			for _, group := range groups {
-				if group.Name == karmadaClusters.Group && group.PreferredVersion.Version != clusterv1alpha1.GroupVersion.Version {
+				if group.Name == karmadaClusters.Group &&
+					group.PreferredVersion.Version != clusterv1alpha1.GroupVersion.Version {
 					return fmt.Errorf("who leaves the choice to the server gets %s", group.PreferredVersion.Version)
 				}
 			}
 			for _, list := range lists {
 				for _, resource := range list.APIResources {
-					if list.GroupVersion == karmadaClusters.GroupVersion().String() && resource.Name == "clusters/proxy" {
+					if list.GroupVersion == karmadaClusters.GroupVersion().String() &&
+						resource.Name == "clusters/proxy" {
 						return nil
 					}
 				}
@@ -383,25 +418,27 @@ func TestClustersAreServedAsBefore(t *testing.T) {
 			t.Errorf("at once: %v", err)
 		}
 		eventually(t, "it registers them by itself", func() error {
-			body, err := answer(fleetConfig, http.MethodGet, "/apis/apiregistration.k8s.io/v1/apiservices/"+memberapi.APIServiceName)
+			body, err := answer(w.fleetConfig, http.MethodGet,
+				"/apis/apiregistration.k8s.io/v1/apiservices/"+memberapi.APIServiceName)
 			if err == nil && !strings.Contains(body, "kube-aggregator.kubernetes.io/automanaged") {
 				err = fmt.Errorf("got %s", body)
 			}
 			return err
 		})
-		_, err := answer(fleetConfig, http.MethodGet, "/apis/cluster.karmada.io/v1alpha1/clusters/member1/proxy/api")
+		_, err := answer(w.fleetConfig, http.MethodGet, "/apis/cluster.karmada.io/v1alpha1/clusters/member1/proxy/api")
 		refusedWith(t, err, "could not find the requested resource")
 	})
 }
 
-func writes(t *testing.T, clusters dynamic.ResourceInterface) {
+func (w *world) writes(t *testing.T, clusters dynamic.ResourceInterface) {
 	events, err := clusters.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=written"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer events.Stop()
 	object := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": map[string]any{"name": "written"}, "spec": map[string]any{"syncMode": "Pull"},
+		"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": map[string]any{"name": "written"},
+		"spec": map[string]any{"syncMode": "Pull"},
 	}}
 	if _, err := clusters.Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 		t.Fatalf("dry run: %v", err)
@@ -414,10 +451,13 @@ func writes(t *testing.T, clusters dynamic.ResourceInterface) {
 		t.Fatalf("apply: %v, %v", created, err)
 	}
 	event := <-events.ResultChan()
-	if got, ok := event.Object.(*unstructured.Unstructured); !ok || got.GetAPIVersion() != object.GetAPIVersion() || got.GetName() != "written" {
+	if got, ok := event.Object.(*unstructured.Unstructured); !ok || got.GetAPIVersion() != object.GetAPIVersion() ||
+		got.GetName() != "written" {
 		t.Fatalf("watched: %+v", event)
 	}
-	if _, err := clusters.Patch(ctx, "written", types.MergePatchType, []byte(`{"apiVersion":"cluster.karmada.io/v1alpha1","spec":{"region":"here"}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := clusters.Patch(ctx, "written", types.MergePatchType,
+		[]byte(`{"apiVersion":"cluster.karmada.io/v1alpha1","spec":{"region":"here"}}`),
+		metav1.PatchOptions{}); err != nil {
 		t.Errorf("patch: %v", err)
 	}
 	eventually(t, "an update of what was read", func() error {
@@ -429,22 +469,25 @@ func writes(t *testing.T, clusters dynamic.ResourceInterface) {
 		_, err = clusters.Update(ctx, read, metav1.UpdateOptions{})
 		return err
 	})
-	if _, err := clusters.Patch(ctx, "written", types.MergePatchType, []byte(`{"status":{"kubernetesVersion":"v0"}}`), metav1.PatchOptions{}, "status"); err != nil {
+	if _, err := clusters.Patch(ctx, "written", types.MergePatchType, []byte(`{"status":{"kubernetesVersion":"v0"}}`),
+		metav1.PatchOptions{}, "status"); err != nil {
 		t.Errorf("status: %v", err)
 	}
-	waitForNamespaceOf(t, "written")
+	w.waitForNamespaceOf(t, "written")
 	policy := metav1.DeletePropagationBackground
 	if err := clusters.Delete(ctx, "written", metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
 		t.Errorf("delete: %v", err)
 	}
-	eventually(t, "the member is gone", func() error { _, err := getCluster("written"); return wantGone(err) })
-	finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace("written"))
+	eventually(t, "the member is gone", func() error { _, err := w.getCluster("written"); return wantGone(err) })
+	w.finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace("written"))
 }
 
 // Only the API server may say for whom it asks.
 func TestNobodyElseIsAnswered(t *testing.T) {
-	startWithMemberAPI(t)
-	body, err := answer(fleetConfig, http.MethodGet, "/apis/discovery.k8s.io/v1/namespaces/karmada-cluster/endpointslices/"+memberapi.ServiceName)
+	w := newWorld(t)
+	w.startWithMemberAPI(t)
+	body, err := answer(w.fleetConfig, http.MethodGet,
+		"/apis/discovery.k8s.io/v1/namespaces/karmada-cluster/endpointslices/"+memberapi.ServiceName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -452,7 +495,10 @@ func TestNobodyElseIsAnswered(t *testing.T) {
 	if _, err := fmt.Sscanf(body[strings.Index(body, `"port":`):], `"port":%d`, &port); err != nil {
 		t.Fatal(err)
 	}
-	direct := &rest.Config{Host: fmt.Sprintf("https://%s:%d", ownAddress(t), port), TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+	direct := &rest.Config{
+		Host:            fmt.Sprintf("https://%s:%d", w.ownAddress(t), port),
+		TLSClientConfig: rest.TLSClientConfig{Insecure: true},
+	}
 	direct.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return round(func(r *http.Request) (*http.Response, error) {
 			r = r.Clone(r.Context())
@@ -467,56 +513,66 @@ func TestNobodyElseIsAnswered(t *testing.T) {
 
 // A process that was killed left the API server asking for an address where nobody answers.
 func TestKilledControllersComeBack(t *testing.T) {
+	w := newWorld(t)
 	service := &apiregistrationv1.APIService{
-		ObjectMeta: metav1.ObjectMeta{Name: memberapi.APIServiceName, Labels: map[string]string{"app.kubernetes.io/managed-by": "trellis-federation"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:   memberapi.APIServiceName,
+			Labels: map[string]string{"app.kubernetes.io/managed-by": "trellis-federation"},
+		},
 		Spec: apiregistrationv1.APIServiceSpec{
-			Group: karmadaClusters.Group, Version: karmadaClusters.Version, InsecureSkipTLSVerify: true, GroupPriorityMinimum: 1000, VersionPriority: 50,
-			Service: &apiregistrationv1.ServiceReference{Namespace: clusterv1alpha1.CredentialsNamespace, Name: "nobody"},
+			Group: karmadaClusters.Group, Version: karmadaClusters.Version, InsecureSkipTLSVerify: true,
+			GroupPriorityMinimum: 1000, VersionPriority: 50,
+			Service: &apiregistrationv1.ServiceReference{
+				Namespace: clusterv1alpha1.CredentialsNamespace, Name: "nobody",
+			},
 		},
 	}
 	eventually(t, "it is registered", func() error {
-		if err := memberapi.Unpublish(ctx, fleet); err != nil {
+		if err := memberapi.Unpublish(ctx, w.fleet); err != nil {
 			return err
 		}
 		registered := service.DeepCopy()
-		if err := fleet.Get(ctx, client.ObjectKeyFromObject(service), registered); err != nil {
+		if err := w.fleet.Get(ctx, client.ObjectKeyFromObject(service), registered); err != nil {
 			return err
 		}
 		service.ResourceVersion = registered.ResourceVersion
-		return fleet.Update(ctx, service)
+		return w.fleet.Update(ctx, service)
 	})
 	eventually(t, "Karmada's version is away", func() error {
-		_, err := answer(fleetConfig, http.MethodGet, "/apis/cluster.karmada.io/v1alpha1/clusters")
-		if !apierrors.IsServiceUnavailable(err) && (err == nil || !strings.Contains(err.Error(), "service unavailable")) {
+		_, err := answer(w.fleetConfig, http.MethodGet, "/apis/cluster.karmada.io/v1alpha1/clusters")
+		if !apierrors.IsServiceUnavailable(err) &&
+			(err == nil || !strings.Contains(err.Error(), "service unavailable")) {
 			return fmt.Errorf("got %v", err)
 		}
 		return nil
 	})
-	if _, err := getCluster("member1"); err != nil {
+	if _, err := w.getCluster("member1"); err != nil {
 		t.Errorf("Trellis reads Clusters even so: %v", err)
 	}
-	startWithMemberAPI(t)
-	if _, err := answer(fleetConfig, http.MethodGet, "/apis/cluster.karmada.io/v1alpha1/clusters"); err != nil {
+	w.startWithMemberAPI(t)
+	if _, err := answer(w.fleetConfig, http.MethodGet, "/apis/cluster.karmada.io/v1alpha1/clusters"); err != nil {
 		t.Error(err)
 	}
 }
 
-// Where the API server does not reach the controllers, as from a fleet with workers, Clusters are read as before while it is tried.
+// Where the API server does not reach the controllers, as from a fleet with workers, Clusters are read as before while
+// it is tried.
 func TestClustersAreReadWhileThereIsNoWay(t *testing.T) {
-	address := ownAddress(t)
-	startFederation(t, func(o *controllers.Options) {
+	w := newWorld(t)
+	address := w.ownAddress(t)
+	w.startFederation(t, func(o *controllers.Options) {
 		o.MemberAPI = memberapi.Options{Listen: "127.0.0.1:0", Address: address}
 	})
 	read := func() {
 		t.Helper()
-		if _, err := answer(fleetConfig, http.MethodGet, "/apis/cluster.karmada.io/v1alpha1/clusters"); err != nil {
+		if _, err := answer(w.fleetConfig, http.MethodGet, "/apis/cluster.karmada.io/v1alpha1/clusters"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	trial := &apiregistrationv1.APIService{}
 	eventually(t, "it is found that there is no way", func() error {
 		read()
-		if err := fleet.Get(ctx, client.ObjectKey{Name: memberapi.TrialAPIServiceName}, trial); err != nil {
+		if err := w.fleet.Get(ctx, client.ObjectKey{Name: memberapi.TrialAPIServiceName}, trial); err != nil {
 			return err
 		}
 		for _, condition := range trial.Status.Conditions {
@@ -528,6 +584,6 @@ func TestClustersAreReadWhileThereIsNoWay(t *testing.T) {
 	})
 	eventually(t, "the trial ends", func() error {
 		read()
-		return wantGone(fleet.Get(ctx, client.ObjectKeyFromObject(trial), trial))
+		return wantGone(w.fleet.Get(ctx, client.ObjectKeyFromObject(trial), trial))
 	})
 }

@@ -25,12 +25,15 @@ const karmadaModule = "github.com/karmada-io/karmada"
 
 // notOfFleets are the kinds of the samples that no fleet serves, by reason.
 var notOfFleets = map[string]string{
-	"search.karmada.io/v1alpha1 ResourceRegistry": "a fleet has no cache of its members' objects that could be searched",
-	"work.karmada.io/v1alpha1 ResourceBinding":    "Karmada has replaced it by work.karmada.io/v1alpha2, and people write neither",
+	"search.karmada.io/v1alpha1 ResourceRegistry": "a fleet has no cache of its members' objects that could be " +
+		"searched",
+	"work.karmada.io/v1alpha1 ResourceBinding": "Karmada has replaced it by work.karmada.io/v1alpha2, and people " +
+		"write neither",
 }
 
 // placeholders are what scripts beside the samples fill in.
-var placeholders = strings.NewReplacer("{{karmada-interpreter-webhook-example-svc-address}}", "10.0.0.1", "{{caBundle}}", "YQ==")
+var placeholders = strings.NewReplacer("{{karmada-interpreter-webhook-example-svc-address}}", "10.0.0.1",
+	"{{caBundle}}", "YQ==")
 
 // sample is a document of Karmada's.
 type sample struct {
@@ -94,16 +97,18 @@ func publicSamples(t *testing.T, folders ...string) []sample {
 
 // TestPublicSamples: what users of Karmada begin with is accepted as it is, with strict decoding.
 func TestPublicSamples(t *testing.T) {
+	w := newWorld(t)
 	samples := publicSamples(t, "samples", "examples", "artifacts/example")
-	definitions := slices.DeleteFunc(slices.Clone(samples), func(s sample) bool { return s.object.GetKind() != "CustomResourceDefinition" })
-	defineAll(t, definitions)
-	inNamespaces(t, samples)
+	definitions := slices.DeleteFunc(slices.Clone(samples),
+		func(s sample) bool { return s.object.GetKind() != "CustomResourceDefinition" })
+	w.defineAll(t, definitions)
+	w.inNamespaces(t, samples)
 	kinds := map[string]int{}
 	for _, s := range samples {
 		kind := s.object.GetAPIVersion() + " " + s.object.GetKind()
 		kinds[kind]++
 		t.Run(fmt.Sprintf("%s %s %s", s.file, s.object.GetKind(), s.object.GetName()), func(t *testing.T) {
-			err := accepted(s.object)
+			err := w.accepted(s.object)
 			switch _, foreign := notOfFleets[kind]; {
 			case foreign && !meta.IsNoMatchError(err):
 				t.Errorf("%s is served, which this test does not expect: %v", kind, err)
@@ -114,42 +119,44 @@ func TestPublicSamples(t *testing.T) {
 	}
 	t.Logf("documents by kind: %v", kinds)
 	wanted := slices.Collect(maps.Keys(notOfFleets))
-	for _, kind := range append(wanted, "policy.karmada.io/v1alpha1 PropagationPolicy", "policy.karmada.io/v1alpha1 OverridePolicy", "apps/v1 Deployment") {
+	for _, kind := range append(wanted, "policy.karmada.io/v1alpha1 PropagationPolicy",
+		"policy.karmada.io/v1alpha1 OverridePolicy", "apps/v1 Deployment") {
 		if kinds[kind] == 0 {
 			t.Errorf("no document of %s was found", kind)
 		}
 	}
-	t.Run("nginx reaches the members", func(t *testing.T) { nginxArrives(t, samples) })
+	t.Run("nginx reaches the members", func(t *testing.T) { w.nginxArrives(t, samples) })
 }
 
 // accepted tells whether an object would be created, without doing it.
-func accepted(object *unstructured.Unstructured) error {
+func (w *world) accepted(object *unstructured.Unstructured) error {
 	object = object.DeepCopy()
-	namespaced, err := fleet.IsObjectNamespaced(object)
+	namespaced, err := w.fleet.IsObjectNamespaced(object)
 	if err != nil {
 		return err
 	}
 	if namespaced && object.GetNamespace() == "" {
 		object.SetNamespace(metav1.NamespaceDefault)
 	}
-	return client.WithFieldValidation(fleet, metav1.FieldValidationStrict).Create(ctx, object, client.DryRunAll)
+	return client.WithFieldValidation(w.fleet, metav1.FieldValidationStrict).Create(ctx, object, client.DryRunAll)
 }
 
 // defineAll has the fleet serve kinds until the test ends.
-func defineAll(t *testing.T, definitions []sample) {
+func (w *world) defineAll(t *testing.T, definitions []sample) {
 	t.Helper()
 	for _, s := range definitions {
 		group, _, _ := unstructured.NestedString(s.object.Object, "spec", "group")
 		definition := s.object.DeepCopy()
-		if err := client.WithFieldValidation(fleet, metav1.FieldValidationStrict).Create(ctx, definition); err != nil {
+		if err := client.WithFieldValidation(w.fleet, metav1.FieldValidationStrict).Create(ctx,
+			definition); err != nil {
 			t.Fatalf("%s: %v", s.file, err)
 		}
 		t.Cleanup(func() {
-			remove(t, fleet, definition)
-			notServed(t, group)
+			remove(t, w.fleet, definition)
+			w.notServed(t, group)
 		})
 		eventually(t, s.file+" is established", func() error {
-			current, err := get(fleet, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", s.object.GetName())
+			current, err := get(w.fleet, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", s.object.GetName())
 			if text := fmt.Sprint(current.Object["status"]); err != nil || !strings.Contains(text, "type:Established") {
 				return fmt.Errorf("%s %w", text, err)
 			}
@@ -159,33 +166,34 @@ func defineAll(t *testing.T, definitions []sample) {
 }
 
 // inNamespaces makes those that the samples have, until the test ends.
-func inNamespaces(t *testing.T, samples []sample) {
+func (w *world) inNamespaces(t *testing.T, samples []sample) {
 	t.Helper()
 	for _, s := range samples {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.object.GetNamespace()}}
-		if namespace.Name == "" || fleet.Get(ctx, client.ObjectKeyFromObject(namespace), namespace) == nil {
+		if namespace.Name == "" || w.fleet.Get(ctx, client.ObjectKeyFromObject(namespace), namespace) == nil {
 			continue
 		}
-		if err := fleet.Create(ctx, namespace); err != nil {
+		if err := w.fleet.Create(ctx, namespace); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			remove(t, fleet, namespace)
-			finalizeNamespace(t, namespace.Name)
+			remove(t, w.fleet, namespace)
+			w.finalizeNamespace(t, namespace.Name)
 		})
 	}
 }
 
 // nginxArrives does what Karmada's introduction has people do first.
-func nginxArrives(t *testing.T, samples []sample) {
-	startFederation(t)
-	namespace := newNamespace(t)
+func (w *world) nginxArrives(t *testing.T, samples []sample) {
+	w.startFederation(t)
+	namespace := w.newNamespace(t)
 	for _, s := range samples {
 		if filepath.Dir(s.file) == "samples/nginx" {
-			if err := client.WithFieldValidation(fleet, metav1.FieldValidationStrict).Create(ctx, in(namespace, s.object.DeepCopy())); err != nil {
+			if err := client.WithFieldValidation(w.fleet, metav1.FieldValidationStrict).Create(ctx,
+				in(namespace, s.object.DeepCopy())); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	replicasIn(t, namespace, 1, 1)
+	w.replicasIn(t, namespace, 1, 1)
 }

@@ -31,20 +31,22 @@ import (
 
 // pulled is a member that is served by an agent.
 type pulled struct {
+	world      *world
 	name       string
 	invitation *registration.Invitation
 	options    agent.Options
 	member     client.Client
 }
 
-// invite registers a cluster and applies the agent's manifest there; no agent runs yet. The agent will have the rights that the manifest
-// gives it, and knows the fleet by its certificate.
-func invite(t *testing.T, name string, allowance registration.Allowance) *pulled {
+// invite registers a cluster and applies the agent's manifest there; no agent runs yet. The agent will have the rights
+// that the manifest gives it, and knows the fleet by its certificate.
+func (w *world) invite(t *testing.T, name string, allowance registration.Allowance) *pulled {
 	t.Helper()
-	servers.startControllers(t, fleetConfig, "certificatesigningrequest-signing-controller", "garbage-collector-controller")
-	startApprover(t)
-	config, member := startCluster(t, name)
-	p := &pulled{name: name, member: member}
+	w.servers.startControllers(t, w.fleetConfig, "certificatesigningrequest-signing-controller",
+		"garbage-collector-controller")
+	w.startApprover(t)
+	config, member := w.startCluster(t, name)
+	p := &pulled{world: w, name: name, member: member}
 	p.apply(t, allowance)
 	p.configure(t, config, allowance)
 	return p
@@ -54,23 +56,27 @@ func invite(t *testing.T, name string, allowance registration.Allowance) *pulled
 func (p *pulled) apply(t *testing.T, allowance registration.Allowance) {
 	t.Helper()
 	var err error
-	description := registration.Description{Name: p.name, Provider: "metal", Labels: map[string]string{"pulled": "true"}}
-	if p.invitation, err = registration.Register(ctx, fleet, pinnedFleet(t), registration.RegisterOptions{Description: description, TokenLifetime: time.Hour}); err != nil {
+	description := registration.Description{
+		Name: p.name, Provider: "metal", Labels: map[string]string{"pulled": "true"},
+	}
+	if p.invitation, err = registration.Register(ctx, p.world.fleet, p.world.pinnedFleet(t),
+		registration.RegisterOptions{Description: description, TokenLifetime: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
-	if err := registration.ApplyManifest(ctx, p.member, p.invitation.Manifest(registration.AgentOptions{Image: "federation:test", Allowance: allowance})); err != nil {
+	if err := registration.ApplyManifest(ctx, p.member,
+		p.invitation.Manifest(registration.AgentOptions{Image: "federation:test", Allowance: allowance})); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // pinnedFleet leads to the fleet, which is known by its certificate.
-func pinnedFleet(t *testing.T) *rest.Config {
+func (w *world) pinnedFleet(t *testing.T) *rest.Config {
 	t.Helper()
-	authority, err := os.ReadFile(servers.file("fleet/apiserver.crt"))
+	authority, err := os.ReadFile(w.servers.file("fleet/apiserver.crt"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	pinned := rest.CopyConfig(fleetConfig)
+	pinned := rest.CopyConfig(w.fleetConfig)
 	pinned.TLSClientConfig = rest.TLSClientConfig{CAData: authority}
 	return pinned
 }
@@ -78,15 +84,19 @@ func pinnedFleet(t *testing.T) *rest.Config {
 // configure gives the agent the rights of its service account in the member, and the pace of tests.
 func (p *pulled) configure(t *testing.T, config *rest.Config, allowance registration.Allowance) {
 	t.Helper()
-	token, err := registration.RequestToken(ctx, p.member, types.NamespacedName{Namespace: p.invitation.Access, Name: "agent"}, time.Hour)
+	token, err := registration.RequestToken(ctx, p.member,
+		types.NamespacedName{Namespace: p.invitation.Access, Name: "agent"}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.options = agent.DefaultOptions()
-	p.options.Member = &rest.Config{Host: config.Host, BearerToken: token.Token, TLSClientConfig: config.TLSClientConfig}
+	p.options.Member = &rest.Config{
+		Host: config.Host, BearerToken: token.Token, TLSClientConfig: config.TLSClientConfig,
+	}
 	p.options.Namespace, p.options.Allowance = p.invitation.Access, allowance
 	p.options.MetricsAddress, p.options.HealthAddress = "0", "0"
-	p.options.LeaseDuration, p.options.AuthorityInterval, p.options.Retry = time.Second, 200*time.Millisecond, 100*time.Millisecond
+	p.options.LeaseDuration, p.options.AuthorityInterval, p.options.Retry = time.Second, 200*time.Millisecond,
+		100*time.Millisecond
 	p.options.Clusters.ProbeInterval, p.options.Clusters.SurveyInterval = 200*time.Millisecond, time.Second
 }
 
@@ -112,7 +122,7 @@ func (p *pulled) waiting(t *testing.T) []registration.Candidate {
 	t.Helper()
 	var candidates []registration.Candidate
 	eventually(t, "the agent asks", func() (err error) {
-		if candidates, err = registration.Candidates(ctx, fleet, p.name); err == nil && len(candidates) == 0 {
+		if candidates, err = registration.Candidates(ctx, p.world.fleet, p.name); err == nil && len(candidates) == 0 {
 			err = errors.New("nobody waits")
 		}
 		return err
@@ -126,11 +136,11 @@ func (p *pulled) accept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := registration.Accept(ctx, fleet, chosen); err != nil {
+	if err := registration.Accept(ctx, p.world.fleet, chosen); err != nil {
 		t.Fatal(err)
 	}
 	// Who did not hear of it does it again.
-	accepted, err := registration.Accepted(ctx, fleet, p.name)
+	accepted, err := registration.Accepted(ctx, p.world.fleet, p.name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,17 +148,18 @@ func (p *pulled) accept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := registration.Accept(ctx, fleet, again); err != nil {
+	if err := registration.Accept(ctx, p.world.fleet, again); err != nil {
 		t.Error(err)
 	}
 }
 
 // ready waits for a Ready condition.
-func ready(t *testing.T, name string, status metav1.ConditionStatus, reason string) *clusterv1alpha1.Cluster {
+func (w *world) ready(t *testing.T, name string, status metav1.ConditionStatus,
+	reason string) *clusterv1alpha1.Cluster {
 	t.Helper()
 	var cluster *clusterv1alpha1.Cluster
 	eventually(t, fmt.Sprintf("%s is Ready=%s", name, status), func() (err error) {
-		if cluster, err = getCluster(name); err != nil {
+		if cluster, err = w.getCluster(name); err != nil {
 			return err
 		}
 		c := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
@@ -164,11 +175,17 @@ func ready(t *testing.T, name string, status metav1.ConditionStatus, reason stri
 func (p *pulled) asAgent(t *testing.T) client.Client {
 	t.Helper()
 	secret := &corev1.Secret{}
-	if err := p.member.Get(ctx, types.NamespacedName{Namespace: p.invitation.Access, Name: "credentials"}, secret); err != nil {
+	if err := p.member.Get(ctx, types.NamespacedName{Namespace: p.invitation.Access, Name: "credentials"},
+		secret); err != nil {
 		t.Fatal(err)
 	}
-	config := &rest.Config{Host: fleetConfig.Host, TLSClientConfig: rest.TLSClientConfig{Insecure: true, CertData: secret.Data["tls.crt"], KeyData: secret.Data["tls.key"]}}
-	c, err := client.New(config, client.Options{Scheme: fleet.Scheme()})
+	config := &rest.Config{
+		Host: p.world.fleetConfig.Host,
+		TLSClientConfig: rest.TLSClientConfig{
+			Insecure: true, CertData: secret.Data["tls.crt"], KeyData: secret.Data["tls.key"],
+		},
+	}
+	c, err := client.New(config, client.Options{Scheme: p.world.fleet.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,10 +193,11 @@ func (p *pulled) asAgent(t *testing.T) client.Client {
 }
 
 func TestPullMember(t *testing.T) {
-	startFederation(t)
-	p := invite(t, "pulled", registration.Allowance{})
-	ready(t, p.name, metav1.ConditionFalse, "WaitingForAcceptance")
-	t.Run("an invitation is good for asking only", func(t *testing.T) { invitationIsPoor(t, p) })
+	w := newWorld(t)
+	w.startFederation(t)
+	p := w.invite(t, "pulled", registration.Allowance{})
+	w.ready(t, p.name, metav1.ConditionFalse, "WaitingForAcceptance")
+	t.Run("an invitation is good for asking only", func(t *testing.T) { w.invitationIsPoor(t, p) })
 
 	kill, _ := p.start(t)
 	before := p.waiting(t)
@@ -189,69 +207,73 @@ func TestPullMember(t *testing.T) {
 		kill, _ = p.start(t)
 	}
 	restart()
-	if after := p.waiting(t); len(after) != 1 || after[0].Fingerprint != before[0].Fingerprint || after[0].ID == "" || after[0].Version == "" {
+	if after := p.waiting(t); len(after) != 1 || after[0].Fingerprint != before[0].Fingerprint || after[0].ID == "" ||
+		after[0].Version == "" {
 		t.Errorf("an agent that starts again asks with the same key: got %+v, before %+v", after, before)
 	}
 	if _, err := registration.Choose(before, nil, p.name, "0000000000"); err == nil {
 		t.Error("a key that is not the agent's is not accepted")
 	}
 	p.accept(t)
-	cluster := ready(t, p.name, metav1.ConditionTrue, "ClusterReady")
-	if cluster.Status.KubernetesVersion == "" || len(cluster.Status.APIEnablements) == 0 || cluster.Spec.Provider != "metal" {
+	cluster := w.ready(t, p.name, metav1.ConditionTrue, "ClusterReady")
+	if cluster.Status.KubernetesVersion == "" || len(cluster.Status.APIEnablements) == 0 ||
+		cluster.Spec.Provider != "metal" {
 		t.Errorf("got %+v", cluster)
 	}
 
-	namespace := newNamespace(t)
-	apply(t, fleet, namespace, parse(t, policyFor(p.name))[0], input(t, "000-karmada-nginx-3docs")[0])
+	namespace := w.newNamespace(t)
+	apply(t, w.fleet, namespace, parse(t, policyFor(p.name))[0], input(t, "000-karmada-nginx-3docs")[0])
 	eventually(t, "the agent applies objects", func() error { _, err := deployment(p.member, namespace); return err })
-	t.Run("status returns", func(t *testing.T) { statusReturns(t, p, namespace) })
-	t.Run("an agent sees its own member only", func(t *testing.T) { agentIsPoor(t, p, namespace) })
+	t.Run("status returns", func(t *testing.T) { w.statusReturns(t, p, namespace) })
+	t.Run("an agent sees its own member only", func(t *testing.T) { w.agentIsPoor(t, p, namespace) })
 	t.Run("a silent agent", func(t *testing.T) {
 		kill()
-		cluster := ready(t, p.name, metav1.ConditionUnknown, "AgentNotHeard")
+		cluster := w.ready(t, p.name, metav1.ConditionUnknown, "AgentNotHeard")
 		eventually(t, "it is tainted", func() (err error) {
-			if cluster, err = getCluster(p.name); err == nil && !slices.ContainsFunc(cluster.Spec.Taints, func(t corev1.Taint) bool { return t.Key == clusterv1alpha1.TaintUnreachable }) {
+			if cluster, err = w.getCluster(p.name); err == nil &&
+				!slices.ContainsFunc(cluster.Spec.Taints,
+					func(t corev1.Taint) bool { return t.Key == clusterv1alpha1.TaintUnreachable }) {
 				err = fmt.Errorf("taints %v", cluster.Spec.Taints)
 			}
 			return err
 		})
-		scale(t, namespace, 5)
+		w.scale(t, namespace, 5)
 		restart()
-		ready(t, p.name, metav1.ConditionTrue, "ClusterReady")
+		w.ready(t, p.name, metav1.ConditionTrue, "ClusterReady")
 		p.replicas(t, namespace, 5)
 	})
 	t.Run("an agent that ends at any point", func(t *testing.T) {
 		for i := range int64(6) {
 			kill()
-			scale(t, namespace, 6+i)
+			w.scale(t, namespace, 6+i)
 			restart()
 			time.Sleep(time.Duration(i) * 60 * time.Millisecond)
 		}
 		p.replicas(t, namespace, 11)
 	})
-	t.Run("an agent that lies", func(t *testing.T) { liesAreRefused(t, p) })
+	t.Run("an agent that lies", func(t *testing.T) { w.liesAreRefused(t, p) })
 	t.Run("certificates are renewed", func(t *testing.T) {
 		kill()
-		renewsCertificate(t, p, namespace)
+		w.renewsCertificate(t, p, namespace)
 	})
 	_, ended := p.start(t)
-	ready(t, p.name, metav1.ConditionTrue, "ClusterReady")
+	w.ready(t, p.name, metav1.ConditionTrue, "ClusterReady")
 	t.Run("objects are removed", func(t *testing.T) {
-		object, err := deployment(fleet, namespace)
+		object, err := deployment(w.fleet, namespace)
 		if err != nil {
 			t.Fatal(err)
 		}
-		remove(t, fleet, object)
+		remove(t, w.fleet, object)
 		eventually(t, "it is gone", func() error { _, err := deployment(p.member, namespace); return wantGone(err) })
-		apply(t, fleet, namespace, input(t, "000-karmada-nginx-3docs")[0])
+		apply(t, w.fleet, namespace, input(t, "000-karmada-nginx-3docs")[0])
 		eventually(t, "it is back", func() error { _, err := deployment(p.member, namespace); return err })
 	})
-	unjoins(t, p, namespace, ended)
+	w.unjoins(t, p, namespace, ended)
 }
 
-func scale(t *testing.T, namespace string, replicas int64) {
+func (w *world) scale(t *testing.T, namespace string, replicas int64) {
 	t.Helper()
-	object, err := deployment(fleet, namespace)
+	object, err := deployment(w.fleet, namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +281,7 @@ func scale(t *testing.T, namespace string, replicas int64) {
 	if err := unstructured.SetNestedField(object.Object, replicas, "spec", "replicas"); err != nil {
 		t.Fatal(err)
 	}
-	if err := fleet.Patch(ctx, object, client.MergeFrom(before)); err != nil {
+	if err := w.fleet.Patch(ctx, object, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -286,33 +308,38 @@ func denied(t *testing.T, what string, err error) {
 	}
 }
 
-func invitationIsPoor(t *testing.T, p *pulled) {
+func (w *world) invitationIsPoor(t *testing.T, p *pulled) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(p.invitation.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	invited, err := client.New(config, client.Options{Scheme: fleet.Scheme()})
+	invited, err := client.New(config, client.Options{Scheme: w.fleet.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	denied(t, "its Works", invited.List(ctx, &workv1alpha1.WorkList{}, client.InNamespace(clusterv1alpha1.ExecutionNamespace(p.name))))
+	denied(t, "its Works", invited.List(ctx, &workv1alpha1.WorkList{},
+		client.InNamespace(clusterv1alpha1.ExecutionNamespace(p.name))))
 	denied(t, "Clusters", invited.List(ctx, &clusterv1alpha1.ClusterList{}))
-	denied(t, "credentials", invited.List(ctx, &corev1.SecretList{}, client.InNamespace(clusterv1alpha1.CredentialsNamespace)))
+	denied(t, "credentials", invited.List(ctx, &corev1.SecretList{},
+		client.InNamespace(clusterv1alpha1.CredentialsNamespace)))
 	denied(t, "requests of others", invited.List(ctx, &certificatesv1.CertificateSigningRequestList{}))
 }
 
-func agentIsPoor(t *testing.T, p *pulled, namespace string) {
+func (w *world) agentIsPoor(t *testing.T, p *pulled, namespace string) {
 	own := p.asAgent(t)
 	var works workv1alpha1.WorkList
-	if err := own.List(ctx, &works, client.InNamespace(clusterv1alpha1.ExecutionNamespace(p.name))); err != nil || len(works.Items) == 0 {
+	if err := own.List(ctx, &works, client.InNamespace(clusterv1alpha1.ExecutionNamespace(p.name))); err != nil ||
+		len(works.Items) == 0 {
 		t.Fatalf("its own Works: %v, %v", works.Items, err)
 	}
-	denied(t, "Works of others", own.List(ctx, &workv1alpha1.WorkList{}, client.InNamespace(clusterv1alpha1.ExecutionNamespace("member1"))))
+	denied(t, "Works of others", own.List(ctx, &workv1alpha1.WorkList{},
+		client.InNamespace(clusterv1alpha1.ExecutionNamespace("member1"))))
 	denied(t, "all Works", own.List(ctx, &workv1alpha1.WorkList{}))
 	denied(t, "other members", own.Get(ctx, client.ObjectKey{Name: "member1"}, &clusterv1alpha1.Cluster{}))
-	denied(t, "credentials", own.List(ctx, &corev1.SecretList{}, client.InNamespace(clusterv1alpha1.CredentialsNamespace)))
+	denied(t, "credentials", own.List(ctx, &corev1.SecretList{},
+		client.InNamespace(clusterv1alpha1.CredentialsNamespace)))
 	denied(t, "templates", own.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(namespace)))
-	cluster, err := getCluster(p.name)
+	cluster, err := w.getCluster(p.name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,19 +371,22 @@ func agentIsPoor(t *testing.T, p *pulled, namespace string) {
 	}
 }
 
-func statusReturns(t *testing.T, p *pulled, namespace string) {
+func (w *world) statusReturns(t *testing.T, p *pulled, namespace string) {
 	object, err := deployment(p.member, namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
 	replicas, _, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
 	before := object.DeepCopy()
-	object.Object["status"] = map[string]any{"observedGeneration": object.GetGeneration(), "replicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas}
+	object.Object["status"] = map[string]any{
+		"observedGeneration": object.GetGeneration(), "replicas": replicas, "updatedReplicas": replicas,
+		"readyReplicas": replicas, "availableReplicas": replicas,
+	}
 	if err := p.member.Status().Patch(ctx, object, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the template shows it", func() error {
-		template, err := deployment(fleet, namespace)
+		template, err := deployment(w.fleet, namespace)
 		if err != nil {
 			return err
 		}
@@ -368,7 +398,7 @@ func statusReturns(t *testing.T, p *pulled, namespace string) {
 }
 
 // liesAreRefused writes what no agent of ours would.
-func liesAreRefused(t *testing.T, p *pulled) {
+func (w *world) liesAreRefused(t *testing.T, p *pulled) {
 	own := p.asAgent(t)
 	lie := func(amount string) {
 		patch := fmt.Sprintf(`{"status":{"resourceSummary":{"allocatable":{"cpu":%q}}}}`, amount)
@@ -379,23 +409,26 @@ func liesAreRefused(t *testing.T, p *pulled) {
 	}
 	eventually(t, "the member is not ready", func() error {
 		lie("9e30")
-		cluster, err := getCluster(p.name)
+		cluster, err := w.getCluster(p.name)
 		if err != nil {
 			return err
 		}
-		if c := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady); c.Status != metav1.ConditionFalse || c.Reason != clusterv1alpha1.ReasonImplausible {
+		if c := meta.FindStatusCondition(cluster.Status.Conditions,
+			clusterv1alpha1.ConditionReady); c.Status != metav1.ConditionFalse ||
+			c.Reason != clusterv1alpha1.ReasonImplausible {
 			return fmt.Errorf("got %+v", c)
 		}
 		return nil
 	})
-	ready(t, p.name, metav1.ConditionTrue, "ClusterReady")
+	w.ready(t, p.name, metav1.ConditionTrue, "ClusterReady")
 }
 
 // renewsCertificate has an agent renew its certificate once, and go on with the new one.
-func renewsCertificate(t *testing.T, p *pulled, namespace string) {
+func (w *world) renewsCertificate(t *testing.T, p *pulled, namespace string) {
 	credentials := func() []byte {
 		secret := &corev1.Secret{}
-		if err := p.member.Get(ctx, types.NamespacedName{Namespace: p.invitation.Access, Name: "credentials"}, secret); err != nil {
+		if err := p.member.Get(ctx, types.NamespacedName{Namespace: p.invitation.Access, Name: "credentials"},
+			secret); err != nil {
 			t.Fatal(err)
 		}
 		return secret.Data["tls.crt"]
@@ -419,17 +452,17 @@ func renewsCertificate(t *testing.T, p *pulled, namespace string) {
 		}
 		return nil
 	})
-	scale(t, namespace, 3)
+	w.scale(t, namespace, 3)
 	p.replicas(t, namespace, 3)
 	kill()
 	p.options = options
 }
 
-func unjoins(t *testing.T, p *pulled, namespace string, ended <-chan error) {
-	if err := registration.Unjoin(ctx, fleet, p.name, patience, t.Logf); err != nil {
+func (w *world) unjoins(t *testing.T, p *pulled, namespace string, ended <-chan error) {
+	if err := registration.Unjoin(ctx, w.fleet, p.name, patience, t.Logf); err != nil {
 		t.Fatal(err)
 	}
-	finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace(p.name))
+	w.finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace(p.name))
 	if _, err := deployment(p.member, namespace); wantGone(err) != nil {
 		t.Errorf("what was applied there: %v", err)
 	}
@@ -443,7 +476,8 @@ func unjoins(t *testing.T, p *pulled, namespace string, ended <-chan error) {
 	}
 	// Nothing collects garbage here: what goes with the namespace is owned by it.
 	left := &corev1.Namespace{}
-	if err := p.member.Get(ctx, client.ObjectKey{Name: p.invitation.Access}, left); err != nil || left.DeletionTimestamp == nil {
+	if err := p.member.Get(ctx, client.ObjectKey{Name: p.invitation.Access}, left); err != nil ||
+		left.DeletionTimestamp == nil {
 		t.Errorf("the agent's namespace stays (%v)", err)
 	}
 	for _, right := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}} {
@@ -455,29 +489,35 @@ func unjoins(t *testing.T, p *pulled, namespace string, ended <-chan error) {
 		}
 	}
 	eventually(t, "the agent's rights in the fleet are gone", func() error {
-		return wantGone(fleet.Get(ctx, client.ObjectKey{Name: "trellis.garden:federation:agent:" + p.name}, &rbacv1.ClusterRole{}))
+		return wantGone(w.fleet.Get(ctx, client.ObjectKey{Name: "trellis.garden:federation:agent:" + p.name},
+			&rbacv1.ClusterRole{}))
 	})
 }
 
 // The owner of a member says what the fleet may do there, and the agent has no rights beyond.
 func TestPullMemberAllows(t *testing.T) {
-	startFederation(t)
-	allowed := newNamespace(t)
-	p := invite(t, "limited", registration.Allowance{Namespaces: []string{allowed}, Kinds: []string{"Deployment.apps"}})
+	w := newWorld(t)
+	w.startFederation(t)
+	allowed := w.newNamespace(t)
+	p := w.invite(t, "limited", registration.Allowance{
+		Namespaces: []string{allowed}, Kinds: []string{"Deployment.apps"},
+	})
 	_, ended := p.start(t)
 	p.accept(t)
-	ready(t, p.name, metav1.ConditionTrue, "ClusterReady")
-	apply(t, fleet, allowed, parse(t, policyFor(p.name))[0], input(t, "000-karmada-nginx-3docs")[0])
-	eventually(t, "the agent applies what is allowed", func() error { _, err := deployment(p.member, allowed); return err })
-	other := newNamespace(t)
-	apply(t, fleet, other, parse(t, policyFor(p.name))[0], input(t, "000-karmada-nginx-3docs")[0])
+	w.ready(t, p.name, metav1.ConditionTrue, "ClusterReady")
+	apply(t, w.fleet, allowed, parse(t, policyFor(p.name))[0], input(t, "000-karmada-nginx-3docs")[0])
+	eventually(t, "the agent applies what is allowed",
+		func() error { _, err := deployment(p.member, allowed); return err })
+	other := w.newNamespace(t)
+	apply(t, w.fleet, other, parse(t, policyFor(p.name))[0], input(t, "000-karmada-nginx-3docs")[0])
 	eventually(t, "the binding tells what is not allowed", func() error {
-		b, err := bindingOf(other)
+		b, err := w.bindingOf(other)
 		if err != nil {
 			return err
 		}
 		for _, item := range b.Status.AggregatedStatus {
-			if strings.Contains(item.AppliedMessage, "does not allow") && strings.Contains(item.AppliedMessage, "namespace "+other) {
+			if strings.Contains(item.AppliedMessage, "does not allow") &&
+				strings.Contains(item.AppliedMessage, "namespace "+other) {
 				return nil
 			}
 		}
@@ -486,19 +526,21 @@ func TestPullMemberAllows(t *testing.T) {
 	if _, err := deployment(p.member, other); wantGone(err) != nil {
 		t.Errorf("got %v", err)
 	}
-	unjoins(t, p, allowed, ended)
+	w.unjoins(t, p, allowed, ended)
 }
 
 // A member whose agent is gone for good can leave all the same.
 func TestPullMemberWithoutAgentLeaves(t *testing.T) {
-	startFederation(t)
-	p := invite(t, "vanished", registration.Allowance{})
-	waitForNamespaceOf(t, p.name)
-	if err := registration.Unjoin(ctx, fleet, p.name, patience, t.Logf); err != nil {
+	w := newWorld(t)
+	w.startFederation(t)
+	p := w.invite(t, "vanished", registration.Allowance{})
+	w.waitForNamespaceOf(t, p.name)
+	if err := registration.Unjoin(ctx, w.fleet, p.name, patience, t.Logf); err != nil {
 		t.Fatal(err)
 	}
-	finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace(p.name))
-	_, err := registration.Register(ctx, fleet, fleetConfig, registration.RegisterOptions{Description: registration.Description{Name: "member1"}, TokenLifetime: time.Hour})
+	w.finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace(p.name))
+	_, err := registration.Register(ctx, w.fleet, w.fleetConfig,
+		registration.RegisterOptions{Description: registration.Description{Name: "member1"}, TokenLifetime: time.Hour})
 	if err == nil || !strings.Contains(err.Error(), "trellisctl unjoin member1") {
 		t.Errorf("a name that is taken: got %v", err)
 	}

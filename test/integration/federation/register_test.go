@@ -20,7 +20,9 @@ import (
 func kubeconfigFile(t *testing.T, config *rest.Config) string {
 	t.Helper()
 	kubeconfig := clientcmdapi.NewConfig()
-	kubeconfig.Clusters["c"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData, InsecureSkipTLSVerify: config.Insecure}
+	kubeconfig.Clusters["c"] = &clientcmdapi.Cluster{
+		Server: config.Host, CertificateAuthorityData: config.CAData, InsecureSkipTLSVerify: config.Insecure,
+	}
 	kubeconfig.AuthInfos["c"] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
 	kubeconfig.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "c"}
 	kubeconfig.CurrentContext = "c"
@@ -46,10 +48,12 @@ func command(t *testing.T, arguments ...string) (string, error) {
 
 // What the documentation tells people to type makes a cluster a member, and lets it leave.
 func TestRegisterByCommands(t *testing.T) {
-	startFederation(t)
-	servers.startControllers(t, fleetConfig, "certificatesigningrequest-signing-controller", "garbage-collector-controller")
-	config, member := startCluster(t, "commanded")
-	access := "--fleet-kubeconfig=" + kubeconfigFile(t, pinnedFleet(t))
+	w := newWorld(t)
+	w.startFederation(t)
+	w.servers.startControllers(t, w.fleetConfig, "certificatesigningrequest-signing-controller",
+		"garbage-collector-controller")
+	config, member := w.startCluster(t, "commanded")
+	access := "--fleet-kubeconfig=" + kubeconfigFile(t, w.pinnedFleet(t))
 	run := func(arguments ...string) string {
 		t.Helper()
 		out, err := command(t, append(arguments, access)...)
@@ -61,33 +65,39 @@ func TestRegisterByCommands(t *testing.T) {
 
 	manifest := run("register", "commanded", "--region=north", "--image=registry.example/federation:v1")
 	objects := parse(t, manifest)
-	if last := objects[len(objects)-1]; last.GetKind() != "Deployment" || !strings.Contains(manifest, "registry.example/federation:v1") {
+	if last := objects[len(objects)-1]; last.GetKind() != "Deployment" ||
+		!strings.Contains(manifest, "registry.example/federation:v1") {
 		t.Errorf("got\n%s", manifest)
 	}
-	if _, err := command(t, "accept", "commanded", access); err == nil || !strings.Contains(err.Error(), "trellisctl register commanded") {
+	if _, err := command(t, "accept", "commanded", access); err == nil ||
+		!strings.Contains(err.Error(), "trellisctl register commanded") {
 		t.Errorf("nobody waits yet: got %v", err)
 	}
 	if out := run("register", "commanded", "--kubeconfig="+kubeconfigFile(t, config)); out != "" {
 		t.Errorf("the manifest is applied and not printed: got %s", out)
 	}
-	p := &pulled{name: "commanded", member: member, invitation: &registration.Invitation{Access: objects[0].GetName()}}
+	p := &pulled{
+		world: w, name: "commanded", member: member, invitation: &registration.Invitation{Access: objects[0].GetName()},
+	}
 	p.configure(t, config, registration.Allowance{})
 	_, ended := p.start(t)
 	fingerprint := p.waiting(t)[0].Fingerprint
-	if out := run("accept", "--output=wide"); !strings.Contains(out, fingerprint) || !strings.Contains(out, "commanded") {
+	if out := run("accept", "--output=wide"); !strings.Contains(out, fingerprint) ||
+		!strings.Contains(out, "commanded") {
 		t.Errorf("got %s", out)
 	}
 	if out := run("accept", "commanded", "--key="+fingerprint[:10]); !strings.Contains(out, fingerprint) {
 		t.Errorf("got %s", out)
 	}
-	if cluster := ready(t, p.name, metav1.ConditionTrue, "ClusterReady"); cluster.Spec.Region != "north" || cluster.Spec.SyncMode != clusterv1alpha1.Pull {
+	if cluster := w.ready(t, p.name, metav1.ConditionTrue, "ClusterReady"); cluster.Spec.Region != "north" ||
+		cluster.Spec.SyncMode != clusterv1alpha1.Pull {
 		t.Errorf("got %+v", cluster.Spec)
 	}
 	if out := run("members", "-o", "wide"); !strings.Contains(out, "commanded") || !strings.Contains(out, "Pull") {
 		t.Errorf("got %s", out)
 	}
 	run("unjoin", "commanded")
-	finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace(p.name))
+	w.finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace(p.name))
 	if err := <-ended; err != nil {
 		t.Errorf("the agent ended with %v", err)
 	}

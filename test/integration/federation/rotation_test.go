@@ -34,13 +34,15 @@ import (
 func newAuthority(t *testing.T) (certificate *x509.Certificate, key *ecdsa.PrivateKey, certificatePEM, keyPEM []byte) {
 	t.Helper()
 	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: "rotated"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		Subject: pkix.Name{CommonName: "rotated"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	return newCertificate(t, template, nil, nil)
 }
 
 // newCertificate is signed by itself without a parent.
-func newCertificate(t *testing.T, template, parent *x509.Certificate, signer *ecdsa.PrivateKey) (certificate *x509.Certificate, key *ecdsa.PrivateKey, certificatePEM, keyPEM []byte) {
+func newCertificate(t *testing.T, template, parent *x509.Certificate,
+	signer *ecdsa.PrivateKey) (certificate *x509.Certificate, key *ecdsa.PrivateKey, certificatePEM, keyPEM []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -49,7 +51,8 @@ func newCertificate(t *testing.T, template, parent *x509.Certificate, signer *ec
 	if parent == nil {
 		parent, signer = template, key
 	}
-	template.SerialNumber, template.NotBefore, template.NotAfter = big.NewInt(time.Now().UnixNano()), time.Now().Add(-time.Minute), time.Now().Add(time.Hour)
+	template.SerialNumber, template.NotBefore, template.NotAfter = big.NewInt(time.Now().UnixNano()),
+		time.Now().Add(-time.Minute), time.Now().Add(time.Hour)
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +64,8 @@ func newCertificate(t *testing.T, template, parent *x509.Certificate, signer *ec
 	if certificate, err = x509.ParseCertificate(der); err != nil {
 		t.Fatal(err)
 	}
-	return certificate, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
+	return certificate, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
 }
 
 // replace a file of the API servers', until the test ends. Kubernetes' processes look at theirs again when they change.
@@ -91,21 +95,26 @@ func (s *apiServers) content(t *testing.T, name string) []byte {
 }
 
 // tellAuthority writes what the kube-controller-manager keeps in every namespace.
-func tellAuthority(t *testing.T, authority []byte) {
+func (w *world) tellAuthority(t *testing.T, authority []byte) {
 	t.Helper()
-	told := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.CredentialsNamespace, Name: registration.AuthorityConfigMap}}
-	if _, err := controllerutil.CreateOrPatch(ctx, fleet, told, func() error { told.Data = map[string]string{"ca.crt": string(authority)}; return nil }); err != nil {
+	told := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: clusterv1alpha1.CredentialsNamespace, Name: registration.AuthorityConfigMap,
+		},
+	}
+	if _, err := controllerutil.CreateOrPatch(ctx, w.fleet, told,
+		func() error { told.Data = map[string]string{"ca.crt": string(authority)}; return nil }); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // acceptsClientsOf waits until the fleet says that it accepts the certificates of an authority, or of none besides.
-func acceptsClientsOf(t *testing.T, authorities []byte) {
+func (w *world) acceptsClientsOf(t *testing.T, authorities []byte) {
 	t.Helper()
 	eventually(t, "the fleet accepts the authority's clients", func() error {
 		told := &corev1.ConfigMap{}
 		key := types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: registration.ClientAuthorityConfigMap}
-		if err := fleet.Get(ctx, key, told); err != nil {
+		if err := w.fleet.Get(ctx, key, told); err != nil {
 			return err
 		}
 		if !strings.Contains(told.Data[registration.ClientAuthorityConfigMapKey], string(authorities)) {
@@ -116,12 +125,13 @@ func acceptsClientsOf(t *testing.T, authorities []byte) {
 }
 
 // shows waits until the fleet's certificate is from an authority.
-func shows(t *testing.T, authority *x509.Certificate) {
+func (w *world) shows(t *testing.T, authority *x509.Certificate) {
 	t.Helper()
 	roots := x509.NewCertPool()
 	roots.AddCert(authority)
 	eventually(t, "the fleet shows its new certificate", func() error {
-		connection, err := tls.Dial("tcp", strings.TrimPrefix(fleetConfig.Host, "https://"), &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12})
+		connection, err := tls.Dial("tcp", strings.TrimPrefix(w.fleetConfig.Host, "https://"),
+			&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12})
 		if err != nil {
 			return err
 		}
@@ -145,7 +155,8 @@ func refuses(t *testing.T, p *pulled, own client.Client) {
 func (p *pulled) credentials(t *testing.T) map[string][]byte {
 	t.Helper()
 	secret := &corev1.Secret{}
-	if err := p.member.Get(ctx, types.NamespacedName{Namespace: p.invitation.Access, Name: "credentials"}, secret); err != nil {
+	if err := p.member.Get(ctx, types.NamespacedName{Namespace: p.invitation.Access, Name: "credentials"},
+		secret); err != nil {
 		t.Fatal(err)
 	}
 	return secret.Data
@@ -162,16 +173,19 @@ func (p *pulled) isSignedBy(t *testing.T, authority *x509.Certificate) error {
 	return leaf.CheckSignatureFrom(authority)
 }
 
-// An agent outlasts a rotation of all that a fleet and its agents know each other by, though neither is invited nor accepted anew.
+// An agent outlasts a rotation of all that a fleet and its agents know each other by, though neither is invited nor
+// accepted anew.
 func TestAgentFollowsRotation(t *testing.T) {
-	startFederation(t)
-	p := invite(t, "rotated", registration.Allowance{})
+	w := newWorld(t)
+	w.startFederation(t)
+	p := w.invite(t, "rotated", registration.Allowance{})
 	kill, _ := p.start(t)
 	p.accept(t)
-	ready(t, p.name, metav1.ConditionTrue, "ClusterReady")
+	w.ready(t, p.name, metav1.ConditionTrue, "ClusterReady")
 
 	before := p.asAgent(t)
-	servingBefore, clientsBefore := servers.content(t, "fleet/apiserver.crt"), servers.content(t, "fleet-clients.crt")
+	servingBefore, clientsBefore := w.servers.content(t, "fleet/apiserver.crt"),
+		w.servers.content(t, "fleet-clients.crt")
 	authority, key, authorityPEM, keyPEM := newAuthority(t)
 	_, _, servingPEM, servingKeyPEM := newCertificate(t, &x509.Certificate{
 		Subject: pkix.Name{CommonName: "kube-apiserver"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
@@ -179,18 +193,18 @@ func TestAgentFollowsRotation(t *testing.T) {
 	}, authority, key)
 
 	t.Log("Preparing: both are accepted, and told of; the server shows the old certificate")
-	servers.replace(t, "fleet-clients.crt", append(bytes.Clone(clientsBefore), authorityPEM...))
-	acceptsClientsOf(t, authorityPEM)
+	w.servers.replace(t, "fleet-clients.crt", append(bytes.Clone(clientsBefore), authorityPEM...))
+	w.acceptsClientsOf(t, authorityPEM)
 	both := append(bytes.Clone(servingBefore), authorityPEM...)
-	tellAuthority(t, both)
+	w.tellAuthority(t, both)
 	eventually(t, "the agent asks for another certificate, though the old authority still signs", func() error {
 		if list := p.requests(t); len(list) < 2 {
 			return fmt.Errorf("%d requests", len(list))
 		}
 		return nil
 	})
-	servers.replace(t, "signer.crt", authorityPEM)
-	servers.replace(t, "signer.key", keyPEM)
+	w.servers.replace(t, "signer.crt", authorityPEM)
+	w.servers.replace(t, "signer.key", keyPEM)
 	eventually(t, "the agent has a certificate of the new authority, and stores both", func() error {
 		if !bytes.Equal(p.credentials(t)["ca.crt"], both) {
 			return fmt.Errorf("it knows %s", p.credentials(t)["ca.crt"])
@@ -199,12 +213,12 @@ func TestAgentFollowsRotation(t *testing.T) {
 	})
 
 	t.Log("Completing: the old authority is worth nothing any more")
-	servers.replace(t, "fleet/apiserver.crt", servingPEM)
-	servers.replace(t, "fleet/apiserver.key", servingKeyPEM)
-	shows(t, authority)
-	servers.replace(t, "fleet-clients.crt", authorityPEM)
+	w.servers.replace(t, "fleet/apiserver.crt", servingPEM)
+	w.servers.replace(t, "fleet/apiserver.key", servingKeyPEM)
+	w.shows(t, authority)
+	w.servers.replace(t, "fleet-clients.crt", authorityPEM)
 	refuses(t, p, before)
-	tellAuthority(t, authorityPEM)
+	w.tellAuthority(t, authorityPEM)
 	eventually(t, "the agent forgets the old authority", func() error {
 		if !bytes.Equal(p.credentials(t)["ca.crt"], authorityPEM) {
 			return fmt.Errorf("it knows %s", p.credentials(t)["ca.crt"])
@@ -213,29 +227,29 @@ func TestAgentFollowsRotation(t *testing.T) {
 	})
 	kill()
 	kill, _ = p.start(t)
-	namespace := newNamespace(t)
-	apply(t, fleet, namespace, parse(t, policyFor(p.name))[0], input(t, "000-karmada-nginx-3docs")[0])
+	namespace := w.newNamespace(t)
+	apply(t, w.fleet, namespace, parse(t, policyFor(p.name))[0], input(t, "000-karmada-nginx-3docs")[0])
 	eventually(t, "the agent goes on", func() error { _, err := deployment(p.member, namespace); return err })
 
 	t.Log("An agent that has missed a rotation is invited and accepted again")
 	kill()
 	rotated := p.asAgent(t)
-	servers.replace(t, "signer.crt", clientsBefore)
-	servers.replace(t, "signer.key", servers.content(t, "sa.key"))
-	servers.replace(t, "fleet-clients.crt", clientsBefore)
+	w.servers.replace(t, "signer.crt", clientsBefore)
+	w.servers.replace(t, "signer.key", w.servers.content(t, "sa.key"))
+	w.servers.replace(t, "fleet-clients.crt", clientsBefore)
 	refuses(t, p, rotated)
 	p.apply(t, registration.Allowance{})
 	_, ended := p.start(t)
 	p.accept(t)
-	ready(t, p.name, metav1.ConditionTrue, "ClusterReady")
-	unjoins(t, p, namespace, ended)
+	w.ready(t, p.name, metav1.ConditionTrue, "ClusterReady")
+	w.unjoins(t, p, namespace, ended)
 }
 
 // requests for certificates that the agent has made.
 func (p *pulled) requests(t *testing.T) []certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	var list certificatesv1.CertificateSigningRequestList
-	if err := fleet.List(ctx, &list, client.MatchingLabels{registration.MemberLabel: p.name}); err != nil {
+	if err := p.world.fleet.List(ctx, &list, client.MatchingLabels{registration.MemberLabel: p.name}); err != nil {
 		t.Fatal(err)
 	}
 	return list.Items

@@ -13,8 +13,9 @@ import (
 
 // A definition goes to a member by a cluster-wide policy, and its objects follow, changed by an override.
 func TestCustomResourceAndItsDefinition(t *testing.T) {
-	startFederation(t)
-	namespace := newNamespace(t)
+	w := newWorld(t)
+	w.startFederation(t)
+	namespace := w.newNamespace(t)
 	definition := parse(t, `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -55,18 +56,18 @@ spec:
     name: orchards.samples.example.org
   placement: {clusterAffinity: {clusterNames: [member1]}}
 `)
-	t.Cleanup(func() { notServed(t, "samples.example.org") })
+	t.Cleanup(func() { w.notServed(t, "samples.example.org") })
 	for _, object := range definition {
-		if err := fleet.Create(ctx, object); err != nil {
+		if err := w.fleet.Create(ctx, object); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { remove(t, fleet, object) })
+		t.Cleanup(func() { remove(t, w.fleet, object) })
 	}
 	eventually(t, "the fleet serves the kind", func() error {
-		_, err := get(fleet, "samples.example.org/v1", "Orchard", namespace, "any")
+		_, err := get(w.fleet, "samples.example.org/v1", "Orchard", namespace, "any")
 		return wantGone(err)
 	})
-	apply(t, fleet, namespace, parse(t, `
+	apply(t, w.fleet, namespace, parse(t, `
 apiVersion: samples.example.org/v1
 kind: Orchard
 metadata: {name: apples}
@@ -92,7 +93,7 @@ spec:
       - {path: /metadata/annotations, operator: add, value: {shaped-by: override}}
 `)...)
 	eventually(t, "member1 has the object as overridden", func() error {
-		object, err := get(member["member1"], "samples.example.org/v1", "Orchard", namespace, "apples")
+		object, err := get(w.member["member1"], "samples.example.org/v1", "Orchard", namespace, "apples")
 		if err != nil {
 			return err
 		}
@@ -102,15 +103,17 @@ spec:
 		}
 		return nil
 	})
-	if _, err := get(member["member2"], "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "orchards.samples.example.org"); wantGone(err) != nil {
+	if _, err := get(w.member["member2"], "apiextensions.k8s.io/v1", "CustomResourceDefinition", "",
+		"orchards.samples.example.org"); wantGone(err) != nil {
 		t.Error("member2 has the definition as well")
 	}
 }
 
-// notServed waits until the fleet has ceased to tell of a group: controllers that start before would wait for its objects.
-func notServed(t *testing.T, group string) {
+// notServed waits until the fleet has ceased to tell of a group: controllers that start before would wait for its
+// objects.
+func (w *world) notServed(t *testing.T, group string) {
 	t.Helper()
-	discovering, err := discovery.NewDiscoveryClientForConfig(fleetConfig)
+	discovering, err := discovery.NewDiscoveryClientForConfig(w.fleetConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,9 +133,10 @@ func notServed(t *testing.T, group string) {
 
 // Labels and annotations are added, removed and replaced for one cluster each; what is absent stays so.
 func TestLabelsAndAnnotationsOfClusters(t *testing.T) {
-	startFederation(t)
-	namespace := newNamespace(t)
-	apply(t, fleet, namespace, parse(t, `
+	w := newWorld(t)
+	w.startFederation(t)
+	namespace := w.newNamespace(t)
+	apply(t, w.fleet, namespace, parse(t, `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: nginx, labels: {app: nginx}, annotations: {tier: any}}
@@ -180,16 +184,18 @@ spec:
       - {operator: replace, value: {tier: "1"}}
       imageOverrider: [{component: Registry, operator: replace, value: registry.example.org}]
 `)...)
-	replicasIn(t, namespace, 1, 1)
+	w.replicasIn(t, namespace, 1, 1)
 	eventually(t, "each member has its own", func() error {
-		one, err := deployment(member["member1"], namespace)
-		two, err2 := deployment(member["member2"], namespace)
+		one, err := deployment(w.member["member1"], namespace)
+		two, err2 := deployment(w.member["member2"], namespace)
 		if err := errors.Join(err, err2); err != nil {
 			return err
 		}
 		containers, _, _ := unstructured.NestedSlice(two.Object, "spec", "template", "spec", "containers")
-		got := fmt.Sprint(one.GetAnnotations()["stage"], one.GetAnnotations()["tier"], one.GetLabels()["stage"], imageOf(one), " ",
-			two.GetLabels()["stage"], two.GetLabels()["missing"], two.GetAnnotations()["tier"], imageOf(two), containers[0].(map[string]any)["command"], containers[0].(map[string]any)["args"])
+		got := fmt.Sprint(one.GetAnnotations()["stage"], one.GetAnnotations()["tier"], one.GetLabels()["stage"],
+			imageOf(one), " ",
+			two.GetLabels()["stage"], two.GetLabels()["missing"], two.GetAnnotations()["tier"], imageOf(two),
+			containers[0].(map[string]any)["command"], containers[0].(map[string]any)["args"])
 		if want := "first1registry.example.org/nginx secondanynginx[nginx -t] <nil>"; got != want {
 			return fmt.Errorf("got %s, want %s", got, want)
 		}
@@ -199,7 +205,8 @@ spec:
 
 // Further shapes are accepted, with strict decoding, as they are.
 func TestShapesOfSamples(t *testing.T) {
-	namespace := newNamespace(t)
+	w := newWorld(t)
+	namespace := w.newNamespace(t)
 	for name, text := range map[string]string{
 		"field selector": `
 apiVersion: policy.karmada.io/v1alpha1
@@ -325,7 +332,7 @@ spec:
   taints: [{effect: NoSchedule, key: cluster.karmada.io/not-ready}]`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := tried(t, namespace, text); err != nil {
+			if err := w.tried(t, namespace, text); err != nil {
 				t.Error(err)
 			}
 		})

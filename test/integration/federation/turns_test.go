@@ -25,30 +25,32 @@ spec:
     replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}
 `
 
-// Many wait for a cluster that has room for one. Each time the room comes free, the one with the highest priority gets it.
+// Many wait for a cluster that has room for one. Each time the room comes free, the one with the highest priority gets
+// it.
 func TestTheMostUrgentGetsTheRoom(t *testing.T) {
-	startFederation(t)
+	w := newWorld(t)
+	w.startFederation(t)
 	server := newSmallMember(1, 1)
 	t.Cleanup(server.Close)
-	joinSimulated(t, "single", server.Server)
-	namespace := newNamespace(t)
+	w.joinSimulated(t, "single", server.Server)
+	namespace := w.newNamespace(t)
 	for rank, value := range map[string]int32{"low": -5, "usual": 10, "urgent": 1000} {
 		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: rank}, Value: value}
-		if err := fleet.Create(ctx, class); err != nil {
+		if err := w.fleet.Create(ctx, class); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { remove(t, fleet, class) })
-		apply(t, fleet, namespace, parse(t, fmt.Sprintf(queuePolicy, rank))...)
+		t.Cleanup(func() { remove(t, w.fleet, class) })
+		apply(t, w.fleet, namespace, parse(t, fmt.Sprintf(queuePolicy, rank))...)
 	}
 	stand := func(name, rank string) {
 		d := oneCore(namespace, name)
 		d.Labels = map[string]string{"rank": rank}
-		if err := fleet.Create(ctx, d); err != nil {
+		if err := w.fleet.Create(ctx, d); err != nil {
 			t.Fatal(err)
 		}
 	}
 	stand("first-come", "low")
-	hasRoom(t, namespace, 0, "first-come")
+	w.hasRoom(t, namespace, 0, "first-come")
 	for i := range 20 {
 		stand(fmt.Sprintf("low-%d", i), "low")
 		if i == 10 {
@@ -56,21 +58,21 @@ func TestTheMostUrgentGetsTheRoom(t *testing.T) {
 			stand("usual", "usual")
 		}
 	}
-	hasRoom(t, namespace, 22, "first-come")
+	w.hasRoom(t, namespace, 22, "first-come")
 	for i, next := range []string{"urgent", "usual"} {
 		before := []string{"first-come", "urgent"}[i]
-		remove(t, fleet, oneCore(namespace, before))
-		hasRoom(t, namespace, 21-i, next)
+		remove(t, w.fleet, oneCore(namespace, before))
+		w.hasRoom(t, namespace, 21-i, next)
 	}
 }
 
-// hasRoom waits until this one is placed and so many others say that they wait. Nothing else may be placed meanwhile, but for the one that
-// is leaving.
-func hasRoom(t *testing.T, namespace string, waiting int, placed string) {
+// hasRoom waits until this one is placed and so many others say that they wait. Nothing else may be placed meanwhile,
+// but for the one that is leaving.
+func (w *world) hasRoom(t *testing.T, namespace string, waiting int, placed string) {
 	t.Helper()
 	eventuallyWithin(t, fourMinutes, fmt.Sprintf("%s is placed, %d wait", placed, waiting), func() error {
 		var list workv1alpha2.ResourceBindingList
-		if err := fleet.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		if err := w.fleet.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 			return err
 		}
 		var there []string

@@ -22,7 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
@@ -56,7 +56,8 @@ func grant(t *testing.T, user string, rules ...rbacv1.PolicyRule) client.Client 
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error { return c.List(context.Background(), &corev1beta1.ShootList{}) }) // until the role is known
+	// until the role is known
+	eventually(t, func() error { return c.List(context.Background(), &gardencorev1beta1.ShootList{}) })
 	return c
 }
 
@@ -67,22 +68,27 @@ func allow(group string, resources string, verbs ...string) rbacv1.PolicyRule {
 func TestWhatIsUsedStays(t *testing.T) {
 	ctx := context.Background()
 	namespace := newProject(t, "refs")
-	create(t, newProfile("refs"), &corev1beta1.ExposureClass{ObjectMeta: metav1.ObjectMeta{Name: "refs"}, Handler: "internet"})
-	create(t, newShoot(namespace, "member1", "refs", func(s *corev1beta1.Shoot) { s.Spec.ExposureClassName = ptr.To("refs") }))
-	deployment := &corev1beta1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "refs"}, Type: "helm"}
+	create(t, newProfile("refs"), &gardencorev1beta1.ExposureClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "refs"}, Handler: "internet",
+	})
+	create(t, newShoot(namespace, "member1", "refs",
+		func(s *gardencorev1beta1.Shoot) { s.Spec.ExposureClassName = new("refs") }))
+	deployment := &gardencorev1beta1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "refs"}, Type: "helm"}
 	deployment.ProviderConfig.Raw = []byte(`{"chart":"aGVsbG8="}`)
-	create(t, deployment, &corev1beta1.ControllerRegistration{
+	create(t, deployment, &gardencorev1beta1.ControllerRegistration{
 		ObjectMeta: metav1.ObjectMeta{Name: "refs"},
-		Spec: corev1beta1.ControllerRegistrationSpec{
-			Resources:  []corev1beta1.ControllerResource{{Kind: "Network", Type: "refs"}},
-			Deployment: &corev1beta1.ControllerRegistrationDeployment{DeploymentRefs: []corev1beta1.DeploymentRef{{Name: "refs"}}},
+		Spec: gardencorev1beta1.ControllerRegistrationSpec{
+			Resources: []gardencorev1beta1.ControllerResource{{Kind: "Network", Type: "refs"}},
+			Deployment: &gardencorev1beta1.ControllerRegistrationDeployment{
+				DeploymentRefs: []gardencorev1beta1.DeploymentRef{{Name: "refs"}},
+			},
 		},
 	})
-	project := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "refs"}}
+	project := &gardencorev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "refs"}}
 	if err := get(project); err != nil {
 		t.Fatal(err)
 	}
-	project.Annotations = map[string]string{corev1beta1.ConfirmationDeletion: "true"}
+	project.Annotations = map[string]string{gardencorev1beta1.ConfirmationDeletion: "true"}
 	if err := env.Client.Update(ctx, project); err != nil {
 		t.Fatal(err)
 	}
@@ -91,16 +97,20 @@ func TestWhatIsUsedStays(t *testing.T) {
 		object client.Object
 		user   string
 	}{
-		{&securityv1alpha1.CredentialsBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "local"}}, user},
-		{&corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "refs"}}, user},
-		{&corev1beta1.ExposureClass{ObjectMeta: metav1.ObjectMeta{Name: "refs"}}, user},
+		{
+			&securityv1alpha1.CredentialsBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "local"}},
+			user,
+		},
+		{&gardencorev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "refs"}}, user},
+		{&gardencorev1beta1.ExposureClass{ObjectMeta: metav1.ObjectMeta{Name: "refs"}}, user},
 		{project, user},
 		{deployment, "controllerregistration refs"},
-		{&corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "offered"}}, user},
+		{&gardencorev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "offered"}}, user},
 	} {
 		refused(t, env.Client.Delete(ctx, test.object), apierrors.IsForbidden, "still used by", test.user)
 	}
-	if err := env.Client.Delete(ctx, &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "refs"}}); err != nil {
+	if err := env.Client.Delete(ctx,
+		&gardencorev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "refs"}}); err != nil {
 		t.Errorf("an extension that nobody uses: %v", err)
 	}
 
@@ -108,28 +118,37 @@ func TestWhatIsUsedStays(t *testing.T) {
 	if err := get(profile); err != nil {
 		t.Fatal(err)
 	}
-	profile.Spec.Kubernetes.Versions = []corev1beta1.ExpirableVersion{{Version: "1.35.4"}}
+	profile.Spec.Kubernetes.Versions = []gardencorev1beta1.ExpirableVersion{{Version: "1.35.4"}}
 	profile.Spec.MachineImages[0].Versions = profile.Spec.MachineImages[0].Versions[:1]
-	profile.Spec.Regions[0].Zones = []corev1beta1.AvailabilityZone{{Name: "1"}}
+	profile.Spec.Regions[0].Zones = []gardencorev1beta1.AvailabilityZone{{Name: "1"}}
 	refused(t, env.Client.Update(ctx, profile), apierrors.IsInvalid,
-		"spec.kubernetes.versions: Forbidden: 1.36.3 cannot be removed", user, "spec.machineImages: Forbidden: debian 12.12.0", "spec.regions: Forbidden: refs, zone 0", "expirationDate")
+		"spec.kubernetes.versions: Forbidden: 1.36.3 cannot be removed", user,
+		"spec.machineImages: Forbidden: debian 12.12.0", "spec.regions: Forbidden: refs, zone 0", "expirationDate")
 }
 
 func TestReferencesAreThereAndMayBeRead(t *testing.T) {
 	ctx := context.Background()
 	namespace := newProject(t, "reads")
 	create(t, newProfile("reads"), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "private"}})
-	eve := grant(t, "reads-eve", allow("core.gardener.cloud", "shoots", "*"), allow("security.gardener.cloud", "credentialsbindings", "*"), allow("", "configmaps", "get"))
-	refers := func(kind, name string) func(*corev1beta1.Shoot) {
-		return func(s *corev1beta1.Shoot) {
-			s.Spec.Resources = []corev1beta1.NamedResourceReference{{Name: "data"}}
-			s.Spec.Resources[0].ResourceRef.APIVersion, s.Spec.Resources[0].ResourceRef.Kind, s.Spec.Resources[0].ResourceRef.Name = "v1", kind, name
+	eve := grant(t, "reads-eve", allow("core.gardener.cloud", "shoots", "*"),
+		allow("security.gardener.cloud", "credentialsbindings", "*"), allow("", "configmaps", "get"))
+	refers := func(kind, name string) func(*gardencorev1beta1.Shoot) {
+		return func(s *gardencorev1beta1.Shoot) {
+			s.Spec.Resources = []gardencorev1beta1.NamedResourceReference{{Name: "data"}}
+			s.Spec.Resources[0].ResourceRef.APIVersion, s.Spec.Resources[0].ResourceRef.Kind,
+				s.Spec.Resources[0].ResourceRef.Name = "v1", kind, name
 		}
 	}
-	refused(t, env.Client.Create(ctx, newShoot(namespace, "missing", "reads", refers("Secret", "none"))), apierrors.IsInvalid, "spec.resources[0].resourceRef", "Not found", "garden-reads/none")
-	refused(t, env.Client.Create(ctx, newShoot(namespace, "missing", "reads", func(s *corev1beta1.Shoot) { s.Spec.ExposureClassName = ptr.To("none") })), apierrors.IsInvalid, "spec.exposureClassName", "Not found")
-	refused(t, eve.Create(ctx, newShoot(namespace, "eve", "reads", refers("Secret", "private"))), apierrors.IsForbidden, "spec.resources[0].resourceRef", "may not get secret garden-reads/private")
-	refused(t, eve.Create(ctx, newShoot(namespace, "eve", "reads", refers("ConfigMap", "none"))), apierrors.IsInvalid, "garden-reads/none")
+	refused(t, env.Client.Create(ctx, newShoot(namespace, "missing", "reads", refers("Secret", "none"))),
+		apierrors.IsInvalid, "spec.resources[0].resourceRef", "Not found", "garden-reads/none")
+	refused(t, env.Client.Create(ctx,
+		newShoot(namespace, "missing", "reads",
+			func(s *gardencorev1beta1.Shoot) { s.Spec.ExposureClassName = new("none") })), apierrors.IsInvalid,
+		"spec.exposureClassName", "Not found")
+	refused(t, eve.Create(ctx, newShoot(namespace, "eve", "reads", refers("Secret", "private"))), apierrors.IsForbidden,
+		"spec.resources[0].resourceRef", "may not get secret garden-reads/private")
+	refused(t, eve.Create(ctx, newShoot(namespace, "eve", "reads", refers("ConfigMap", "none"))), apierrors.IsInvalid,
+		"garden-reads/none")
 	refused(t, eve.Create(ctx, &securityv1alpha1.CredentialsBinding{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: "eve"},
 		Provider:       securityv1alpha1.CredentialsBindingProvider{Type: "local"},
@@ -141,12 +160,14 @@ func TestReferencesAreThereAndMayBeRead(t *testing.T) {
 func TestQuotas(t *testing.T) {
 	ctx := context.Background()
 	namespace := newProject(t, "quotas")
-	create(t, newProfile("quotas"), &corev1beta1.Quota{
+	create(t, newProfile("quotas"), &gardencorev1beta1.Quota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "trial"},
-		Spec: corev1beta1.QuotaSpec{
-			ClusterLifetimeDays: ptr.To(int32(7)),
-			Metrics:             corev1.ResourceList{"cpu": resource.MustParse("5"), "memory": resource.MustParse("100Gi")},
-			Scope:               corev1.ObjectReference{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Project"},
+		Spec: gardencorev1beta1.QuotaSpec{
+			ClusterLifetimeDays: new(int32(7)),
+			Metrics: corev1.ResourceList{
+				"cpu": resource.MustParse("5"), "memory": resource.MustParse("100Gi"),
+			},
+			Scope: corev1.ObjectReference{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Project"},
 		},
 	})
 	create(t, &securityv1alpha1.CredentialsBinding{
@@ -155,28 +176,33 @@ func TestQuotas(t *testing.T) {
 		CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: "local"},
 		Quotas:         []corev1.ObjectReference{{Namespace: namespace, Name: "trial"}},
 	})
-	trial := func(s *corev1beta1.Shoot) { s.Spec.CredentialsBindingName = ptr.To("trial") }
+	trial := func(s *gardencorev1beta1.Shoot) { s.Spec.CredentialsBindingName = new("trial") }
 	first := newShoot(namespace, "first", "quotas", trial)
 	create(t, first, newShoot(namespace, "second", "quotas", trial), newShoot(namespace, "free", "quotas"))
-	expires, err := time.Parse(time.RFC3339, first.Annotations[corev1beta1.ShootExpirationTimestamp])
+	expires, err := time.Parse(time.RFC3339, first.Annotations[gardencorev1beta1.ShootExpirationTimestamp])
 	if err != nil || expires.Sub(first.CreationTimestamp.Time).Round(time.Minute) != 7*24*time.Hour {
 		t.Errorf("expires %v, %v; want a week after its creation at %v", expires, err, first.CreationTimestamp)
 	}
-	refused(t, env.Client.Create(ctx, newShoot(namespace, "third", "quotas", trial)), apierrors.IsForbidden, "garden-quotas/trial", "cpu: used 4, requested 2, limit 5")
-	first.Annotations[corev1beta1.ShootExpirationTimestamp] = expires.Add(10 * 24 * time.Hour).Format(time.RFC3339)
-	refused(t, env.Client.Update(ctx, first), apierrors.IsForbidden, corev1beta1.ShootExpirationTimestamp, "7 days from now")
-	refused(t, env.Client.Delete(ctx, &corev1beta1.Quota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "trial"}}), apierrors.IsForbidden, "credentialsbinding garden-quotas/trial")
+	refused(t, env.Client.Create(ctx, newShoot(namespace, "third", "quotas", trial)), apierrors.IsForbidden,
+		"garden-quotas/trial", "cpu: used 4, requested 2, limit 5")
+	first.Annotations[gardencorev1beta1.ShootExpirationTimestamp] = expires.Add(10 * 24 * time.Hour).
+		Format(time.RFC3339)
+	refused(t, env.Client.Update(ctx, first), apierrors.IsForbidden, gardencorev1beta1.ShootExpirationTimestamp,
+		"7 days from now")
+	refused(t, env.Client.Delete(ctx,
+		&gardencorev1beta1.Quota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "trial"}}),
+		apierrors.IsForbidden, "credentialsbinding garden-quotas/trial")
 }
 
 func TestTwoPersonsDelete(t *testing.T) {
 	ctx := context.Background()
 	namespace := newProject(t, "dual")
 	create(t, newProfile("dual"))
-	project := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dual"}}
+	project := &gardencorev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dual"}}
 	if err := get(project); err != nil {
 		t.Fatal(err)
 	}
-	project.Spec.DualApprovalForDeletion = []corev1beta1.DualApprovalForDeletion{{Resource: "shoots"}}
+	project.Spec.DualApprovalForDeletion = []gardencorev1beta1.DualApprovalForDeletion{{Resource: "shoots"}}
 	if err := env.Client.Update(ctx, project); err != nil {
 		t.Fatal(err)
 	}
@@ -184,16 +210,17 @@ func TestTwoPersonsDelete(t *testing.T) {
 	create(t, shoot)
 	alice := grant(t, "dual-alice", allow("core.gardener.cloud", "shoots", "*"))
 	bob := grant(t, "dual-bob", allow("core.gardener.cloud", "shoots", "*"))
-	shoot.Annotations[corev1beta1.ConfirmationDeletion] = "true"
-	shoot.Annotations[corev1beta1.DeletionConfirmedBy] = "dual-bob"
+	shoot.Annotations[gardencorev1beta1.ConfirmationDeletion] = "true"
+	shoot.Annotations[gardencorev1beta1.DeletionConfirmedBy] = "dual-bob"
 	if err := alice.Update(ctx, shoot); err != nil {
 		t.Fatal(err)
 	}
-	if got := shoot.Annotations[corev1beta1.DeletionConfirmedBy]; got != "dual-alice" {
+	if got := shoot.Annotations[gardencorev1beta1.DeletionConfirmedBy]; got != "dual-alice" {
 		t.Errorf("confirmed by %q, want dual-alice whatever she writes", got)
 	}
 	refused(t, alice.Delete(ctx, shoot), apierrors.IsForbidden, `"dual-alice" confirmed the deletion`)
-	refused(t, alice.DeleteAllOf(ctx, &corev1beta1.Shoot{}, client.InNamespace(namespace)), apierrors.IsForbidden, `"dual-alice" confirmed the deletion`)
+	refused(t, alice.DeleteAllOf(ctx, &gardencorev1beta1.Shoot{}, client.InNamespace(namespace)), apierrors.IsForbidden,
+		`"dual-alice" confirmed the deletion`)
 	if err := bob.Delete(ctx, shoot); err != nil {
 		t.Errorf("a second person cannot delete: %v", err)
 	}
@@ -203,38 +230,44 @@ func TestCustomVerbsAndTolerations(t *testing.T) {
 	ctx := context.Background()
 	namespace := newProject(t, "verbs")
 	create(t, newProfile("verbs"))
-	admin := grant(t, "verbs-admin", allow("core.gardener.cloud", "projects,shoots", "get", "list", "create", "update"), allow("", "secrets", "get"))
-	project := func() *corev1beta1.Project {
-		p := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "verbs"}}
+	admin := grant(t, "verbs-admin", allow("core.gardener.cloud", "projects,shoots", "get", "list", "create", "update"),
+		allow("", "secrets", "get"))
+	project := func() *gardencorev1beta1.Project {
+		p := &gardencorev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "verbs"}}
 		if err := get(p); err != nil {
 			t.Fatal(err)
 		}
 		return p
 	}
 	tolerant := project()
-	tolerant.Spec.Tolerations = &corev1beta1.ProjectTolerations{
-		Whitelist: []corev1beta1.Toleration{{Key: "arm"}}, Defaults: []corev1beta1.Toleration{{Key: "arm"}},
+	tolerant.Spec.Tolerations = &gardencorev1beta1.ProjectTolerations{
+		Whitelist: []gardencorev1beta1.Toleration{{Key: "arm"}}, Defaults: []gardencorev1beta1.Toleration{{Key: "arm"}},
 	}
-	refused(t, admin.Update(ctx, tolerant), apierrors.IsForbidden, "spec.tolerations.whitelist", "modify-spec-tolerations-whitelist")
+	refused(t, admin.Update(ctx, tolerant), apierrors.IsForbidden, "spec.tolerations.whitelist",
+		"modify-spec-tolerations-whitelist")
 	if err := env.Client.Update(ctx, tolerant); err != nil {
 		t.Fatal(err)
 	}
 	crowded := project()
-	crowded.Spec.Members = append(crowded.Spec.Members, corev1beta1.ProjectMember{
-		Subject: rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "verbs-friend"}, Role: corev1beta1.ProjectMemberAdmin,
+	crowded.Spec.Members = append(crowded.Spec.Members, gardencorev1beta1.ProjectMember{
+		Subject: rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "verbs-friend"},
+		Role:    gardencorev1beta1.ProjectMemberAdmin,
 	})
 	refused(t, admin.Update(ctx, crowded), apierrors.IsForbidden, "spec.members", "manage-members")
 	described := project()
-	described.Spec.Description = ptr.To("what an admin may change")
+	described.Spec.Description = new("what an admin may change")
 	if err := admin.Update(ctx, described); err != nil {
 		t.Errorf("a description: %v", err)
 	}
 
-	tolerating := func(key string) func(*corev1beta1.Shoot) {
-		return func(s *corev1beta1.Shoot) { s.Spec.Tolerations = []corev1beta1.Toleration{{Key: key}} }
+	tolerating := func(key string) func(*gardencorev1beta1.Shoot) {
+		return func(s *gardencorev1beta1.Shoot) { s.Spec.Tolerations = []gardencorev1beta1.Toleration{{Key: key}} }
 	}
-	refused(t, admin.Create(ctx, newShoot(namespace, "member1", "verbs", tolerating("gpu"))), apierrors.IsInvalid, "spec.tolerations[0]", "arm")
-	refused(t, admin.Create(ctx, newShoot(namespace, "member1", "verbs", func(s *corev1beta1.Shoot) { s.Spec.SeedName = ptr.To("somewhere") })), apierrors.IsForbidden, "spec.seedName", "shoots/binding")
+	refused(t, admin.Create(ctx, newShoot(namespace, "member1", "verbs", tolerating("gpu"))), apierrors.IsInvalid,
+		"spec.tolerations[0]", "arm")
+	refused(t, admin.Create(ctx, newShoot(namespace, "member1", "verbs",
+		func(s *gardencorev1beta1.Shoot) { s.Spec.SeedName = new("somewhere") })), apierrors.IsForbidden,
+		"spec.seedName", "shoots/binding")
 	shoot := newShoot(namespace, "member1", "verbs")
 	if err := admin.Create(ctx, shoot); err != nil {
 		t.Fatal(err)
@@ -253,7 +286,7 @@ func TestFinalizersStay(t *testing.T) {
 	create(t, newProfile("final"))
 	shoot := newShoot(namespace, "member1", "final")
 	create(t, shoot)
-	shoot.Finalizers = []string{corev1beta1.GardenerName, "example.com/mine"}
+	shoot.Finalizers = []string{gardencorev1beta1.GardenerName, "example.com/mine"}
 	if err := env.Client.Update(ctx, shoot); err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +298,7 @@ func TestFinalizersStay(t *testing.T) {
 		shoot.Finalizers = []string{"example.com/mine"}
 		refused(t, update(alice), apierrors.IsForbidden, "metadata.finalizers: gardener", "remove-finalizers")
 	}
-	shoot.Finalizers = []string{corev1beta1.GardenerName}
+	shoot.Finalizers = []string{gardencorev1beta1.GardenerName}
 	if err := alice.Update(ctx, shoot); err != nil {
 		t.Errorf("a finalizer of somebody else: %v", err)
 	}
@@ -279,19 +312,23 @@ func TestVersionsExpire(t *testing.T) {
 	ctx := context.Background()
 	namespace := newProject(t, "expiry")
 	profile := newProfile("expiry")
-	profile.Spec.Kubernetes.Versions = []corev1beta1.ExpirableVersion{
-		{Version: "1.36.3", Classification: ptr.To(corev1beta1.ClassificationPreview)},
-		{Version: "1.35.4"}, {Version: "1.35.3", Classification: ptr.To(corev1beta1.ClassificationDeprecated)},
+	profile.Spec.Kubernetes.Versions = []gardencorev1beta1.ExpirableVersion{
+		{Version: "1.36.3", Classification: new(gardencorev1beta1.ClassificationPreview)},
+		{Version: "1.35.4"}, {Version: "1.35.3", Classification: new(gardencorev1beta1.ClassificationDeprecated)},
 	}
-	profile.Spec.MachineImages[0].Versions[1].Classification = ptr.To(corev1beta1.ClassificationPreview)
+	profile.Spec.MachineImages[0].Versions[1].Classification = new(gardencorev1beta1.ClassificationPreview)
 	create(t, profile)
-	version := func(wanted string) func(*corev1beta1.Shoot) {
-		return func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = wanted }
+	version := func(wanted string) func(*gardencorev1beta1.Shoot) {
+		return func(s *gardencorev1beta1.Shoot) { s.Spec.Kubernetes.Version = wanted }
 	}
-	newest, partial, exact, old := newShoot(namespace, "newest", "expiry"), newShoot(namespace, "partial", "expiry", version("1.35")),
-		newShoot(namespace, "exact", "expiry", version("1.36.3")), newShoot(namespace, "old", "expiry", version("1.35.3"))
+	newest, partial, exact, old := newShoot(namespace, "newest", "expiry"),
+		newShoot(namespace, "partial", "expiry", version("1.35")),
+		newShoot(namespace, "exact", "expiry", version("1.36.3")),
+		newShoot(namespace, "old", "expiry", version("1.35.3"))
 	create(t, newest, partial, exact, old)
-	for shoot, want := range map[*corev1beta1.Shoot]string{newest: "1.35.4", partial: "1.35.4", exact: "1.36.3", old: "1.35.3"} {
+	for shoot, want := range map[*gardencorev1beta1.Shoot]string{
+		newest: "1.35.4", partial: "1.35.4", exact: "1.36.3", old: "1.35.3",
+	} {
 		if got := shoot.Spec.Kubernetes.Version; got != want {
 			t.Errorf("version of %s = %s, want %s", shoot.Name, got, want)
 		}
@@ -299,24 +336,26 @@ func TestVersionsExpire(t *testing.T) {
 	if image := newest.Spec.Provider.Workers[0].Machine.Image; ptr.Deref(image.Version, "") != "12.11.0" {
 		t.Errorf("image = %v, want the newest that is no preview, 12.11.0", ptr.Deref(image.Version, ""))
 	}
-	refused(t, env.Client.Create(ctx, newShoot(namespace, "preview", "expiry", version("1.36"))), apierrors.IsInvalid, "spec.kubernetes.version")
+	refused(t, env.Client.Create(ctx, newShoot(namespace, "preview", "expiry", version("1.36"))), apierrors.IsInvalid,
+		"spec.kubernetes.version")
 
 	if err := get(profile); err != nil {
 		t.Fatal(err)
 	}
-	profile.Spec.Kubernetes.Versions[2].ExpirationDate = ptr.To(metav1.NewTime(time.Now().Add(-time.Hour)))
+	profile.Spec.Kubernetes.Versions[2].ExpirationDate = new(metav1.NewTime(time.Now().Add(-time.Hour)))
 	if err := env.Client.Update(ctx, profile); err != nil {
 		t.Fatal(err)
 	}
 	var err error
 	eventually(t, func() error { // admission reads profiles that may be milliseconds old
-		if err = env.Client.Create(ctx, newShoot(namespace, "late", "expiry", version("1.35.3")), client.DryRunAll); err == nil {
+		if err = env.Client.Create(ctx, newShoot(namespace, "late", "expiry", version("1.35.3")),
+			client.DryRunAll); err == nil {
 			return errNotYet
 		}
 		return nil
 	})
 	refused(t, err, apierrors.IsInvalid, "spec.kubernetes.version", "1.35.4")
-	old.Spec.Purpose = ptr.To(corev1beta1.ShootPurposeTesting)
+	old.Spec.Purpose = new(gardencorev1beta1.ShootPurposeTesting)
 	if err := env.Client.Update(ctx, old); err != nil {
 		t.Errorf("a shoot with a version that has expired since: %v", err)
 	}
@@ -328,22 +367,25 @@ func TestSeedsAndDomains(t *testing.T) {
 	seed := newSeed("seeds", "seeds")
 	seed.Spec.Provider.Zones = []string{"0", "1"}
 	create(t, newProfile("seeds"), seed)
-	seed.Status.Allocatable = corev1.ResourceList{corev1beta1.ResourceShoots: resource.MustParse("1")}
+	seed.Status.Allocatable = corev1.ResourceList{gardencorev1beta1.ResourceShoots: resource.MustParse("1")}
 	if err := env.Client.Status().Update(ctx, seed); err != nil {
 		t.Fatal(err)
 	}
-	onSeed := func(s *corev1beta1.Shoot) { s.Spec.SeedName = ptr.To("seeds") }
-	domain := func(name string) func(*corev1beta1.Shoot) {
-		return func(s *corev1beta1.Shoot) { s.Spec.DNS = &corev1beta1.DNS{Domain: &name} }
+	onSeed := func(s *gardencorev1beta1.Shoot) { s.Spec.SeedName = new("seeds") }
+	domain := func(name string) func(*gardencorev1beta1.Shoot) {
+		return func(s *gardencorev1beta1.Shoot) { s.Spec.DNS = &gardencorev1beta1.DNS{Domain: &name} }
 	}
 	first := newShoot(namespace, "first", "seeds", onSeed)
 	create(t, first, newShoot(namespace, "own", "seeds", domain("own.seeds.example")))
 	if got := ptr.Deref(first.Spec.DNS.Domain, ""); got != "first.seeds.shoots.example" {
 		t.Errorf("domain = %q", got)
 	}
-	refused(t, env.Client.Create(ctx, newShoot(namespace, "second", "seeds", onSeed)), apierrors.IsInvalid, "spec.seedName", "is full: it hosts 1 shoots", "limit (status.allocatable.shoots) is 1")
-	refused(t, env.Client.Create(ctx, newShoot(namespace, "third", "seeds", domain("sub.own.seeds.example"))), apierrors.IsInvalid, "spec.dns.domain", "another shoot")
-	refused(t, env.Client.Create(ctx, newShoot(namespace, "fourth", "seeds", domain("first.shoots.example"))), apierrors.IsInvalid, "spec.dns.domain", "fourth.seeds.shoots.example")
+	refused(t, env.Client.Create(ctx, newShoot(namespace, "second", "seeds", onSeed)), apierrors.IsInvalid,
+		"spec.seedName", "is full: it hosts 1 shoots", "limit (status.allocatable.shoots) is 1")
+	refused(t, env.Client.Create(ctx, newShoot(namespace, "third", "seeds", domain("sub.own.seeds.example"))),
+		apierrors.IsInvalid, "spec.dns.domain", "another shoot")
+	refused(t, env.Client.Create(ctx, newShoot(namespace, "fourth", "seeds", domain("first.shoots.example"))),
+		apierrors.IsInvalid, "spec.dns.domain", "fourth.seeds.shoots.example")
 
 	seed.Spec.Provider.Zones = []string{"0"}
 	refused(t, env.Client.Update(ctx, seed), apierrors.IsInvalid, "spec.provider.zones", "shoot garden-seeds/first")
@@ -353,10 +395,12 @@ func TestSeedsAndDomains(t *testing.T) {
 	bastion.Spec.SSHPublicKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEaPgNTmy8tbqNHBuVsFnFPIsk9gsjGeb4AW7ofI5Sq5 me"
 	bastion.Spec.Ingress = []operationsv1alpha1.BastionIngressPolicy{{}}
 	bastion.Spec.Ingress[0].IPBlock.CIDR = "192.0.2.1/32"
-	refused(t, env.Client.Create(ctx, bastion), apierrors.IsInvalid, "spec.shootRef.name", "not been assigned to a seed")
+	refused(t, env.Client.Create(ctx, bastion), apierrors.IsInvalid, "spec.shootRef.name",
+		"not been assigned to a seed")
 	bastion.Spec.ShootRef.Name = "first"
 	create(t, bastion)
-	if ptr.Deref(bastion.Spec.SeedName, "") != "seeds" || ptr.Deref(bastion.Spec.ProviderType, "") != "local" || bastion.Annotations[corev1beta1.GardenerCreatedBy] != "admin" {
+	if ptr.Deref(bastion.Spec.SeedName, "") != "seeds" || ptr.Deref(bastion.Spec.ProviderType, "") != "local" ||
+		bastion.Annotations[gardencorev1beta1.GardenerCreatedBy] != "admin" {
 		t.Errorf("bastion = %+v, annotations %v", bastion.Spec, bastion.Annotations)
 	}
 }
@@ -365,14 +409,20 @@ func TestExtensionsHaveToBeRegistered(t *testing.T) {
 	ctx := context.Background()
 	namespace := newProject(t, "exts")
 	create(t, newProfile("exts"))
-	refused(t, env.Client.Create(ctx, newShoot(namespace, "member1", "exts", func(s *corev1beta1.Shoot) { s.Spec.Networking.Type = ptr.To("unheard-of") })),
+	refused(t, env.Client.Create(ctx,
+		newShoot(namespace, "member1", "exts",
+			func(s *gardencorev1beta1.Shoot) { s.Spec.Networking.Type = new("unheard-of") })),
 		apierrors.IsInvalid, "spec.networking.type", "unheard-of", "flannel")
-	refused(t, env.Client.Create(ctx, newShoot(namespace, "member1", "exts", func(s *corev1beta1.Shoot) { s.Spec.Extensions = []corev1beta1.Extension{{Type: "unheard-of"}} })),
+	refused(t, env.Client.Create(ctx, newShoot(namespace, "member1", "exts", func(s *gardencorev1beta1.Shoot) {
+		s.Spec.Extensions = []gardencorev1beta1.Extension{{Type: "unheard-of"}}
+	})),
 		apierrors.IsInvalid, "spec.extensions[0].type", "unheard-of")
-	primary := func(name string) *corev1beta1.ControllerRegistration {
-		return &corev1beta1.ControllerRegistration{
+	primary := func(name string) *gardencorev1beta1.ControllerRegistration {
+		return &gardencorev1beta1.ControllerRegistration{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec:       corev1beta1.ControllerRegistrationSpec{Resources: []corev1beta1.ControllerResource{{Kind: "Network", Type: "exts"}}},
+			Spec: gardencorev1beta1.ControllerRegistrationSpec{
+				Resources: []gardencorev1beta1.ControllerResource{{Kind: "Network", Type: "exts"}},
+			},
 		}
 	}
 	create(t, primary("exts-1"))
@@ -384,8 +434,8 @@ func TestSeedsThatAreShoots(t *testing.T) {
 	create(t, newProfile("managed"))
 	offerExtensions(t)
 	ensureGardenProject(t)
-	shoot := newShoot("garden", "managed", "managed", func(s *corev1beta1.Shoot) {
-		s.Annotations = map[string]string{corev1beta1.ConfirmationDeletion: "true"}
+	shoot := newShoot("garden", "managed", "managed", func(s *gardencorev1beta1.Shoot) {
+		s.Annotations = map[string]string{gardencorev1beta1.ConfirmationDeletion: "true"}
 	})
 	create(t, shoot)
 	managed := &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "managed"}}
@@ -394,8 +444,9 @@ func TestSeedsThatAreShoots(t *testing.T) {
 	refused(t, env.Client.Create(ctx, managed), apierrors.IsInvalid, "spec.shoot.name", "Not found")
 	managed.Spec.Shoot.Name = "managed"
 	create(t, managed)
-	refused(t, env.Client.Delete(ctx, shoot), apierrors.IsForbidden, `it is the seed "managed"`, "managedseed garden/managed")
-	shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)}
+	refused(t, env.Client.Delete(ctx, shoot), apierrors.IsForbidden, `it is the seed "managed"`,
+		"managedseed garden/managed")
+	shoot.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: new(true)}
 	refused(t, env.Client.Update(ctx, shoot), apierrors.IsInvalid, "spec.hibernation.enabled", "cannot sleep")
 	if err := env.Client.Delete(ctx, managed); err != nil {
 		t.Fatal(err)
@@ -405,16 +456,22 @@ func TestSeedsThatAreShoots(t *testing.T) {
 	}
 }
 
-// ensureGardenProject creates what newShoot needs in the operators' project, which controllers of other tests may have created.
+// ensureGardenProject creates what newShoot needs in the operators' project, which controllers of other tests may have
+// created.
 func ensureGardenProject(t *testing.T) {
 	t.Helper()
 	for _, object := range []client.Object{
-		&corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "garden"}, Spec: corev1beta1.ProjectSpec{Namespace: ptr.To("garden")}},
+		&gardencorev1beta1.Project{
+			ObjectMeta: metav1.ObjectMeta{Name: "garden"},
+			Spec:       gardencorev1beta1.ProjectSpec{Namespace: new("garden")},
+		},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "local"}},
 		&securityv1alpha1.CredentialsBinding{
-			ObjectMeta:     metav1.ObjectMeta{Namespace: "garden", Name: "local"},
-			Provider:       securityv1alpha1.CredentialsBindingProvider{Type: "local"},
-			CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "local"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "local"},
+			Provider:   securityv1alpha1.CredentialsBindingProvider{Type: "local"},
+			CredentialsRef: corev1.ObjectReference{
+				APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "local",
+			},
 		},
 	} {
 		if err := client.IgnoreAlreadyExists(env.Client.Create(context.Background(), object)); err != nil {
@@ -425,7 +482,9 @@ func ensureGardenProject(t *testing.T) {
 
 // gardenletConfig is a configuration of a gardenlet whose Seed is specified as given.
 func gardenletConfig(seedSpec string) *runtime.RawExtension {
-	return &runtime.RawExtension{Raw: []byte(`{"apiVersion":"gardenlet.config.gardener.cloud/v1alpha1","kind":"GardenletConfiguration","seedConfig":{"spec":` + seedSpec + `}}`)}
+	return &runtime.RawExtension{
+		Raw: []byte(`{"apiVersion":"gardenlet.config.gardener.cloud/v1alpha1","kind":"GardenletConfiguration","seedConfig":{"spec":` + seedSpec + `}}`),
+	}
 }
 
 // TestWebhooksOfUsers registers a webhook that changes shoots and one that refuses some, as people do for policies of
@@ -438,25 +497,27 @@ func TestWebhooksOfUsers(t *testing.T) {
 	t.Cleanup(server.Close)
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	config := func(path string) admissionregistrationv1.WebhookClientConfig {
-		return admissionregistrationv1.WebhookClientConfig{URL: ptr.To(server.URL + path), CABundle: authority}
+		return admissionregistrationv1.WebhookClientConfig{URL: new(server.URL + path), CABundle: authority}
 	}
 	rules := []admissionregistrationv1.RuleWithOperations{{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{"core.gardener.cloud"}, APIVersions: []string{"v1beta1"}, Resources: []string{"shoots"}},
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{"core.gardener.cloud"}, APIVersions: []string{"v1beta1"}, Resources: []string{"shoots"},
+		},
 	}}
-	selector := &metav1.LabelSelector{MatchLabels: map[string]string{corev1beta1.ProjectName: "hooks"}}
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{gardencorev1beta1.ProjectName: "hooks"}}
 	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "hooks"},
 		Webhooks: []admissionregistrationv1.MutatingWebhook{{
 			Name: "owner.hooks.example", ClientConfig: config("/mutate"), Rules: rules, NamespaceSelector: selector,
-			SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+			SideEffects: new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
 		}},
 	}
 	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "hooks"},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name: "names.hooks.example", ClientConfig: config("/validate"), Rules: rules, NamespaceSelector: selector,
-			SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+			SideEffects: new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
 		}},
 	}
 	create(t, mutating, validating)
@@ -498,7 +559,7 @@ var errNotYet = errors.New("not yet")
 // policy labels shoots with their version, and refuses the name "forbidden".
 func policy(w http.ResponseWriter, r *http.Request) {
 	review := &admissionv1.AdmissionReview{}
-	shoot := &corev1beta1.Shoot{}
+	shoot := &gardencorev1beta1.Shoot{}
 	if err := json.NewDecoder(r.Body).Decode(review); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -510,11 +571,15 @@ func policy(w http.ResponseWriter, r *http.Request) {
 	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
 	switch {
 	case r.URL.Path == "/mutate":
-		review.Response.PatchType = ptr.To(admissionv1.PatchTypeJSONPatch)
-		review.Response.Patch = []byte(`[{"op":"add","path":"/metadata/labels/owner","value":"` + shoot.Spec.Kubernetes.Version + `"}]`)
+		review.Response.PatchType = new(admissionv1.PatchTypeJSONPatch)
+		review.Response.Patch = []byte(`[{"op":"add","path":"/metadata/labels/owner","value":"` +
+			shoot.Spec.Kubernetes.Version + `"}]`)
 	case shoot.Name == "forbidden":
 		review.Response.Allowed = false
-		review.Response.Result = &metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "a policy of ours: not this name"}
+		review.Response.Result = &metav1.Status{
+			Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+			Message: "a policy of ours: not this name",
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(review)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 func TestDiscovery(t *testing.T) {
@@ -22,9 +22,12 @@ func TestDiscovery(t *testing.T) {
 	}
 	want := map[string][]string{
 		"core.gardener.cloud/v1beta1": {
-			"shoots", "shoots/status", "shoots/binding", "shoots/adminkubeconfig", "shoots/viewerkubeconfig", "seeds", "seeds/status",
-			"cloudprofiles", "namespacedcloudprofiles", "projects", "projects/status", "quotas", "secretbindings", "backupbuckets", "backupbuckets/status",
-			"backupentries", "backupentries/status", "controllerregistrations", "controllerdeployments", "controllerinstallations",
+			"shoots", "shoots/status", "shoots/binding", "shoots/adminkubeconfig", "shoots/viewerkubeconfig", "seeds",
+			"seeds/status",
+			"cloudprofiles", "namespacedcloudprofiles", "projects", "projects/status", "quotas", "secretbindings",
+			"backupbuckets", "backupbuckets/status",
+			"backupentries", "backupentries/status", "controllerregistrations", "controllerdeployments",
+			"controllerinstallations",
 			"controllerinstallations/status", "exposureclasses", "internalsecrets", "shootstates",
 		},
 		"security.gardener.cloud/v1alpha1": {"credentialsbindings", "workloadidentities"},
@@ -53,7 +56,8 @@ func TestTable(t *testing.T) {
 	create(t, newShoot(namespace, "member1", "table"))
 	table := &metav1.Table{}
 	if err := restClient(t).Get().AbsPath("/apis/core.gardener.cloud/v1beta1/namespaces/"+namespace+"/shoots").
-		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(context.Background()).Into(table); err != nil {
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").
+		Do(context.Background()).Into(table); err != nil {
 		t.Fatal(err)
 	}
 	var columns []string
@@ -62,7 +66,8 @@ func TestTable(t *testing.T) {
 			columns = append(columns, column.Name)
 		}
 	}
-	if got, want := strings.Join(columns, ", "), "Name, CloudProfile, Provider, Region, K8S Version, Hibernation, Last Operation, Status, Age"; got != want {
+	if got, want := strings.Join(columns, ", "),
+		"Name, CloudProfile, Provider, Region, K8S Version, Hibernation, Last Operation, Status, Age"; got != want {
 		t.Errorf("columns = %s\nwant %s", got, want)
 	}
 	if len(table.Rows) != 1 || table.Rows[0].Cells[0] != "member1" || table.Rows[0].Cells[1] != "table" {
@@ -82,7 +87,8 @@ func restClient(t *testing.T) rest.Interface {
 func TestOpenAPI(t *testing.T) {
 	var body []byte
 	eventually(t, func() (err error) { // kube-apiserver collects the schemas behind it from time to time
-		body, err = restClient(t).Get().AbsPath("/openapi/v3/apis/core.gardener.cloud/v1beta1").DoRaw(context.Background())
+		body, err = restClient(t).Get().
+			AbsPath("/openapi/v3/apis/core.gardener.cloud/v1beta1").DoRaw(context.Background())
 		return err
 	})
 	for _, part := range []string{`"kind":"Shoot"`, `"cloudProfileName"`, `"x-kubernetes-group-version-kind"`} {
@@ -99,23 +105,28 @@ func TestServerSideApplyAndDryRun(t *testing.T) {
 	ctx := context.Background()
 	profile := func() *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "core.gardener.cloud/v1beta1", "kind": "CloudProfile", "metadata": map[string]any{"name": "applied"},
+			"apiVersion": "core.gardener.cloud/v1beta1", "kind": "CloudProfile",
+			"metadata": map[string]any{"name": "applied"},
 			"spec": map[string]any{
 				"type": "local", "kubernetes": map[string]any{"versions": []any{map[string]any{"version": "1.36.3"}}},
-				"machineImages": []any{map[string]any{"name": "debian", "versions": []any{map[string]any{"version": "12.12.0"}}}},
-				"machineTypes":  []any{map[string]any{"name": "local", "cpu": "1", "gpu": "0", "memory": "2Gi"}},
-				"regions":       []any{map[string]any{"name": "here"}},
+				"machineImages": []any{
+					map[string]any{"name": "debian", "versions": []any{map[string]any{"version": "12.12.0"}}},
+				},
+				"machineTypes": []any{map[string]any{"name": "local", "cpu": "1", "gpu": "0", "memory": "2Gi"}},
+				"regions":      []any{map[string]any{"name": "here"}},
 			},
 		}}
 	}
 	if err := env.Client.Create(ctx, profile(), client.DryRunAll); err != nil {
 		t.Fatalf("dry run: %v", err)
 	}
-	if err := env.Client.Get(ctx, client.ObjectKey{Name: "applied"}, &corev1beta1.CloudProfile{}); !apierrors.IsNotFound(err) {
+	if err := env.Client.Get(ctx, client.ObjectKey{Name: "applied"},
+		&gardencorev1beta1.CloudProfile{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the dry run has stored something: %v", err)
 	}
 	for _, owner := range []string{"one", "one"} {
-		if err := env.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(profile()), client.FieldOwner(owner)); err != nil {
+		if err := env.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(profile()),
+			client.FieldOwner(owner)); err != nil {
 			t.Fatalf("apply: %v", err)
 		}
 	}

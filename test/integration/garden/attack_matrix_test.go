@@ -14,12 +14,12 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/seedauthorizer"
 )
 
-// servedResources returns every resource and subresource that the garden serves, as <group>/<resource>[/<subresource>], with whether its
-// objects have a namespace.
+// servedResources returns every resource and subresource that the garden serves, as <group>/<resource>[/<subresource>],
+// with whether its objects have a namespace.
 func servedResources(t *testing.T) map[string]bool {
 	t.Helper()
 	discoverer, err := discovery.NewDiscoveryClientForConfig(env.Config)
@@ -43,9 +43,9 @@ func servedResources(t *testing.T) map[string]bool {
 	return served
 }
 
-// unnamed is what the seed authorizer allows without knowing an object: the lines of the matrix of seeds for objects that nobody knows.
-// Creations name their object later, when the policy of kube-apiserver or the admission plugin SeedRestriction asks again. The seed has
-// shoots in the namespaces P and garden.
+// unnamed is what the seed authorizer allows without knowing an object: the lines of the matrix of seeds for objects
+// that nobody knows. Creations name their object later, when the policy of kube-apiserver or the admission plugin
+// SeedRestriction asks again. The seed has shoots in the namespaces P and garden.
 var unnamed = []request{
 	{"core.gardener.cloud", "seeds", "", "", "", "create", "", ""},
 	{"core.gardener.cloud", "controllerregistrations", "", "", "", "get list watch", "get list watch", ""},
@@ -70,13 +70,16 @@ var unnamed = []request{
 	{"events.k8s.io", "events", "", "P", "", "create update patch", "create update patch", ""},
 	{"events.k8s.io", "events", "", "garden", "", "create update patch", "create update patch", ""},
 	{"events.k8s.io", "events", "", "seed-S", "", "create update patch", "create update patch", ""},
-	{"coordination.k8s.io", "leases", "", "seed-S", "", "get list watch create update patch delete", "get list watch create update patch delete", ""},
+	{
+		"coordination.k8s.io", "leases", "", "seed-S", "", "get list watch create update patch delete",
+		"get list watch create update patch delete", "",
+	},
 	{"certificates.k8s.io", "certificatesigningrequests", "", "", "", "create", "", ""},
 }
 
-// attackBeyondMatrix tries every verb on every resource and subresource that the garden serves, with the identities of a gardenlet and of
-// an extension, in namespaces of all sorts: nothing is allowed but the lines of unnamed. The seed authorizer is asked itself, what RBAC
-// adds is in TestAttackBeyondRoles.
+// attackBeyondMatrix tries every verb on every resource and subresource that the garden serves, with the identities of
+// a gardenlet and of an extension, in namespaces of all sorts: nothing is allowed but the lines of unnamed. The seed
+// authorizer is asked itself, what RBAC adds is in TestAttackBeyondRoles.
 func attackBeyondMatrix(t *testing.T, who tenant) {
 	config, err := env.ConfigFor(env.GardenAPIServerURL, seedauthorizer.KubeAPIServerUser)
 	if err != nil {
@@ -94,7 +97,8 @@ func attackBeyondMatrix(t *testing.T, who tenant) {
 		for user, want := range map[string]string{gardenlet: q.line.gardenlet, extension: q.line.extension} {
 			allowed, err := askSeedAuthorizer(asker.RESTClient(), user, &q.attributes)
 			if err != nil || allowed != slices.Contains(strings.Fields(want), q.attributes.Verb) {
-				t.Errorf("%s: allowed = %v, want %q only (%v)", question{user: user, attributes: q.attributes}, allowed, want, err)
+				t.Errorf("%s: allowed = %v, want %q only (%v)", question{user: user, attributes: q.attributes}, allowed,
+					want, err)
 			}
 		}
 	})
@@ -103,7 +107,7 @@ func attackBeyondMatrix(t *testing.T, who tenant) {
 
 // seedUsers returns the names of a seed's gardenlet and of one of its extensions.
 func seedUsers(who tenant) (gardenlet, extension string) {
-	return corev1beta1.SeedUserNamePrefix + who.seed, "system:serviceaccount:seed-" + who.seed + ":extension"
+	return gardencorev1beta1.SeedUserNamePrefix + who.seed, "system:serviceaccount:seed-" + who.seed + ":extension"
 }
 
 // unnamedQuestion is a question with the line that answers it.
@@ -112,7 +116,8 @@ type unnamedQuestion struct {
 	line       request
 }
 
-// questionsToSeedAuthorizer combines resources, namespaces and verbs. As in a request, a name is told where the verb is about one object.
+// questionsToSeedAuthorizer combines resources, namespaces and verbs. As in a request, a name is told where the verb is
+// about one object.
 func questionsToSeedAuthorizer(t *testing.T, who tenant) []unnamedQuestion {
 	answers := map[authorizationv1.ResourceAttributes]request{}
 	for _, line := range unnamed {
@@ -122,11 +127,13 @@ func questionsToSeedAuthorizer(t *testing.T, who tenant) []unnamedQuestion {
 	for key, namespaced := range servedResources(t) {
 		namespaces := []string{""}
 		if namespaced {
-			namespaces = []string{who.namespace, "seed-" + who.seed, corev1beta1.GardenNamespace, "kube-system"}
+			namespaces = []string{who.namespace, "seed-" + who.seed, gardencorev1beta1.GardenNamespace, "kube-system"}
 		}
 		parts := append(strings.Split(key, "/"), "")
 		for _, namespace := range namespaces {
-			attributes := authorizationv1.ResourceAttributes{Group: parts[0], Version: "*", Resource: parts[1], Subresource: parts[2], Namespace: namespace}
+			attributes := authorizationv1.ResourceAttributes{
+				Group: parts[0], Version: "*", Resource: parts[1], Subresource: parts[2], Namespace: namespace,
+			}
 			line := answers[attributes]
 			delete(answers, attributes)
 			for _, verb := range all {
@@ -154,15 +161,18 @@ type identity struct {
 	besides      []right
 }
 
-// everybodys are the rights of everybody who is authenticated that the tables have no line for: to ask what one may do, and to read by what
-// clients know the garden.
+// everybodys are the rights of everybody who is authenticated that the tables have no line for: to ask what one may do,
+// and to read by what clients know the garden.
 var everybodys = []right{
-	{"create", "authorization.k8s.io/selfsubjectaccessreviews", ""}, {"create", "authorization.k8s.io/selfsubjectrulesreviews", ""},
-	{"create", "authentication.k8s.io/selfsubjectreviews", ""}, {"get", "/configmaps", corev1beta1.ClusterIdentity},
+	{"create", "authorization.k8s.io/selfsubjectaccessreviews", ""},
+	{"create", "authorization.k8s.io/selfsubjectrulesreviews", ""},
+	{"create", "authentication.k8s.io/selfsubjectreviews", ""},
+	{"get", "/configmaps", gardencorev1beta1.ClusterIdentity},
 }
 
 // everybodysPaths are the paths without objects that everybody may get; a star ends a prefix.
-var everybodysPaths = sets.New("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", "/healthz", "/livez", "/readyz", "/version", "/version/",
+var everybodysPaths = sets.New("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", "/healthz", "/livez",
+	"/readyz", "/version", "/version/",
 	"/.well-known/openid-configuration", "/.well-known/openid-configuration/", "/openid/v1/jwks", "/openid/v1/jwks/")
 
 // identities are all sorts of users of a garden.
@@ -175,12 +185,19 @@ func identities(project string) []identity {
 	}
 	waits := []right{{"create", requests, ""}, {"get", requests, ""}}
 	found := []identity{
-		{user: "operator", column: "operator"}, {user: "auditor", column: "auditor"}, {user: "stranger", column: "others"},
-		{user: "system:serviceaccount:garden-" + project + ":robot", column: "others", groups: accounts("garden-" + project)},
-		{user: gardenlet, column: "others", groups: []string{corev1beta1.SeedsGroup}, besides: waits[:1]},
+		{user: "operator", column: "operator"}, {user: "auditor", column: "auditor"},
+		{user: "stranger", column: "others"},
+		{
+			user: "system:serviceaccount:garden-" + project + ":robot", column: "others",
+			groups: accounts("garden-" + project),
+		},
+		{user: gardenlet, column: "others", groups: []string{gardencorev1beta1.SeedsGroup}, besides: waits[:1]},
 		{user: extension, column: "others", groups: accounts("seed-any")},
 		{user: "system:bootstrap:abcdef", column: "others", groups: []string{"system:bootstrappers"}, besides: waits},
-		{user: "system:serviceaccount:garden:gardenlet-bootstrap-any", column: "others", groups: accounts("garden"), besides: waits},
+		{
+			user: "system:serviceaccount:garden:gardenlet-bootstrap-any", column: "others", groups: accounts("garden"),
+			besides: waits,
+		},
 	}
 	for role := range memberRoles {
 		member := identity{user: person(role, project), column: role}
@@ -192,8 +209,8 @@ func identities(project string) []identity {
 	return found
 }
 
-// TestAttackBeyondRoles lists what RBAC gives each sort of user in a project, in another, in those of the operators and of Kubernetes: no
-// right on any resource or subresource, served or not, that docs/authorization.md does not tell.
+// TestAttackBeyondRoles lists what RBAC gives each sort of user in a project, in another, in those of the operators and
+// of Kubernetes: no right on any resource or subresource, served or not, that docs/authorization.md does not tell.
 func TestAttackBeyondRoles(t *testing.T) {
 	const project = "beyond"
 	startControllerManager(t)
@@ -206,13 +223,15 @@ func TestAttackBeyondRoles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		own := corev1beta1.ProjectNamePrefix + project
+		own := gardencorev1beta1.ProjectNamePrefix + project
 		eventually(t, func() error { return hasRole(tables, rightsIn(t, asks, own, served), who.column) })
-		for _, namespace := range []string{own, "garden-other", corev1beta1.GardenNamespace, "kube-system"} {
+		for _, namespace := range []string{own, "garden-other", gardencorev1beta1.GardenNamespace, "kube-system"} {
 			for _, r := range rightsIn(t, asks, namespace, served) {
 				seen++
-				if !slices.Contains(everybodys, r) && !slices.Contains(who.besides, r) && !isTold(tables, r, who.column, project, namespace) {
-					t.Errorf("%s may %s %s %q in namespace %s: no table says so", who.user, r.verb, r.resource, r.name, namespace)
+				if !slices.Contains(everybodys, r) && !slices.Contains(who.besides, r) &&
+					!isTold(tables, r, who.column, project, namespace) {
+					t.Errorf("%s may %s %s %q in namespace %s: no table says so", who.user, r.verb, r.resource, r.name,
+						namespace)
 				}
 			}
 		}
@@ -220,7 +239,8 @@ func TestAttackBeyondRoles(t *testing.T) {
 	t.Logf("held %d rights against the tables", seen)
 }
 
-// hasRole tells whether all rights that the tables give a role in a project are there: controllers write them one by one.
+// hasRole tells whether all rights that the tables give a role in a project are there: controllers write them one by
+// one.
 func hasRole(tables []line, rights []right, role string) error {
 	for _, l := range tables {
 		for _, verb := range l.allowed[role] {
@@ -239,7 +259,9 @@ func (l line) key() string { return strings.TrimSuffix(l.group+"/"+l.resource+"/
 // rightsIn returns what RBAC gives somebody in a namespace, without wildcards.
 func rightsIn(t *testing.T, asks client.Client, namespace string, served map[string]bool) []right {
 	t.Helper()
-	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
+	review := &authorizationv1.SelfSubjectRulesReview{
+		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
+	}
 	if err := asks.Create(context.Background(), review); err != nil {
 		t.Fatal(err)
 	}
@@ -284,8 +306,8 @@ func keysOf(rule authorizationv1.ResourceRule, served map[string]bool) []string 
 	return sets.List(keys)
 }
 
-// isTold looks a right up in the tables. A role in a project counts in its namespace and for its Project; elsewhere its member is one of
-// the others.
+// isTold looks a right up in the tables. A role in a project counts in its namespace and for its Project; elsewhere its
+// member is one of the others.
 func isTold(tables []line, r right, role, project, namespace string) bool {
 	isOperator := role == "operator" || role == "auditor"
 	return slices.ContainsFunc(tables, func(l line) bool {
@@ -295,7 +317,7 @@ func isTold(tables []line, r right, role, project, namespace string) bool {
 		column := "others"
 		switch {
 		case isOperator, l.section == sectionCluster, l.section == sectionProject && r.name == project,
-			l.section == sectionNamespace && namespace == corev1beta1.ProjectNamePrefix+project:
+			l.section == sectionNamespace && namespace == gardencorev1beta1.ProjectNamePrefix+project:
 			column = role
 		}
 		if r.verb == rbacv1.VerbAll {

@@ -16,13 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/bootstrap"
 )
 
-// forgery is a write of somebody who has nothing but a seed's credential. Says is part of the refusal, empty where the write is one
-// that gardenlet makes.
+// forgery is a write of somebody who has nothing but a seed's credential. Says is part of the refusal, empty where the
+// write is one that gardenlet makes.
 type forgery struct {
 	what   string
 	object client.Object
@@ -39,24 +39,30 @@ func attackedTenant(t *testing.T, name string) tenant {
 	who := newTenant(t, name)
 	awaitRights(t, who)
 	child := newGardenShoot(t, "child-"+name)
-	if err := env.Client.SubResource("binding").Patch(context.Background(), child, merge(fmt.Sprintf(`{"spec":{"seedName":%q}}`, name))); err != nil {
+	if err := env.Client.SubResource("binding").Patch(context.Background(), child,
+		merge(fmt.Sprintf(`{"spec":{"seedName":%q}}`, name))); err != nil {
 		t.Fatal(err)
 	}
 	create(t, &seedmanagementv1alpha1.ManagedSeed{
 		ObjectMeta: metav1.ObjectMeta{Namespace: child.Namespace, Name: child.Name},
 		Spec: seedmanagementv1alpha1.ManagedSeedSpec{
-			Shoot: &seedmanagementv1alpha1.Shoot{Name: child.Name}, Gardenlet: seedmanagementv1alpha1.GardenletConfig{Config: configOfShoot(t, nil)},
+			Shoot:     &seedmanagementv1alpha1.Shoot{Name: child.Name},
+			Gardenlet: seedmanagementv1alpha1.GardenletConfig{Config: configOfShoot(t, nil)},
 		},
 	})
 	eventually(t, func() error {
-		return who.gardenlet.Get(context.Background(), client.ObjectKeyFromObject(child), &seedmanagementv1alpha1.ManagedSeed{})
+		return who.gardenlet.Get(context.Background(), client.ObjectKeyFromObject(child),
+			&seedmanagementv1alpha1.ManagedSeed{})
 	})
 	return who
 }
 
 // secretOf makes a Secret of a type with labels and data.
 func secretOf(namespace, name string, kind corev1.SecretType, labels map[string]string, data ...string) *corev1.Secret {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}, Type: kind, StringData: map[string]string{}}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}, Type: kind,
+		StringData: map[string]string{},
+	}
 	for i := 0; i < len(data); i += 2 {
 		secret.StringData[data[i]] = data[i+1]
 	}
@@ -78,7 +84,9 @@ func forgedObjects(who tenant) []forgery {
 	}
 	belong := func(kind, name string) func(client.Object) {
 		return func(o client.Object) {
-			o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: corev1beta1.SchemeGroupVersion.String(), Kind: kind, Name: name, UID: "1"}})
+			o.SetOwnerReferences([]metav1.OwnerReference{
+				{APIVersion: gardencorev1beta1.SchemeGroupVersion.String(), Kind: kind, Name: name, UID: "1"},
+			})
 		}
 	}
 	secret := func() client.Object { return secretOf(project, "shoot.kubeconfig", "", nil) }
@@ -92,34 +100,74 @@ func forgedObjects(who tenant) []forgery {
 		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "extension"}}
 	}
 	return []forgery{
-		{"a Secret of its shoot", secretOf(project, "shoot.monitoring", "", map[string]string{"gardener.cloud/role": "monitoring", "shoot.gardener.cloud/name": "shoot"}), ""},
-		{"a pair of keys from before", secretOf(project, "shoot.ssh-keypair.old", "", map[string]string{"gardener.cloud/role": "ssh-keypair"}), ""},
+		{
+			"a Secret of its shoot", secretOf(project, "shoot.monitoring", "",
+				map[string]string{"gardener.cloud/role": "monitoring", "shoot.gardener.cloud/name": "shoot"}), "",
+		},
+		{
+			"a pair of keys from before", secretOf(project, "shoot.ssh-keypair.old", "",
+				map[string]string{"gardener.cloud/role": "ssh-keypair"}), "",
+		},
 		{"a ConfigMap of its shoot", marked(settings(), label("gardener.cloud/role", "ca-kubelet")), ""},
 		{"the account of an extension", account(), ""},
-		{"the account of a managed seed", &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet-bootstrap-child-" + who.seed}}, ""},
+		{
+			"the account of a managed seed",
+			&corev1.ServiceAccount{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet-bootstrap-child-" + who.seed},
+			}, "",
+		},
 		{"a lease of an extension", lease(), ""},
 		// Two policies deny this one, and either may answer.
-		{"the token of a service account", marked(secretOf(project, "shoot.kubeconfig", corev1.SecretTypeServiceAccountToken, nil), annotate), "denied request"},
-		{"the token of an extension", marked(secretOf(own, "mine", corev1.SecretTypeServiceAccountToken, nil), func(o client.Object) {
-			o.SetAnnotations(map[string]string{serviceAccount: "extension"})
-		}), "type: Secrets made by seeds"},
-		{"a bootstrap token elsewhere", secretOf(project, "shoot.kubeconfig", corev1.SecretTypeBootstrapToken, nil), "type: Secrets made by seeds"},
+		{
+			"the token of a service account",
+			marked(secretOf(project, "shoot.kubeconfig", corev1.SecretTypeServiceAccountToken, nil), annotate),
+			"denied request",
+		},
+		{"the token of an extension", marked(secretOf(own, "mine", corev1.SecretTypeServiceAccountToken, nil),
+			func(o client.Object) {
+				o.SetAnnotations(map[string]string{serviceAccount: "extension"})
+			}), "type: Secrets made by seeds"},
+		{
+			"a bootstrap token elsewhere", secretOf(project, "shoot.kubeconfig", corev1.SecretTypeBootstrapToken, nil),
+			"type: Secrets made by seeds",
+		},
 		{"an annotated Secret", marked(secret(), annotate), "metadata.annotations"},
 		{"a finalized Secret", marked(secret(), finalize), "metadata.finalizers"},
 		{"an owned Secret", marked(secret(), belong("Project", who.project)), "metadata.ownerReferences"},
 		{"a Secret with a domain", marked(secret(), label("gardener.cloud/role", "default-domain")), "metadata.labels"},
 		{"a Secret of another shoot", marked(secret(), label("shoot.gardener.cloud/name", "other")), "metadata.labels"},
-		{"a bucket's Secret with a role", secretOf("garden", "generated-bucket-bucket-"+who.seed, "", map[string]string{"gardener.cloud/role": "default-domain"}), "metadata.labels"},
-		{"distances of regions", marked(settings(), label("scheduling.gardener.cloud/purpose", "region-config")), "metadata.labels"},
+		{
+			"a bucket's Secret with a role",
+			secretOf("garden", "generated-bucket-bucket-"+who.seed, "",
+				map[string]string{"gardener.cloud/role": "default-domain"}), "metadata.labels",
+		},
+		{
+			"distances of regions", marked(settings(), label("scheduling.gardener.cloud/purpose", "region-config")),
+			"metadata.labels",
+		},
 		{"a finalized ConfigMap", marked(settings(), finalize), "metadata.finalizers"},
 		{"an owned ServiceAccount", marked(account(), belong("Seed", who.seed)), "metadata.ownerReferences"},
 		{"an annotated ServiceAccount", marked(account(), annotate), "metadata.annotations"},
 		{"a labelled Lease", marked(lease(), label("a", "b")), "metadata.labels"},
 		{"an owned Lease", marked(lease(), belong("Seed", who.seed)), "metadata.ownerReferences"},
-		{"a Secret whose name is not known yet", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: project, GenerateName: "shoot.kubeconfig"}}, "does not belong"},
-		{"an account whose name is not known yet", &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", GenerateName: "gardenlet-bootstrap-"}}, "does not belong"},
+		{
+			"a Secret whose name is not known yet",
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: project, GenerateName: "shoot.kubeconfig"}},
+			"does not belong",
+		},
+		{
+			"an account whose name is not known yet",
+			&corev1.ServiceAccount{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "garden", GenerateName: "gardenlet-bootstrap-"},
+			}, "does not belong",
+		},
 		{"a Secret of another shoot, by its name", secretOf(project, "other.kubeconfig", "", nil), "does not belong"},
-		{"an account of another managed seed", &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet-bootstrap-other"}}, "does not belong"},
+		{
+			"an account of another managed seed",
+			&corev1.ServiceAccount{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet-bootstrap-other"},
+			}, "does not belong",
+		},
 	}
 }
 
@@ -144,9 +192,15 @@ func forgedTokens(who tenant) []forgery {
 		{"the token of its managed seed", token(name, bound, data...), ""},
 		{"a token for any seed", token(name, nil, data...), "need the label"},
 		{"a token for another seed", token(name, other, data...), "need the label"},
-		{"a token for itself", token(name, map[string]string{seedmanagementv1alpha1.BootstrapSeedLabel: who.seed}, data...), "need the label"},
+		{
+			"a token for itself", token(name, map[string]string{seedmanagementv1alpha1.BootstrapSeedLabel: who.seed},
+				data...), "need the label",
+		},
 		{"another's token", token("bootstrap-token-ffffff", bound, data...), "does not belong"},
-		{"a token of more groups", token(name, bound, with("auth-extra-groups", "system:bootstrappers:operators")...), "no groups"},
+		{
+			"a token of more groups", token(name, bound,
+				with("auth-extra-groups", "system:bootstrappers:operators")...), "no groups",
+		},
 		{"a token for signing", token(name, bound, with("usage-bootstrap-signing", "true")...), "no groups"},
 		{"a token that never ends", token(name, bound, data[:6]...), "no groups"},
 		{"a labelled token", token(name, more, data...), "metadata.labels"},
@@ -156,7 +210,7 @@ func forgedTokens(who tenant) []forgery {
 
 // forgedEvents returns events about what is the seed's, and what is not.
 func forgedEvents(who tenant) []forgery {
-	core := corev1beta1.SchemeGroupVersion.String()
+	core := gardencorev1beta1.SchemeGroupVersion.String()
 	about := func(apiVersion, kind, namespace, name string) corev1.ObjectReference {
 		return corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}
 	}
@@ -165,12 +219,17 @@ func forgedEvents(who tenant) []forgery {
 		if in == "" {
 			in = "default"
 		}
-		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: in, GenerateName: "attack-"}, InvolvedObject: reference, Reason: "Attack", Type: "Warning"}
+		return &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: in, GenerateName: "attack-"}, InvolvedObject: reference,
+			Reason: "Attack", Type: "Warning",
+		}
 	}
 	regarding := func(reference corev1.ObjectReference) client.Object {
 		return &eventsv1.Event{
-			ObjectMeta: metav1.ObjectMeta{Namespace: reference.Namespace, GenerateName: "attack-"}, Regarding: reference, Reason: "Attack", Type: "Warning",
-			Action: "Attack", ReportingController: "attacker", ReportingInstance: "attacker", EventTime: metav1.NowMicro(),
+			ObjectMeta: metav1.ObjectMeta{Namespace: reference.Namespace, GenerateName: "attack-"},
+			Regarding:  reference, Reason: "Attack", Type: "Warning",
+			Action: "Attack", ReportingController: "attacker", ReportingInstance: "attacker",
+			EventTime: metav1.NowMicro(),
 		}
 	}
 	return []forgery{
@@ -178,7 +237,10 @@ func forgedEvents(who tenant) []forgery {
 		{"a new event about its shoot", regarding(about(core, "Shoot", who.namespace, "shoot")), ""},
 		{"an event about its seed", event(about(core, "Seed", "", who.seed)), ""},
 		{"an event about a Secret", event(about("v1", "Secret", who.namespace, "private")), "events of seeds"},
-		{"an event about a binding", event(about("security.gardener.cloud/v1alpha1", "CredentialsBinding", who.namespace, "local")), "events of seeds"},
+		{
+			"an event about a binding", event(about("security.gardener.cloud/v1alpha1", "CredentialsBinding",
+				who.namespace, "local")), "events of seeds",
+		},
 		{"an event about another's shoot", event(about(core, "Shoot", "garden", "other")), "events of seeds"},
 		{"an event about another seed", event(about(core, "Seed", "", "auth-other")), "events of seeds"},
 		{"a new event about another's shoot", regarding(about(core, "Shoot", "garden", "other")), "events of seeds"},
@@ -198,11 +260,14 @@ func (a forgery) try(who client.Client) error {
 	return nil
 }
 
-// TestAttackObjects has a gardenlet create, and change, what others act upon: tokens of service accounts, objects that controllers
-// select by labels, that hold up deletions, or that the garbage collector follows.
+// TestAttackObjects has a gardenlet create, and change, what others act upon: tokens of service accounts, objects that
+// controllers select by labels, that hold up deletions, or that the garbage collector follows.
 func TestAttackObjects(t *testing.T) {
 	who := attackedTenant(t, "objects")
-	first := forgery{"a policy that is known", secretOf(who.namespace, "shoot.kubeconfig", corev1.SecretTypeBootstrapToken, nil), "type: Secrets made by seeds"}
+	first := forgery{
+		"a policy that is known", secretOf(who.namespace, "shoot.kubeconfig", corev1.SecretTypeBootstrapToken, nil),
+		"type: Secrets made by seeds",
+	}
 	eventually(t, func() error { return first.try(who.gardenlet) })
 	for _, forgeries := range [][]forgery{forgedObjects(who), forgedTokens(who), forgedEvents(who)} {
 		for _, forgery := range forgeries {
@@ -227,7 +292,8 @@ func attackByUpdate(t *testing.T, who tenant) {
 		t.Fatal(err)
 	}
 	// What somebody else adds stays, and holds up no update of the data.
-	if err := env.Client.Patch(ctx, secret, merge(`{"metadata":{"labels":{"team":"blue"},"annotations":{"note":"x"},"finalizers":["example.com/kept"]}}`)); err != nil {
+	if err := env.Client.Patch(ctx, secret,
+		merge(`{"metadata":{"labels":{"team":"blue"},"annotations":{"note":"x"},"finalizers":["example.com/kept"]}}`)); err != nil {
 		t.Fatal(err)
 	}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leases, Name: who.seed}}
@@ -240,13 +306,27 @@ func attackByUpdate(t *testing.T, who tenant) {
 		{secret, `{"metadata":{"annotations":{"kubernetes.io/service-account.name":"robot"}}}`, "metadata.annotations"},
 		{secret, `{"metadata":{"finalizers":[]}}`, "metadata.finalizers"},
 		{secret, `{"metadata":{"finalizers":["example.com/kept","mine/held"]}}`, "metadata.finalizers"},
-		{secret, fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Project","name":%q,"uid":"1"}]}}`, who.project), "metadata.ownerReferences"},
-		{lease, fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Seed","name":%q,"uid":"1"}]}}`, who.seed), ""},
-		{lease, `{"metadata":{"ownerReferences":[{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Seed","name":"other","uid":"1"}]}}`, "metadata.ownerReferences"},
-		{lease, `{"metadata":{"ownerReferences":[{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Project","name":"other","uid":"1"}]}}`, "metadata.ownerReferences"},
+		{
+			secret,
+			fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Project","name":%q,"uid":"1"}]}}`, who.project), "metadata.ownerReferences",
+		},
+		{
+			lease,
+			fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Seed","name":%q,"uid":"1"}]}}`, who.seed), "",
+		},
+		{
+			lease,
+			`{"metadata":{"ownerReferences":[{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Seed","name":"other","uid":"1"}]}}`, "metadata.ownerReferences",
+		},
+		{
+			lease,
+			`{"metadata":{"ownerReferences":[{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Project","name":"other","uid":"1"}]}}`, "metadata.ownerReferences",
+		},
 	} {
-		err := who.gardenlet.Patch(ctx, test.object.DeepCopyObject().(client.Object), merge(test.patch), client.DryRunAll)
-		if test.says == "" && err != nil || test.says != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), test.says)) {
+		err := who.gardenlet.Patch(ctx, test.object.DeepCopyObject().(client.Object), merge(test.patch),
+			client.DryRunAll)
+		if test.says == "" && err != nil ||
+			test.says != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), test.says)) {
 			t.Errorf("%T %s: %v, want %q", test.object, test.patch, err, test.says)
 		}
 	}
@@ -257,7 +337,7 @@ func attackByUpdate(t *testing.T, who tenant) {
 
 // attackByNamespace founds the namespace of a seed as that of a project.
 func attackByNamespace(t *testing.T) {
-	gardenlet, err := env.ClientFor(corev1beta1.SeedUserNamePrefix+"attack-new", corev1beta1.SeedsGroup)
+	gardenlet, err := env.ClientFor(gardencorev1beta1.SeedUserNamePrefix+"attack-new", gardencorev1beta1.SeedsGroup)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,8 +347,15 @@ func attackByNamespace(t *testing.T) {
 	for _, forgery := range []forgery{
 		{"its namespace", namespace(map[string]string{"gardener.cloud/role": "seed"}), ""},
 		{"its namespace, without a label", namespace(nil), ""},
-		{"a project's namespace", namespace(map[string]string{"gardener.cloud/role": "project", "project.gardener.cloud/name": "garden"}), "metadata.labels"},
-		{"a namespace without policies", namespace(map[string]string{"pod-security.kubernetes.io/enforce": "privileged"}), "metadata.labels"},
+		{
+			"a project's namespace", namespace(map[string]string{
+				"gardener.cloud/role": "project", "project.gardener.cloud/name": "garden",
+			}), "metadata.labels",
+		},
+		{
+			"a namespace without policies",
+			namespace(map[string]string{"pod-security.kubernetes.io/enforce": "privileged"}), "metadata.labels",
+		},
 	} {
 		if err := forgery.try(gardenlet); err != nil {
 			t.Error(err)
@@ -284,7 +371,7 @@ func attackByRequest(t *testing.T, who tenant) {
 	}
 	for asker, asks := range map[string]client.Client{"gardenlet": who.gardenlet, "bootstrap token": token} {
 		request := func(signer string, change ...func(client.Object)) client.Object {
-			csr := newRequest(t, "attack", []string{corev1beta1.SeedsGroup})
+			csr := newRequest(t, "attack", []string{gardencorev1beta1.SeedsGroup})
 			csr.Spec.SignerName = signer
 			for _, c := range change {
 				c(csr)
@@ -296,7 +383,10 @@ func attackByRequest(t *testing.T, who tenant) {
 			{asker + ": a kubelet's", request(certificatesv1.KubeAPIServerClientKubeletSignerName), "spec.signerName"},
 			{asker + ": a serving one", request(certificatesv1.KubeletServingSignerName), "spec.signerName"},
 			{asker + ": one of somebody's", request("example.com/signer"), "spec.signerName"},
-			{asker + ": one that is held", request(certificatesv1.KubeAPIServerClientSignerName, func(o client.Object) { o.SetFinalizers([]string{"mine/held"}) }), "metadata.finalizers"},
+			{
+				asker + ": one that is held", request(certificatesv1.KubeAPIServerClientSignerName,
+					func(o client.Object) { o.SetFinalizers([]string{"mine/held"}) }), "metadata.finalizers",
+			},
 		} {
 			if err := forgery.try(asks); err != nil {
 				t.Error(err)
@@ -309,8 +399,15 @@ func attackByRequest(t *testing.T, who tenant) {
 func attackByExtension(t *testing.T, who tenant) {
 	for _, forgery := range []forgery{
 		{"a Secret of the shoot", secretOf(who.namespace, "shoot.monitoring", "", nil), "does not belong"},
-		{"a token of its account", secretOf("seed-"+who.seed, "mine", corev1.SecretTypeServiceAccountToken, nil), "cannot create"},
-		{"an account", &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "seed-" + who.seed, Name: "more"}}, "cannot create"},
+		{
+			"a token of its account", secretOf("seed-"+who.seed, "mine", corev1.SecretTypeServiceAccountToken, nil),
+			"cannot create",
+		},
+		{
+			"an account", &corev1.ServiceAccount{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "seed-" + who.seed, Name: "more"},
+			}, "cannot create",
+		},
 	} {
 		err := who.extension.Create(context.Background(), forgery.object, client.DryRunAll)
 		if !apierrors.IsForbidden(err) {
@@ -318,11 +415,13 @@ func attackByExtension(t *testing.T, who tenant) {
 		}
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "seed-" + who.seed, Name: "extension"}}
-	if err := who.extension.SubResource("token").Create(context.Background(), account, &authenticationv1.TokenRequest{}); !apierrors.IsForbidden(err) {
+	if err := who.extension.SubResource("token").Create(context.Background(), account,
+		&authenticationv1.TokenRequest{}); !apierrors.IsForbidden(err) {
 		t.Errorf("an extension gets itself tokens: %v", err)
 	}
-	state := &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: who.namespace, Name: "shoot"}}
-	if err := who.extension.Patch(context.Background(), state, merge(`{"metadata":{"finalizers":["mine/held"]}}`)); !apierrors.IsForbidden(err) {
+	state := &gardencorev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: who.namespace, Name: "shoot"}}
+	if err := who.extension.Patch(context.Background(), state,
+		merge(`{"metadata":{"finalizers":["mine/held"]}}`)); !apierrors.IsForbidden(err) {
 		t.Errorf("an extension holds a state: %v", err)
 	}
 }
@@ -336,7 +435,8 @@ func attackByToken(t *testing.T, who tenant) {
 		if namespace == "garden" {
 			account.Name = "attack-robot"
 		}
-		if err := who.gardenlet.SubResource("token").Create(context.Background(), account, &authenticationv1.TokenRequest{}); !apierrors.IsForbidden(err) {
+		if err := who.gardenlet.SubResource("token").Create(context.Background(), account,
+			&authenticationv1.TokenRequest{}); !apierrors.IsForbidden(err) {
 			t.Errorf("a token of %s/%s: %v, want it forbidden", namespace, account.Name, err)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
@@ -49,7 +49,9 @@ func readerFields(t *testing.T) []string {
 }
 
 // listsOfReferences are fields whose items are tried by fields of their own.
-var listsOfReferences = map[string]string{"core.v1beta1.ShootSpec.resources": "core.v1beta1.NamedResourceReference.resourceRef"}
+var listsOfReferences = map[string]string{
+	"core.v1beta1.ShootSpec.resources": "core.v1beta1.NamedResourceReference.resourceRef",
+}
 
 // siblings are what a type needs besides the field that is tried.
 var siblings = map[string]string{
@@ -61,7 +63,8 @@ var siblings = map[string]string{
 	"core.v1beta1.StructuredAuthorization":       `{"configMapName":"private"}`,
 }
 
-// step leads from a value to one in it: a field of a struct, or -1 for what a pointer points to, or for the first item of a slice.
+// step leads from a value to one in it: a field of a struct, or -1 for what a pointer points to, or for the first item
+// of a slice.
 type step int
 
 const inside step = -1
@@ -147,7 +150,7 @@ func set(t *testing.T, field reflect.Value, to target) {
 	t.Helper()
 	apiVersion := "v1"
 	if to.kind == "Quota" || to.kind == "InternalSecret" {
-		apiVersion = corev1beta1.SchemeGroupVersion.String()
+		apiVersion = gardencorev1beta1.SchemeGroupVersion.String()
 	}
 	switch value := field.Addr().Interface().(type) {
 	case *string:
@@ -161,7 +164,9 @@ func set(t *testing.T, field reflect.Value, to target) {
 	case **corev1.ObjectReference:
 		*value = &corev1.ObjectReference{APIVersion: apiVersion, Kind: to.kind, Namespace: to.namespace, Name: to.name}
 	case *[]corev1.ObjectReference:
-		*value = []corev1.ObjectReference{{APIVersion: apiVersion, Kind: to.kind, Namespace: to.namespace, Name: to.name}}
+		*value = []corev1.ObjectReference{
+			{APIVersion: apiVersion, Kind: to.kind, Namespace: to.namespace, Name: to.name},
+		}
 	case *autoscalingv1.CrossVersionObjectReference:
 		*value = autoscalingv1.CrossVersionObjectReference{APIVersion: apiVersion, Kind: to.kind, Name: to.name}
 	case **autoscalingv1.CrossVersionObjectReference:
@@ -176,23 +181,28 @@ func referrer(t *testing.T, field, namespace string, to target) client.Object {
 	t.Helper()
 	own := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: "private"}
 	for _, root := range []client.Object{
-		newShoot(namespace, "referrer", "references", func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.34.9" }),
-		&corev1beta1.SecretBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "referrer"}, Provider: &corev1beta1.SecretBindingProvider{Type: "local"},
-			SecretRef: corev1.SecretReference{Namespace: namespace, Name: "private"},
+		newShoot(namespace, "referrer", "references",
+			func(s *gardencorev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.34.9" }),
+		&gardencorev1beta1.SecretBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "referrer"},
+			Provider:   &gardencorev1beta1.SecretBindingProvider{Type: "local"},
+			SecretRef:  corev1.SecretReference{Namespace: namespace, Name: "private"},
 		},
 		&securityv1alpha1.CredentialsBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "referrer"}, Provider: securityv1alpha1.CredentialsBindingProvider{Type: "local"},
+			ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: "referrer"},
+			Provider:       securityv1alpha1.CredentialsBindingProvider{Type: "local"},
 			CredentialsRef: own,
 		},
 	} {
 		value := reflect.ValueOf(root).Elem()
 		if way, found := wayTo(value.Type(), field, nil); found {
 			set(t, reach(t, value, way), to)
-			if shoot, ok := root.(*corev1beta1.Shoot); ok && strings.HasSuffix(field, ".kubeconfigSecretName") { // such a Secret has to be a resource, too
-				shoot.Spec.Resources = []corev1beta1.NamedResourceReference{{Name: "resource", ResourceRef: autoscalingv1.CrossVersionObjectReference{
-					APIVersion: "v1", Kind: "Secret", Name: to.name,
-				}}}
+			// such a Secret has to be a resource, too
+			if shoot, ok := root.(*gardencorev1beta1.Shoot); ok && strings.HasSuffix(field, ".kubeconfigSecretName") {
+				shoot.Spec.Resources = []gardencorev1beta1.NamedResourceReference{{Name: "resource",
+					ResourceRef: autoscalingv1.CrossVersionObjectReference{
+						APIVersion: "v1", Kind: "Secret", Name: to.name,
+					}}}
 			}
 			return root
 		}
@@ -201,15 +211,17 @@ func referrer(t *testing.T, field, namespace string, to target) client.Object {
 	return nil
 }
 
-// TestAttackReaderReferences has somebody name, in each field that gives access to another object, one that he may not read: the admin of a
-// project one of another project, and who orders shoots and reads no Secret one of his own project.
+// TestAttackReaderReferences has somebody name, in each field that gives access to another object, one that he may not
+// read: the admin of a project one of another project, and who orders shoots and reads no Secret one of his own
+// project.
 func TestAttackReaderReferences(t *testing.T) {
 	const project, others = "readers", "readers-b"
 	startControllerManager(t)
 	newPeople(t, project)
-	namespace, foreign := newReferences(t, project), corev1beta1.ProjectNamePrefix+others
+	namespace, foreign := newReferences(t, project), gardencorev1beta1.ProjectNamePrefix+others
 	newProject(t, others)
-	create(t, secretIn(foreign, "private"), &corev1beta1.Quota{ObjectMeta: metav1.ObjectMeta{Namespace: foreign, Name: "private"}, Spec: quotaSpec()})
+	create(t, secretIn(foreign, "private"),
+		&gardencorev1beta1.Quota{ObjectMeta: metav1.ObjectMeta{Namespace: foreign, Name: "private"}, Spec: quotaSpec()})
 	clients := clientsOf(t, person("admin", project), "clerk@"+project)
 	admin, clerk := clients[person("admin", project)], clients["clerk@"+project]
 	for _, c := range clients {
@@ -238,26 +250,30 @@ func TestAttackReaderReferences(t *testing.T) {
 		if err := try(admin, kind, namespace, "../../"+foreign+"/secrets/private"); !apierrors.IsInvalid(err) {
 			t.Errorf("%s: the admin names a path: %v", field, err)
 		}
-		if err := try(admin, "InternalSecret", namespace, "private"); kind != "Quota" && writes(t, field, "InternalSecret") && !isUnread(err) && !apierrors.IsInvalid(err) {
+		if err := try(admin, "InternalSecret", namespace,
+			"private"); kind != "Quota" && writes(t, field, "InternalSecret") && !isUnread(err) &&
+			!apierrors.IsInvalid(err) {
 			t.Errorf("%s: the admin names what no person reads: %v", field, err)
 		}
 	}
 	t.Run("many", func(t *testing.T) { attackByMany(t, admin, namespace) })
 }
 
-// attackByMany names a hundred objects in one Shoot, under what would hold up everybody's writes if garden-apiserver read a few objects
-// a second.
+// attackByMany names a hundred objects in one Shoot, under what would hold up everybody's writes if garden-apiserver
+// read a few objects a second.
 func attackByMany(t *testing.T, admin client.Client, namespace string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	shoot := newShoot(namespace, "many", "references")
 	for i := range 100 {
 		name := fmt.Sprintf("missing-%d", i)
-		shoot.Spec.Resources = append(shoot.Spec.Resources, corev1beta1.NamedResourceReference{Name: name, ResourceRef: autoscalingv1.CrossVersionObjectReference{
-			APIVersion: "v1", Kind: "Secret", Name: name,
-		}})
+		shoot.Spec.Resources = append(shoot.Spec.Resources,
+			gardencorev1beta1.NamedResourceReference{Name: name, ResourceRef: autoscalingv1.CrossVersionObjectReference{
+				APIVersion: "v1", Kind: "Secret", Name: name,
+			}})
 	}
-	if err := admin.Create(ctx, shoot, client.DryRunAll); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "missing-99") {
+	if err := admin.Create(ctx, shoot, client.DryRunAll); !apierrors.IsInvalid(err) ||
+		!strings.Contains(err.Error(), "missing-99") {
 		t.Errorf("a shoot with a hundred references: %v, want it to say at once what is missing", err)
 	}
 }
@@ -284,27 +300,37 @@ func writes(t *testing.T, field, what string) bool {
 	return strings.Contains(string(content), strconv.Quote(what)) && !namespacesIgnored.Has(field)
 }
 
-func quotaSpec() corev1beta1.QuotaSpec {
-	return corev1beta1.QuotaSpec{Scope: corev1.ObjectReference{APIVersion: corev1beta1.SchemeGroupVersion.String(), Kind: "Project"}, Metrics: corev1.ResourceList{}}
+func quotaSpec() gardencorev1beta1.QuotaSpec {
+	return gardencorev1beta1.QuotaSpec{
+		Scope:   corev1.ObjectReference{APIVersion: gardencorev1beta1.SchemeGroupVersion.String(), Kind: "Project"},
+		Metrics: corev1.ResourceList{},
+	}
 }
 
 // newReferences makes what fields may name, and a clerk, who orders shoots and binds credentials without reading any.
 func newReferences(t *testing.T, project string) (namespace string) {
 	t.Helper()
-	namespace = corev1beta1.ProjectNamePrefix + project
+	namespace = gardencorev1beta1.ProjectNamePrefix + project
 	profile := newProfile("references")
-	profile.Spec.Kubernetes.Versions = append(profile.Spec.Kubernetes.Versions, corev1beta1.ExpirableVersion{Version: "1.34.9"})
+	profile.Spec.Kubernetes.Versions = append(profile.Spec.Kubernetes.Versions,
+		gardencorev1beta1.ExpirableVersion{Version: "1.34.9"})
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "clerk"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{corev1beta1.GroupName, securityv1alpha1.GroupName}, Resources: []string{"shoots", "secretbindings", "credentialsbindings"}, Verbs: all},
+		{
+			APIGroups: []string{gardencorev1beta1.GroupName, securityv1alpha1.GroupName},
+			Resources: []string{"shoots", "secretbindings", "credentialsbindings"}, Verbs: all,
+		},
 	}}
 	create(t, profile, newSeed("references", "references"), role,
 		&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "clerk"}, Subjects: []rbacv1.Subject{userSubject("clerk@" + project)},
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "clerk"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "clerk"},
+			Subjects:   []rbacv1.Subject{userSubject("clerk@" + project)},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "clerk"},
 		},
 		secretIn(namespace, "private"),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "private"}},
-		&corev1beta1.Quota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "private"}, Spec: quotaSpec()},
+		&gardencorev1beta1.Quota{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "private"}, Spec: quotaSpec(),
+		},
 	)
 	return namespace
 }

@@ -12,10 +12,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/seedauthorizer"
@@ -43,7 +42,9 @@ func TestAttackSeedNamesSecrets(t *testing.T) {
 	ctx := context.Background()
 	tenants := twoTenants(t)
 	attacker, victim := tenants[0], tenants[1]
-	create(t, &corev1beta1.InternalSecret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "managed.ca-client"}})
+	create(t, &gardencorev1beta1.InternalSecret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "managed.ca-client"},
+	})
 	private := fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","namespace":%q,"name":"private"}`, victim.namespace)
 	resource := func(apiVersion, kind, name string) string {
 		return fmt.Sprintf(`{"spec":{"resources":[{"name":"loot","resourceRef":{"apiVersion":%q,"kind":%q,"name":%q}}]}}`, apiVersion, kind, name)
@@ -55,63 +56,89 @@ func TestAttackSeedNamesSecrets(t *testing.T) {
 		patch string
 		loot  client.Object
 	}{
-		"DNS provider":    {fmt.Sprintf(`{"spec":{"dns":{"provider":{"type":"local","credentialsRef":%s}}}}`, private), secret(victim.namespace, "private")},
-		"internal domain": {fmt.Sprintf(`{"spec":{"dns":{"internal":{"credentialsRef":%s}}}}`, private), secret(victim.namespace, "private")},
-		"default domain":  {fmt.Sprintf(`{"spec":{"dns":{"defaults":[{"type":"local","domain":"shoots.example","credentialsRef":%s}]}}}`, private), secret(victim.namespace, "private")},
-		"backup":          {fmt.Sprintf(`{"spec":{"backup":{"provider":"local","credentialsRef":%s}}}`, private), secret(victim.namespace, "private")},
-		"resource":        {resource("v1", "Secret", "seedauth-other"), secret("garden", "seedauth-other")},
+		"DNS provider": {
+			fmt.Sprintf(`{"spec":{"dns":{"provider":{"type":"local","credentialsRef":%s}}}}`, private),
+			secret(victim.namespace, "private"),
+		},
+		"internal domain": {
+			fmt.Sprintf(`{"spec":{"dns":{"internal":{"credentialsRef":%s}}}}`, private),
+			secret(victim.namespace, "private"),
+		},
+		"default domain": {
+			fmt.Sprintf(`{"spec":{"dns":{"defaults":[{"type":"local","domain":"shoots.example","credentialsRef":%s}]}}}`, private), secret(victim.namespace, "private"),
+		},
+		"backup": {
+			fmt.Sprintf(`{"spec":{"backup":{"provider":"local","credentialsRef":%s}}}`, private),
+			secret(victim.namespace, "private"),
+		},
+		"resource": {resource("v1", "Secret", "seedauth-other"), secret("garden", "seedauth-other")},
 		"authority of a managed seed": {
-			resource(corev1beta1.SchemeGroupVersion.String(), "InternalSecret", "managed.ca-client"),
-			&corev1beta1.InternalSecret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "managed.ca-client"}},
+			resource(gardencorev1beta1.SchemeGroupVersion.String(), "InternalSecret", "managed.ca-client"),
+			&gardencorev1beta1.InternalSecret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "managed.ca-client"},
+			},
 		},
 	} {
-		mustRefuse(t, what, attacker.gardenlet.Patch(ctx, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: attacker.seed}}, merge(attack.patch)))
+		mustRefuse(t, what, attacker.gardenlet.Patch(ctx,
+			&gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: attacker.seed}}, merge(attack.patch)))
 		mustForbid(t, what+", read", attacker.gardenlet.Get(ctx, client.ObjectKeyFromObject(attack.loot), attack.loot))
 	}
 }
 
-// TestAttackSeedReadsWhatIsNamed: the reference is there, by whose hand ever, and the object does not say that the seed may read it. When
-// it does, the seed reads it, as long as it does.
+// TestAttackSeedReadsWhatIsNamed: the reference is there, by whose hand ever, and the object does not say that the seed
+// may read it. When it does, the seed reads it, as long as it does.
 func TestAttackSeedReadsWhatIsNamed(t *testing.T) {
 	ctx := context.Background()
 	tenants := twoTenants(t)
 	seed := newSeed("auth-named", "seedauth")
-	seed.Spec.Resources = []corev1beta1.NamedResourceReference{{Name: "loot"}}
-	seed.Spec.Resources[0].ResourceRef.APIVersion, seed.Spec.Resources[0].ResourceRef.Kind, seed.Spec.Resources[0].ResourceRef.Name = "v1", "Secret", "auth-named"
+	seed.Spec.Resources = []gardencorev1beta1.NamedResourceReference{{Name: "loot"}}
+	seed.Spec.Resources[0].ResourceRef.APIVersion, seed.Spec.Resources[0].ResourceRef.Kind,
+		seed.Spec.Resources[0].ResourceRef.Name = "v1", "Secret", "auth-named"
 	loot := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "auth-named"}}
-	bucket := &corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "auth-named"}, Spec: corev1beta1.BackupBucketSpec{
-		SeedName: &seed.Name, Provider: corev1beta1.BackupBucketProvider{Type: "local", Region: "seedauth"},
-		CredentialsRef: &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: loot.Name},
-	}}
+	bucket := &gardencorev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "auth-named"},
+		Spec: gardencorev1beta1.BackupBucketSpec{
+			SeedName: &seed.Name, Provider: gardencorev1beta1.BackupBucketProvider{Type: "local", Region: "seedauth"},
+			CredentialsRef: &corev1.ObjectReference{
+				APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: loot.Name,
+			},
+		}}
 	create(t, loot, seed, bucket)
 	who := tenant{seed: seed.Name}
 	who.connect(t)
 	reads := func() error { return who.gardenlet.Get(ctx, client.ObjectKeyFromObject(loot), &corev1.Secret{}) }
 	eventually(t, func() error { // what belongs to the seed is known
-		if err := who.gardenlet.Get(ctx, client.ObjectKeyFromObject(bucket), &corev1beta1.BackupBucket{}); err != nil {
+		if err := who.gardenlet.Get(ctx, client.ObjectKeyFromObject(bucket),
+			&gardencorev1beta1.BackupBucket{}); err != nil {
 			return err
 		}
-		if err := reads(); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), corev1beta1.LabelSeedReadableBy+"="+seed.Name) {
+		if err := reads(); !apierrors.IsForbidden(err) ||
+			!strings.Contains(err.Error(), gardencorev1beta1.LabelSeedReadableBy+"="+seed.Name) {
 			return fmt.Errorf("the Secret does not say so, and the answer is: %v", err)
 		}
 		return nil
 	})
 	label := func(value string) {
 		t.Helper()
-		if err := env.Client.Patch(ctx, loot, merge(fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, corev1beta1.LabelSeedReadableBy, value))); err != nil {
+		if err := env.Client.Patch(ctx, loot,
+			merge(fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, gardencorev1beta1.LabelSeedReadableBy,
+				value))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	label(`"auth-named_auth-two"`)
 	eventually(t, reads)
-	mustForbid(t, "a seed that may read it, and does not name it", tenants[1].gardenlet.Get(ctx, client.ObjectKeyFromObject(loot), &corev1.Secret{}))
+	mustForbid(t, "a seed that may read it, and does not name it",
+		tenants[1].gardenlet.Get(ctx, client.ObjectKeyFromObject(loot), &corev1.Secret{}))
 	label("null")
 	asker, err := env.ConfigFor(env.GardenAPIServerURL, seedauthorizer.KubeAPIServerUser)
 	if err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, func() error {
-		allowed, err := postReview(asker, who, &authorizationv1.ResourceAttributes{Verb: "get", Resource: "secrets", Namespace: loot.Namespace, Name: loot.Name})
+		allowed, err := postReview(asker, who,
+			&authorizationv1.ResourceAttributes{
+				Verb: "get", Resource: "secrets", Namespace: loot.Namespace, Name: loot.Name,
+			})
 		if err != nil || allowed {
 			return fmt.Errorf("a Secret that does not say so any more: may be read = %v, %v", allowed, err)
 		}
@@ -119,11 +146,14 @@ func TestAttackSeedReadsWhatIsNamed(t *testing.T) {
 	})
 }
 
-// TestAttackSeedDecidesAboutItself: a seed draws shoots and extensions to itself, and does what its operator did not give it.
+// TestAttackSeedDecidesAboutItself: a seed draws shoots and extensions to itself, and does what its operator did not
+// give it.
 func TestAttackSeedDecidesAboutItself(t *testing.T) {
 	ctx := context.Background()
 	attacker := twoTenants(t)[0]
-	seed := func() *corev1beta1.Seed { return &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: attacker.seed}} }
+	seed := func() *gardencorev1beta1.Seed {
+		return &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: attacker.seed}}
+	}
 	for what, patch := range map[string]string{
 		"labels":              `{"metadata":{"labels":{"seed.gardener.cloud/eu-access":"true"}}}`,
 		"annotations":         `{"metadata":{"annotations":{"a":"b"}}}`,
@@ -137,10 +167,15 @@ func TestAttackSeedDecidesAboutItself(t *testing.T) {
 	} {
 		mustForbid(t, what, attacker.gardenlet.Patch(ctx, seed(), merge(patch), client.DryRunAll))
 		if strings.Contains(patch, "metadata") {
-			mustForbid(t, what+", by the status", attacker.gardenlet.Status().Patch(ctx, seed(), merge(patch), &client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}}))
+			mustForbid(t, what+", by the status",
+				attacker.gardenlet.Status().Patch(ctx, seed(), merge(patch),
+					&client.SubResourcePatchOptions{
+						PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}},
+					}))
 		}
 	}
-	if err := attacker.gardenlet.Patch(ctx, seed(), merge(`{"spec":{"settings":{"excessCapacityReservation":{"enabled":false}}}}`)); err != nil {
+	if err := attacker.gardenlet.Patch(ctx, seed(),
+		merge(`{"spec":{"settings":{"excessCapacityReservation":{"enabled":false}}}}`)); err != nil {
 		t.Errorf("how much a seed keeps free is its own business: %v", err)
 	}
 }
@@ -149,28 +184,29 @@ func TestAttackSeedDecidesAboutItself(t *testing.T) {
 func TestAttackSeedPlaysItsOperator(t *testing.T) {
 	ctx := context.Background()
 	attacker := twoTenants(t)[0]
-	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: attacker.seed}}
+	seed := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: attacker.seed}}
 	if err := get(seed); err != nil {
 		t.Fatal(err)
 	}
 	template := &seedmanagementv1alpha1.SeedTemplate{Spec: *seed.Spec.DeepCopy()}
-	template.Labels, template.Spec.Taints = map[string]string{"stage": "new"}, []corev1beta1.SeedTaint{{Key: "new"}}
+	template.Labels, template.Spec.Taints = map[string]string{"stage": "new"},
+		[]gardencorev1beta1.SeedTaint{{Key: "new"}}
 	gardenlet := newGardenlet(t, attacker.seed, template)
 	create(t, gardenlet)
 	t.Cleanup(func() { _ = env.Client.Delete(ctx, gardenlet) })
-	writes := func(change func(*corev1beta1.Seed)) error {
+	writes := func(change func(*gardencorev1beta1.Seed)) error {
 		wanted := seed.DeepCopy()
 		change(wanted)
 		return attacker.gardenlet.Patch(ctx, wanted, client.MergeFrom(seed), client.DryRunAll)
 	}
-	asSaid := func(s *corev1beta1.Seed) {
+	asSaid := func(s *gardencorev1beta1.Seed) {
 		metav1.SetMetaDataLabel(&s.ObjectMeta, "stage", "new")
 		s.Spec.Taints = template.Spec.Taints
 	}
 	if err := writes(asSaid); err != nil {
 		t.Errorf("what its Gardenlet says: %v", err)
 	}
-	mustForbid(t, "more than its Gardenlet says", writes(func(s *corev1beta1.Seed) {
+	mustForbid(t, "more than its Gardenlet says", writes(func(s *gardencorev1beta1.Seed) {
 		asSaid(s)
 		s.Spec.Provider.Zones = append(s.Spec.Provider.Zones, "1")
 	}))
@@ -178,16 +214,18 @@ func TestAttackSeedPlaysItsOperator(t *testing.T) {
 	mustForbid(t, "its Gardenlet", attacker.gardenlet.Update(ctx, gardenlet))
 }
 
-// TestAttackSeedMarksShoots: a seed lets its own fleet grow, asks for operations, and reports what its rights would follow from.
+// TestAttackSeedMarksShoots: a seed lets its own fleet grow, asks for operations, and reports what its rights would
+// follow from.
 func TestAttackSeedMarksShoots(t *testing.T) {
 	ctx := context.Background()
 	tenants := twoTenants(t)
 	attacker, victim := tenants[0], tenants[1]
-	shoot := func() *corev1beta1.Shoot {
-		return &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: attacker.namespace, Name: "shoot"}}
+	shoot := func() *gardencorev1beta1.Shoot {
+		return &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: attacker.namespace, Name: "shoot"}}
 	}
 	for what, patch := range map[string]string{
-		"growth":       fmt.Sprintf(`{"metadata":{"annotations":{%q:"pools,shoots"}}}`, fleetv1alpha1.AllowGrowthAnnotation),
+		"growth": fmt.Sprintf(`{"metadata":{"annotations":{%q:"pools,shoots"}}}`,
+			fleetv1alpha1.AllowGrowthAnnotation),
 		"operation":    `{"metadata":{"annotations":{"gardener.cloud/operation":"rotate-credentials-start"}}}`,
 		"confirmation": `{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`,
 		"labels":       `{"metadata":{"labels":{"federation.trellis.garden/join":"true"}}}`,
@@ -204,21 +242,28 @@ func TestAttackSeedMarksShoots(t *testing.T) {
 	} {
 		mustRefuse(t, what, attacker.gardenlet.Status().Patch(ctx, shoot(), merge(patch)))
 	}
-	bucket := &corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "bucket-" + attacker.seed}}
-	mustForbid(t, "credentials of its bucket", attacker.gardenlet.Patch(ctx, bucket, merge(fmt.Sprintf(`{"spec":{"credentialsRef":{"name":"dns-%s"}}}`, victim.seed))))
-	mustForbid(t, "marks of its bucket", attacker.gardenlet.Patch(ctx, bucket, merge(`{"metadata":{"labels":{"a":"b"}}}`)))
+	bucket := &gardencorev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "bucket-" + attacker.seed}}
+	mustForbid(t, "credentials of its bucket",
+		attacker.gardenlet.Patch(ctx, bucket,
+			merge(fmt.Sprintf(`{"spec":{"credentialsRef":{"name":"dns-%s"}}}`, victim.seed))))
+	mustForbid(t, "marks of its bucket",
+		attacker.gardenlet.Patch(ctx, bucket, merge(`{"metadata":{"labels":{"a":"b"}}}`)))
 }
 
 // TestAttackSeedTakesAnExtension: a seed changes what its extension is deployed from, and with.
 func TestAttackSeedTakesAnExtension(t *testing.T) {
 	ctx := context.Background()
 	attacker := twoTenants(t)[0]
-	installation := &corev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Name: "auth-extension"}, Spec: corev1beta1.ControllerInstallationSpec{
-		RegistrationRef: corev1.ObjectReference{Name: "offered"}, SeedRef: &corev1.ObjectReference{Name: attacker.seed}, DeploymentRef: &corev1.ObjectReference{Name: "none"},
-	}}
+	installation := &gardencorev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Name: "auth-extension"},
+		Spec: gardencorev1beta1.ControllerInstallationSpec{
+			RegistrationRef: corev1.ObjectReference{Name: "offered"},
+			SeedRef:         &corev1.ObjectReference{Name: attacker.seed},
+			DeploymentRef:   &corev1.ObjectReference{Name: "none"},
+		}}
 	create(t, installation)
 	eventually(t, func() error {
-		return attacker.gardenlet.Get(ctx, client.ObjectKeyFromObject(installation), &corev1beta1.ControllerInstallation{})
+		return attacker.gardenlet.Get(ctx, client.ObjectKeyFromObject(installation),
+			&gardencorev1beta1.ControllerInstallation{})
 	})
 	for what, patch := range map[string]string{
 		"resources":  `{"spec":{"resourceRefs":[{"apiVersion":"v1","kind":"Secret","namespace":"garden","name":"seedauth-other"}]}}`,
@@ -227,16 +272,19 @@ func TestAttackSeedTakesAnExtension(t *testing.T) {
 	} {
 		mustForbid(t, what, attacker.gardenlet.Patch(ctx, installation.DeepCopy(), merge(patch)))
 	}
-	if err := attacker.gardenlet.Patch(ctx, installation.DeepCopy(), merge(`{"metadata":{"finalizers":["core.gardener.cloud/controllerinstallation"]}}`), client.DryRunAll); err != nil {
+	if err := attacker.gardenlet.Patch(ctx, installation.DeepCopy(),
+		merge(`{"metadata":{"finalizers":["core.gardener.cloud/controllerinstallation"]}}`),
+		client.DryRunAll); err != nil {
 		t.Errorf("gardenlet's own finalizer: %v", err)
 	}
 }
 
 // newGardenlet returns the Gardenlet of a seed.
-func newGardenlet(t *testing.T, name string, template *seedmanagementv1alpha1.SeedTemplate) *seedmanagementv1alpha1.Gardenlet {
+func newGardenlet(t *testing.T, name string,
+	template *seedmanagementv1alpha1.SeedTemplate) *seedmanagementv1alpha1.Gardenlet {
 	t.Helper()
 	gardenlet := &seedmanagementv1alpha1.Gardenlet{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name}}
-	gardenlet.Spec.Deployment.Helm.OCIRepository.Ref = ptr.To("registry.example.com/charts/gardenlet:v1.0.0")
+	gardenlet.Spec.Deployment.Helm.OCIRepository.Ref = new("registry.example.com/charts/gardenlet:v1.0.0")
 	gardenlet.Spec.Config = seedSaying(t, template)
 	return gardenlet
 }
@@ -244,9 +292,12 @@ func newGardenlet(t *testing.T, name string, template *seedmanagementv1alpha1.Se
 func seedSaying(t *testing.T, template *seedmanagementv1alpha1.SeedTemplate) *runtime.RawExtension {
 	t.Helper()
 	raw, err := json.Marshal(map[string]any{
-		"apiVersion": seedmanagementv1alpha1.GardenletConfigurationAPIVersion, "kind": seedmanagementv1alpha1.GardenletConfigurationKind,
-		"gardenClientConnection": map[string]any{"kubeconfigSecret": map[string]any{"namespace": "garden", "name": "gardenlet-kubeconfig"}},
-		"seedConfig":             template,
+		"apiVersion": seedmanagementv1alpha1.GardenletConfigurationAPIVersion,
+		"kind":       seedmanagementv1alpha1.GardenletConfigurationKind,
+		"gardenClientConnection": map[string]any{
+			"kubeconfigSecret": map[string]any{"namespace": "garden", "name": "gardenlet-kubeconfig"},
+		},
+		"seedConfig": template,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -11,12 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
-// TestAttackMembersThroughServiceAccounts plays an admin of a project who wants to decide who is a member of it: with a service account
-// that manages members, with one of another project, and with the token of one that somebody else made a manager.
+// TestAttackMembersThroughServiceAccounts plays an admin of a project who wants to decide who is a member of it: with a
+// service account that manages members, with one of another project, and with the token of one that somebody else made
+// a manager.
 func TestAttackMembersThroughServiceAccounts(t *testing.T) {
 	const name = "robots"
 	startControllerManager(t)
@@ -26,20 +27,25 @@ func TestAttackMembersThroughServiceAccounts(t *testing.T) {
 	account := func(namespace string) rbacv1.Subject {
 		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "robot"}
 	}
-	own, foreign := account(corev1beta1.ProjectNamePrefix+name), account("garden-other")
-	eventually(t, func() error { return changesProject(name, adds(own, corev1beta1.ProjectMemberAdmin))(admin) })
-	for _, role := range []string{corev1beta1.ProjectMemberUserAccessManager, corev1beta1.ProjectMemberServiceAccountManager, "extension:reader"} {
+	own, foreign := account(gardencorev1beta1.ProjectNamePrefix+name), account("garden-other")
+	eventually(t, func() error { return changesProject(name, adds(own, gardencorev1beta1.ProjectMemberAdmin))(admin) })
+	for _, role := range []string{
+		gardencorev1beta1.ProjectMemberUserAccessManager, gardencorev1beta1.ProjectMemberServiceAccountManager,
+		"extension:reader",
+	} {
 		wantForbidden(t, "role "+role+" for an own service account", changesProject(name, adds(own, role))(admin))
 	}
-	wantForbidden(t, "a service account of elsewhere", changesProject(name, adds(foreign, corev1beta1.ProjectMemberViewer))(admin))
-	wantForbidden(t, "the project for an own service account", changesProject(name, func(spec *corev1beta1.ProjectSpec) {
-		spec.Owner = &own
-		for i := range spec.Members {
-			if spec.Members[i].Role == corev1beta1.ProjectMemberOwner {
-				spec.Members[i].Role = corev1beta1.ProjectMemberViewer
+	wantForbidden(t, "a service account of elsewhere",
+		changesProject(name, adds(foreign, gardencorev1beta1.ProjectMemberViewer))(admin))
+	wantForbidden(t, "the project for an own service account",
+		changesProject(name, func(spec *gardencorev1beta1.ProjectSpec) {
+			spec.Owner = &own
+			for i := range spec.Members {
+				if spec.Members[i].Role == gardencorev1beta1.ProjectMemberOwner {
+					spec.Members[i].Role = gardencorev1beta1.ProjectMemberViewer
+				}
 			}
-		}
-	})(admin))
+		})(admin))
 
 	token := makes(tokenOf(own))
 	eventually(t, func() error { return token(owner) })
@@ -59,16 +65,18 @@ func TestAttackObjectsWithoutEnd(t *testing.T) {
 	const name = "hoarders"
 	startControllerManager(t)
 	newPeople(t, name)
-	namespace := corev1beta1.ProjectNamePrefix + name
+	namespace := gardencorev1beta1.ProjectNamePrefix + name
 	owner := clientsOf(t, person("owner", name))[person("owner", name)]
 	meta := metav1.ObjectMeta{Namespace: namespace, GenerateName: "one-more-"}
 	objects := map[corev1.ResourceName]client.Object{
-		"count/secrets": &corev1.Secret{ObjectMeta: meta}, "count/configmaps": &corev1.ConfigMap{ObjectMeta: meta}, "count/serviceaccounts": &corev1.ServiceAccount{ObjectMeta: meta},
+		"count/secrets": &corev1.Secret{ObjectMeta: meta}, "count/configmaps": &corev1.ConfigMap{ObjectMeta: meta},
+		"count/serviceaccounts":                 &corev1.ServiceAccount{ObjectMeta: meta},
 		"count/roles.rbac.authorization.k8s.io": &rbacv1.Role{ObjectMeta: meta},
-		"count/quotas.core.gardener.cloud":      &corev1beta1.Quota{ObjectMeta: meta, Spec: quotaSpec()},
-		"count/workloadidentities.security.gardener.cloud": &securityv1alpha1.WorkloadIdentity{ObjectMeta: meta, Spec: securityv1alpha1.WorkloadIdentitySpec{
-			Audiences: []string{"cloud"}, TargetSystem: securityv1alpha1.TargetSystem{Type: "local"},
-		}},
+		"count/quotas.core.gardener.cloud":      &gardencorev1beta1.Quota{ObjectMeta: meta, Spec: quotaSpec()},
+		"count/workloadidentities.security.gardener.cloud": &securityv1alpha1.WorkloadIdentity{ObjectMeta: meta,
+			Spec: securityv1alpha1.WorkloadIdentitySpec{
+				Audiences: []string{"cloud"}, TargetSystem: securityv1alpha1.TargetSystem{Type: "local"},
+			}},
 	}
 	more := func(object client.Object) error {
 		return owner.Create(context.Background(), object.DeepCopyObject().(client.Object))
@@ -100,7 +108,8 @@ func TestAttackObjectsWithoutEnd(t *testing.T) {
 // tokenOf is a Secret into which Kubernetes writes a token.
 func tokenOf(account rbacv1.Subject) *corev1.Secret {
 	secret := secretIn(account.Namespace, "stolen")
-	secret.Type, secret.Annotations = corev1.SecretTypeServiceAccountToken, map[string]string{corev1.ServiceAccountNameKey: account.Name}
+	secret.Type, secret.Annotations = corev1.SecretTypeServiceAccountToken,
+		map[string]string{corev1.ServiceAccountNameKey: account.Name}
 	return secret
 }
 
@@ -111,13 +120,16 @@ func wantForbidden(t *testing.T, what string, err error) {
 	}
 }
 
-// attackForgedStatus plays a tenant who creates a shoot with a status, and a gardenlet that writes one with which it, or who comes after
-// it, would take another's control plane for that of its own shoot. It is part of TestSeedsMatrix, which has seeds.
+// attackForgedStatus plays a tenant who creates a shoot with a status, and a gardenlet that writes one with which it,
+// or who comes after it, would take another's control plane for that of its own shoot. It is part of TestSeedsMatrix,
+// which has seeds.
 func attackForgedStatus(t *testing.T, tenants [2]tenant) {
 	ctx, own, other := context.Background(), tenants[0], tenants[1]
-	shoot := newShoot(own.namespace, "forged", "seedauth", func(s *corev1beta1.Shoot) {
+	shoot := newShoot(own.namespace, "forged", "seedauth", func(s *gardencorev1beta1.Shoot) {
 		s.Spec.SeedName = &own.seed
-		s.Status = corev1beta1.ShootStatus{TechnicalID: "shoot--" + other.project + "--shoot", SeedName: &other.seed, UID: "theirs"}
+		s.Status = gardencorev1beta1.ShootStatus{
+			TechnicalID: "shoot--" + other.project + "--shoot", SeedName: &other.seed, UID: "theirs",
+		}
 	})
 	create(t, shoot)
 	if status := shoot.Status; status.TechnicalID != "" || status.SeedName != nil || status.UID != "" {
@@ -126,7 +138,7 @@ func attackForgedStatus(t *testing.T, tenants [2]tenant) {
 	writes := func(status string) error {
 		return own.gardenlet.Status().Patch(ctx, shoot.DeepCopy(), merge(fmt.Sprintf(`{"status":{%s}}`, status)))
 	}
-	technicalID := corev1beta1.TechnicalID(own.project, shoot.Name)
+	technicalID := gardencorev1beta1.TechnicalID(own.project, shoot.Name)
 	eventually(t, func() error { return writes(`"hibernated":false`) }) // until the authorizer knows the shoot
 	for _, forged := range []string{
 		`"technicalID":"garden"`, `"technicalID":"kube-system"`, `"technicalID":"shoot--x"`,
@@ -137,7 +149,8 @@ func attackForgedStatus(t *testing.T, tenants [2]tenant) {
 			t.Errorf("status %s: %v, want it refused as invalid", forged, err)
 		}
 	}
-	if err := writes(fmt.Sprintf(`"technicalID":%q,"uid":%q,"seedName":%q`, technicalID, shoot.UID, own.seed)); err != nil {
+	if err := writes(fmt.Sprintf(`"technicalID":%q,"uid":%q,"seedName":%q`, technicalID, shoot.UID,
+		own.seed)); err != nil {
 		t.Errorf("the true status: %v", err)
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/project"
 	"github.com/trellis-garden/trellis/test/integration/environment"
@@ -40,11 +40,11 @@ func TestControllers(t *testing.T) {
 
 func testBootstrap(t *testing.T) {
 	eventually(t, func() error {
-		garden := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "garden"}}
+		garden := &gardencorev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "garden"}}
 		if err := get(garden); err != nil {
 			return err
 		}
-		if garden.Status.Phase != corev1beta1.ProjectReady {
+		if garden.Status.Phase != gardencorev1beta1.ProjectReady {
 			return fmt.Errorf("project garden is %q", garden.Status.Phase)
 		}
 		identity := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-identity"}}
@@ -66,17 +66,21 @@ func testProject(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return client.IgnoreAlreadyExists(alice.Create(ctx, &corev1beta1.Project{
+		return client.IgnoreAlreadyExists(alice.Create(ctx, &gardencorev1beta1.Project{
 			ObjectMeta: metav1.ObjectMeta{Name: "demo"},
-			Spec:       corev1beta1.ProjectSpec{Members: []corev1beta1.ProjectMember{{Subject: member, Role: corev1beta1.ProjectMemberViewer}}},
+			Spec: gardencorev1beta1.ProjectSpec{
+				Members: []gardencorev1beta1.ProjectMember{
+					{Subject: member, Role: gardencorev1beta1.ProjectMemberViewer},
+				},
+			},
 		}))
 	})
-	demo := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
+	demo := &gardencorev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
 	eventually(t, func() error {
 		if err := get(demo); err != nil {
 			return err
 		}
-		if demo.Status.Phase != corev1beta1.ProjectReady || ptr.Deref(demo.Spec.Namespace, "") != "garden-demo" {
+		if demo.Status.Phase != gardencorev1beta1.ProjectReady || ptr.Deref(demo.Spec.Namespace, "") != "garden-demo" {
 			return fmt.Errorf("phase %q, namespace %v", demo.Status.Phase, demo.Spec.Namespace)
 		}
 		return nil
@@ -93,11 +97,13 @@ func testProject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error { return bob.List(ctx, &corev1beta1.ShootList{}, client.InNamespace("garden-demo")) })
+	eventually(t, func() error {
+		return bob.List(ctx, &gardencorev1beta1.ShootList{}, client.InNamespace("garden-demo"))
+	})
 	if err := bob.List(ctx, &corev1.SecretList{}, client.InNamespace("garden-demo")); !apierrors.IsForbidden(err) {
 		t.Errorf("a viewer lists secrets: %v", err)
 	}
-	if err := bob.List(ctx, &corev1beta1.ShootList{}); !apierrors.IsForbidden(err) {
+	if err := bob.List(ctx, &gardencorev1beta1.ShootList{}); !apierrors.IsForbidden(err) {
 		t.Errorf("a viewer lists the shoots of all projects: %v", err)
 	}
 }
@@ -119,8 +125,8 @@ func testProjectNamespace(t *testing.T) {
 		t.Errorf("a namespace of no project: %v", err)
 	}
 
-	kept := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}
-	confirmation := fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, corev1beta1.ConfirmationDeletion)
+	kept := &gardencorev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}
+	confirmation := fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, gardencorev1beta1.ConfirmationDeletion)
 	if err := env.Client.Patch(ctx, kept, merge(confirmation)); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +150,9 @@ func testScheduling(t *testing.T) {
 		if err := get(shoot); err != nil {
 			return err
 		}
-		if last := shoot.Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStatePending || !strings.Contains(last.Description, "No seed fits") {
+		if last := shoot.Status.LastOperation; last == nil ||
+			last.State != gardencorev1beta1.LastOperationStatePending ||
+			!strings.Contains(last.Description, "No seed fits") {
 			return fmt.Errorf("last operation = %+v, want it to say that no seed fits", last)
 		}
 		return nil
@@ -157,7 +165,8 @@ func testScheduling(t *testing.T) {
 			return err
 		}
 		if ptr.Deref(shoot.Spec.SeedName, "") != "sched" {
-			return fmt.Errorf("seed = %v; last operation: %+v", ptr.Deref(shoot.Spec.SeedName, "none"), shoot.Status.LastOperation)
+			return fmt.Errorf("seed = %v; last operation: %+v", ptr.Deref(shoot.Spec.SeedName, "none"),
+				shoot.Status.LastOperation)
 		}
 		return nil
 	})
@@ -168,35 +177,39 @@ func testScheduling(t *testing.T) {
 
 func testExtensions(t *testing.T) {
 	ctx := context.Background()
-	create(t, newSeed("ext", "ext"), &corev1beta1.ControllerDeployment{
-		ObjectMeta: metav1.ObjectMeta{Name: "flannel"}, Type: "helm", ProviderConfig: runtime.RawExtension{Raw: []byte(`{"chart":"aGVsbG8="}`)},
+	create(t, newSeed("ext", "ext"), &gardencorev1beta1.ControllerDeployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "flannel"}, Type: "helm",
+		ProviderConfig: runtime.RawExtension{Raw: []byte(`{"chart":"aGVsbG8="}`)},
 	})
 	eventually(t, func() error { return get(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "seed-ext"}}) })
-	registration := &corev1beta1.ControllerRegistration{
+	registration := &gardencorev1beta1.ControllerRegistration{
 		ObjectMeta: metav1.ObjectMeta{Name: "networking-flannel"},
-		Spec: corev1beta1.ControllerRegistrationSpec{
-			Resources:  []corev1beta1.ControllerResource{{Kind: "Network", Type: "flannel"}},
-			Deployment: &corev1beta1.ControllerRegistrationDeployment{DeploymentRefs: []corev1beta1.DeploymentRef{{Name: "flannel"}}},
+		Spec: gardencorev1beta1.ControllerRegistrationSpec{
+			Resources: []gardencorev1beta1.ControllerResource{{Kind: "Network", Type: "flannel"}},
+			Deployment: &gardencorev1beta1.ControllerRegistrationDeployment{
+				DeploymentRefs: []gardencorev1beta1.DeploymentRef{{Name: "flannel"}},
+			},
 		},
 	}
 	create(t, registration)
-	installed := func() ([]corev1beta1.ControllerInstallation, error) {
-		list := &corev1beta1.ControllerInstallationList{}
+	installed := func() ([]gardencorev1beta1.ControllerInstallation, error) {
+		list := &gardencorev1beta1.ControllerInstallationList{}
 		err := env.Client.List(ctx, list, client.MatchingFields{"spec.seedRef.name": "ext"})
 		return list.Items, err
 	}
 	namespace := newProject(t, "ext")
 	create(t, newProfile("ext"))
-	shoot := newShoot(namespace, "member1", "ext", func(s *corev1beta1.Shoot) { s.Spec.SeedName = ptr.To("ext") })
+	shoot := newShoot(namespace, "member1", "ext", func(s *gardencorev1beta1.Shoot) { s.Spec.SeedName = new("ext") })
 	create(t, shoot)
 	eventually(t, func() error {
 		items, err := installed()
-		if err != nil || len(items) != 1 || items[0].Spec.RegistrationRef.Name != "networking-flannel" || items[0].Spec.DeploymentRef.Name != "flannel" {
+		if err != nil || len(items) != 1 || items[0].Spec.RegistrationRef.Name != "networking-flannel" ||
+			items[0].Spec.DeploymentRef.Name != "flannel" {
 			return fmt.Errorf("installations = %+v, %v", items, err)
 		}
 		return nil
 	})
-	shoot.Annotations[corev1beta1.ConfirmationDeletion] = "true"
+	shoot.Annotations[gardencorev1beta1.ConfirmationDeletion] = "true"
 	if err := env.Client.Patch(ctx, shoot, client.Merge); err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +231,8 @@ func testCertificates(t *testing.T) {
 	}
 	create(t, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-abcdef", Labels: map[string]string{seedmanagementv1alpha1.BootstrapSeedLabel: "local"},
+			Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-abcdef",
+			Labels: map[string]string{seedmanagementv1alpha1.BootstrapSeedLabel: "local"},
 		},
 		Type: corev1.SecretTypeBootstrapToken,
 		StringData: map[string]string{
@@ -230,12 +244,14 @@ func testCertificates(t *testing.T) {
 		organizations []string
 		want          certificatesv1.RequestConditionType
 	}{
-		"good": {[]string{corev1beta1.SeedsGroup}, certificatesv1.CertificateApproved},
-		"evil": {[]string{corev1beta1.SeedsGroup, "operators"}, certificatesv1.CertificateDenied},
+		"good": {[]string{gardencorev1beta1.SeedsGroup}, certificatesv1.CertificateApproved},
+		"evil": {[]string{gardencorev1beta1.SeedsGroup, "operators"}, certificatesv1.CertificateDenied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			csr := newRequest(t, name, test.organizations)
-			eventually(t, func() error { return client.IgnoreAlreadyExists(gardenlet.Create(context.Background(), csr)) })
+			eventually(t, func() error {
+				return client.IgnoreAlreadyExists(gardenlet.Create(context.Background(), csr))
+			})
 			eventually(t, func() error {
 				if err := get(csr); err != nil {
 					return err
@@ -256,7 +272,7 @@ func newRequest(t *testing.T, name string, organizations []string) *certificates
 		t.Fatal(err)
 	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: corev1beta1.SeedUserNamePrefix + "local", Organization: organizations},
+		Subject: pkix.Name{CommonName: gardencorev1beta1.SeedUserNamePrefix + "local", Organization: organizations},
 	}, key)
 	if err != nil {
 		t.Fatal(err)

@@ -18,11 +18,11 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 	"github.com/trellis-garden/trellis/test/integration/environment"
 )
@@ -123,7 +123,8 @@ func (w *writer) write(ctx context.Context, name string, s *state) error {
 }
 
 // plan chooses the next change of an object, which is nil when it does not exist, and the value it leaves behind.
-func (w *writer) plan(name string, object *corev1beta1.InternalSecret) (value int64, change func(context.Context) (metav1.Object, error)) {
+func (w *writer) plan(name string,
+	object *gardencorev1beta1.InternalSecret) (value int64, change func(context.Context) (metav1.Object, error)) {
 	w.next++
 	switch {
 	case object == nil:
@@ -140,7 +141,7 @@ func (w *writer) plan(name string, object *corev1beta1.InternalSecret) (value in
 }
 
 // read asks until there is an answer, or the context ends. The object is nil when it does not exist.
-func (w *writer) read(ctx context.Context, name string) (object *corev1beta1.InternalSecret, answered bool) {
+func (w *writer) read(ctx context.Context, name string) (object *gardencorev1beta1.InternalSecret, answered bool) {
 	for ctx.Err() == nil {
 		object := newInternalSecret(name, 0)
 		err := w.client.Get(ctx, client.ObjectKeyFromObject(object), object)
@@ -154,17 +155,19 @@ func (w *writer) read(ctx context.Context, name string) (object *corev1beta1.Int
 	return nil, false
 }
 
-func newInternalSecret(name string, value int64) *corev1beta1.InternalSecret {
-	object := &corev1beta1.InternalSecret{ObjectMeta: metav1.ObjectMeta{Namespace: registration.Namespace, Name: name}}
+func newInternalSecret(name string, value int64) *gardencorev1beta1.InternalSecret {
+	object := &gardencorev1beta1.InternalSecret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: registration.Namespace, Name: name},
+	}
 	setValue(object, value)
 	return object
 }
 
-func setValue(object *corev1beta1.InternalSecret, value int64) {
+func setValue(object *gardencorev1beta1.InternalSecret, value int64) {
 	object.Data = map[string][]byte{"value": strconv.AppendInt(nil, value, 10)}
 }
 
-func valueOf(object *corev1beta1.InternalSecret) int64 {
+func valueOf(object *gardencorev1beta1.InternalSecret) int64 {
 	if object == nil {
 		return 0
 	}
@@ -227,7 +230,8 @@ func (w *watcher) Replace(objects []any, listVersion string) error {
 	}
 	for name, highest := range w.highest {
 		if at < highest || (listed[name] != 0 && listed[name] < highest) {
-			w.err = errors.Join(w.err, fmt.Errorf("a list at version %d tells %d of %s, which was at %d already", at, listed[name], name, highest))
+			w.err = errors.Join(w.err, fmt.Errorf("a list at version %d tells %d of %s, which was at %d already", at,
+				listed[name], name, highest))
 		}
 	}
 	for name, version := range listed {
@@ -248,10 +252,12 @@ func (w *watcher) check(all []*writer, stored map[string]uint64) error {
 	for _, writer := range all {
 		for name, s := range writer.states {
 			if stored[name] != 0 && w.highest[name] < s.version {
-				err = errors.Join(err, fmt.Errorf("%s: version %d was acknowledged, the latest that was told is %d", name, s.version, w.highest[name]))
+				err = errors.Join(err, fmt.Errorf("%s: version %d was acknowledged, the latest that was told is %d",
+					name, s.version, w.highest[name]))
 			}
 			if w.present[name] != stored[name] {
-				err = errors.Join(err, fmt.Errorf("%s: stored is version %d, told is %d", name, stored[name], w.present[name]))
+				err = errors.Join(err, fmt.Errorf("%s: stored is version %d, told is %d", name, stored[name],
+					w.present[name]))
 			}
 		}
 	}
@@ -268,7 +274,8 @@ func TestNoAcknowledgedWriteIsLost(t *testing.T) {
 	all, done := startWriters(t, writing, garden.Config, &acked)
 
 	for _, victims := range [][]*environment.Process{
-		{garden.GardenAPIServer}, {garden.Etcd}, {garden.GardenAPIServer}, {garden.Etcd}, {garden.Etcd, garden.GardenAPIServer},
+		{garden.GardenAPIServer}, {garden.Etcd}, {garden.GardenAPIServer}, {garden.Etcd},
+		{garden.Etcd, garden.GardenAPIServer},
 	} {
 		awaitWrites(t, &acked, done)
 		for _, victim := range victims {
@@ -330,15 +337,16 @@ func startWatchers(t *testing.T, ctx context.Context, garden *environment.Enviro
 		if err != nil {
 			t.Fatal(err)
 		}
-		config.GroupVersion, config.APIPath = &corev1beta1.SchemeGroupVersion, "/apis"
+		config.GroupVersion, config.APIPath = &gardencorev1beta1.SchemeGroupVersion, "/apis"
 		config.NegotiatedSerializer = serializer.NewCodecFactory(apis.GardenScheme()).WithoutConversion()
 		getter, err := rest.RESTClientFor(config)
 		if err != nil {
 			t.Fatal(err)
 		}
 		told := newWatcher()
-		source := cache.NewListWatchFromClient(getter, "internalsecrets", registration.Namespace, fields.Everything())
-		go cache.NewReflector(source, &corev1beta1.InternalSecret{}, told, 0).RunWithContext(ctx)
+		source := toolscache.NewListWatchFromClient(getter, "internalsecrets", registration.Namespace,
+			fields.Everything())
+		go toolscache.NewReflector(source, &gardencorev1beta1.InternalSecret{}, told, 0).RunWithContext(ctx)
 		all = append(all, told)
 	}
 	return all
@@ -364,8 +372,10 @@ func awaitWrites(t *testing.T, acked *atomic.Int64, done chan error) {
 // checkStored compares what is stored in the end with the writers' records, and returns the versions.
 func checkStored(t *testing.T, c client.Client, all []*writer) map[string]uint64 {
 	t.Helper()
-	list := &corev1beta1.InternalSecretList{}
-	eventually(t, func() error { return c.List(context.Background(), list, client.InNamespace(registration.Namespace)) })
+	list := &gardencorev1beta1.InternalSecretList{}
+	eventually(t, func() error {
+		return c.List(context.Background(), list, client.InNamespace(registration.Namespace))
+	})
 	versions, values := map[string]uint64{}, map[string]int64{}
 	for i := range list.Items {
 		versions[list.Items[i].Name], values[list.Items[i].Name] = versionOf(&list.Items[i]), valueOf(&list.Items[i])

@@ -15,12 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
-	testingclock "k8s.io/utils/clock/testing"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 	"github.com/trellis-garden/trellis/pkg/encryption"
 	"github.com/trellis-garden/trellis/pkg/secrets"
@@ -40,7 +40,7 @@ type encryptedGarden struct {
 	folder string
 	// keys holds the Secrets of the secrets manager.
 	keys    client.Client
-	clock   *testingclock.FakePassiveClock
+	clock   *clocktesting.FakePassiveClock
 	manager secrets.Manager
 	record  encryption.Record
 	// written are the data of all objects by their keys in etcd.
@@ -51,7 +51,7 @@ func startEncryptedGarden(t *testing.T) *encryptedGarden {
 	t.Helper()
 	g := &encryptedGarden{
 		t: t, folder: t.TempDir(), keys: fake.NewClientBuilder().Build(), written: map[string]string{},
-		clock: testingclock.NewFakePassiveClock(time.Unix(1_800_000_000, 0)),
+		clock: clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0)),
 	}
 	if err := g.configure(t.Context()); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,8 @@ func startEncryptedGarden(t *testing.T) *encryptedGarden {
 	}
 	argument := func(server string) []string { return []string{"--encryption-provider-config=" + g.file(server)} }
 	if g.Environment, err = environment.StartWith(t.Context(), environment.Options{
-		Binary: binary, OwnProcesses: true, KubeAPIServerArguments: argument("kube"), GardenAPIServerArguments: argument("garden"),
+		Binary: binary, OwnProcesses: true, KubeAPIServerArguments: argument("kube"),
+		GardenAPIServerArguments: argument("garden"),
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,9 @@ func (g *encryptedGarden) configure(ctx context.Context) (err error) {
 	if g.manager, err = secrets.New(ctx, g.keys, "garden", options); err != nil {
 		return err
 	}
-	for server, resources := range map[string][]schema.GroupVersionResource{"kube": {gardenSecrets}, "garden": registration.EncryptedResources()} {
+	for server, resources := range map[string][]schema.GroupVersionResource{
+		"kube": {gardenSecrets}, "garden": registration.EncryptedResources(),
+	} {
 		keys, err := encryption.GenerateKeys(ctx, g.manager, server, g.record.Stage)
 		if err != nil {
 			return err
@@ -145,10 +148,17 @@ func (g *encryptedGarden) write(name string) {
 	meta := metav1.ObjectMeta{Namespace: registration.Namespace, Name: "test-" + name}
 	text := plaintext + "-" + name
 	for key, object := range map[string]client.Object{
-		"/registry/secrets/garden/" + meta.Name:                                      &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"key": []byte(text)}},
-		"/registry-gardener/core.gardener.cloud/internalsecrets/garden/" + meta.Name: &corev1beta1.InternalSecret{ObjectMeta: meta, Data: map[string][]byte{"key": []byte(text)}},
+		"/registry/secrets/garden/" + meta.Name: &corev1.Secret{
+			ObjectMeta: meta, Data: map[string][]byte{"key": []byte(text)},
+		},
+		"/registry-gardener/core.gardener.cloud/internalsecrets/garden/" +
+			meta.Name: &gardencorev1beta1.InternalSecret{
+			ObjectMeta: meta, Data: map[string][]byte{"key": []byte(text)},
+		},
 	} {
-		eventually(g.t, func() error { return client.IgnoreAlreadyExists(g.Client.Create(context.Background(), object)) })
+		eventually(g.t, func() error {
+			return client.IgnoreAlreadyExists(g.Client.Create(context.Background(), object))
+		})
 		g.written[key] = text
 	}
 }
@@ -162,10 +172,11 @@ func (g *encryptedGarden) check() {
 		object := client.Object(&corev1.Secret{})
 		data := func() []byte { return object.(*corev1.Secret).Data["key"] }
 		if strings.Contains(key, "internalsecrets") {
-			object = &corev1beta1.InternalSecret{}
-			data = func() []byte { return object.(*corev1beta1.InternalSecret).Data["key"] }
+			object = &gardencorev1beta1.InternalSecret{}
+			data = func() []byte { return object.(*gardencorev1beta1.InternalSecret).Data["key"] }
 		}
-		if err := g.Client.Get(ctx, client.ObjectKey{Namespace: registration.Namespace, Name: name}, object); err != nil {
+		if err := g.Client.Get(ctx, client.ObjectKey{Namespace: registration.Namespace, Name: name},
+			object); err != nil {
 			g.t.Errorf("%s is lost: %v", key, err)
 		} else if string(data()) != text {
 			g.t.Errorf("%s reads %q, want %q", key, data(), text)
@@ -191,7 +202,8 @@ func (g *encryptedGarden) checkStored(ctx context.Context, key string) error {
 	}
 	newest, _ := g.manager.Get(server)
 	stored := string(response.Kvs[0].Value)
-	if want := "k8s:enc:secretbox:v1:" + string(newest.Data[secrets.DataKeyEncryptionKeyName]) + ":"; !strings.HasPrefix(stored, want) {
+	if want := "k8s:enc:secretbox:v1:" + string(newest.Data[secrets.DataKeyEncryptionKeyName]) +
+		":"; !strings.HasPrefix(stored, want) {
 		return fmt.Errorf("begins with %.40q, want %q", stored, want)
 	}
 	if strings.Contains(stored, plaintext) {

@@ -17,14 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/tools/cache"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
 	authenticationv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/authentication/v1alpha1"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
@@ -37,10 +37,13 @@ const examplesFolder = "../../../landscape/local/examples"
 
 // exampleFiles is the order in which the examples are created: what others refer to comes first.
 var exampleFiles = []string{
-	"project.yaml", "cloudprofile.yaml", "003-gardener-cloudprofile.yaml", "namespacedcloudprofile.yaml", "exposureclass.yaml",
-	"quota.yaml", "workloadidentity.yaml", "secretbinding.yaml", "credentialsbinding.yaml", "internalsecret.yaml", "seed.yaml",
+	"project.yaml", "cloudprofile.yaml", "003-gardener-cloudprofile.yaml", "namespacedcloudprofile.yaml",
+	"exposureclass.yaml",
+	"quota.yaml", "workloadidentity.yaml", "secretbinding.yaml", "credentialsbinding.yaml", "internalsecret.yaml",
+	"seed.yaml",
 	"backupbucket.yaml", "backupentry.yaml",
-	"controllerdeployment.yaml", "controllerdeployment-v1beta1.yaml", "controllerregistration.yaml", "controllerinstallation.yaml",
+	"controllerdeployment.yaml", "controllerdeployment-v1beta1.yaml", "controllerregistration.yaml",
+	"controllerinstallation.yaml",
 	"shoot.yaml", "shoot-member1.yaml", "shoot-member2.yaml", "shoot-fleet.yaml", "shootstate.yaml", "bastion.yaml",
 	"managedseed.yaml", "managedseedset.yaml", "gardenlet.yaml",
 }
@@ -95,7 +98,9 @@ func startEnvironment(t *testing.T) *environment.Environment {
 func prepareForExamples(t *testing.T, c client.Client) {
 	t.Helper()
 	for project, namespace := range map[string]string{"garden": "garden", "demo": "garden-demo"} {
-		labels := map[string]string{corev1beta1.ProjectName: project, corev1beta1.GardenRole: corev1beta1.GardenRoleProject}
+		labels := map[string]string{
+			gardencorev1beta1.ProjectName: project, gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleProject,
+		}
 		object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: labels}}
 		err := c.Create(context.Background(), object)
 		if apierrors.IsAlreadyExists(err) {
@@ -105,7 +110,9 @@ func prepareForExamples(t *testing.T, c client.Client) {
 			t.Fatal(err)
 		}
 	}
-	garden := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "garden"}, Spec: corev1beta1.ProjectSpec{Namespace: ptr.To("garden")}}
+	garden := &gardencorev1beta1.Project{
+		ObjectMeta: metav1.ObjectMeta{Name: "garden"}, Spec: gardencorev1beta1.ProjectSpec{Namespace: new("garden")},
+	}
 	if err := c.Create(context.Background(), garden); err != nil {
 		t.Fatal(err)
 	}
@@ -152,8 +159,10 @@ func everyExampleIsTried(t *testing.T) {
 // everyKindHasAnExample looks at all kinds of the groups that the garden serves.
 func everyKindHasAnExample(t *testing.T, kinds map[schema.GroupVersionKind]bool) {
 	served := []schema.GroupVersion{
-		{Group: corev1beta1.GroupName, Version: "v1"}, corev1beta1.SchemeGroupVersion, securityv1alpha1.SchemeGroupVersion,
-		seedmanagementv1alpha1.SchemeGroupVersion, operationsv1alpha1.SchemeGroupVersion, authenticationv1alpha1.SchemeGroupVersion,
+		{Group: gardencorev1beta1.GroupName, Version: "v1"}, gardencorev1beta1.SchemeGroupVersion,
+		securityv1alpha1.SchemeGroupVersion,
+		seedmanagementv1alpha1.SchemeGroupVersion, operationsv1alpha1.SchemeGroupVersion,
+		authenticationv1alpha1.SchemeGroupVersion,
 	}
 	for _, version := range served {
 		for kind, goType := range apis.GardenScheme().KnownTypes(version) {
@@ -223,7 +232,7 @@ func bindToExampleSeed(t *testing.T, clients versioned.Interface) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shoot.Spec.SeedName = ptr.To("example")
+	shoot.Spec.SeedName = new("example")
 	bound, err := shoots.UpdateBinding(ctx, shoot.Name, shoot, metav1.UpdateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -240,9 +249,9 @@ func testClients(t *testing.T, clients versioned.Interface) {
 	factory := externalversions.NewSharedInformerFactory(clients, 0)
 	shoots := factory.Core().V1beta1().Shoots()
 	bastions := factory.Operations().V1alpha1().Bastions()
-	synced := []cache.InformerSynced{shoots.Informer().HasSynced, bastions.Informer().HasSynced}
+	synced := []toolscache.InformerSynced{shoots.Informer().HasSynced, bastions.Informer().HasSynced}
 	factory.Start(ctx.Done())
-	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+	if !toolscache.WaitForCacheSync(ctx.Done(), synced...) {
 		t.Fatal("the informers' caches are not filled")
 	}
 	shoot, err := shoots.Lister().Shoots("garden-demo").Get("example")
@@ -252,10 +261,12 @@ func testClients(t *testing.T, clients versioned.Interface) {
 	if _, err := bastions.Lister().Bastions("garden-demo").Get("example"); err != nil {
 		t.Error(err)
 	}
-	if list, err := clients.SecurityV1alpha1().WorkloadIdentities("").List(ctx, metav1.ListOptions{}); err != nil || len(list.Items) != 1 {
+	if list, err := clients.SecurityV1alpha1().WorkloadIdentities("").List(ctx, metav1.ListOptions{}); err != nil ||
+		len(list.Items) != 1 {
 		t.Errorf("workload identities = %v, %v; want one", list, err)
 	}
-	if seeds, err := clients.SeedmanagementV1alpha1().ManagedSeeds("garden").List(ctx, metav1.ListOptions{}); err != nil || len(seeds.Items) != 1 {
+	if seeds, err := clients.SeedmanagementV1alpha1().ManagedSeeds("garden").List(ctx,
+		metav1.ListOptions{}); err != nil || len(seeds.Items) != 1 {
 		t.Errorf("managed seeds = %v, %v; want one", seeds, err)
 	}
 	deployment, err := clients.CoreV1().ControllerDeployments().Get(ctx, "example-v1beta1", metav1.GetOptions{})
@@ -263,7 +274,8 @@ func testClients(t *testing.T, clients versioned.Interface) {
 		t.Errorf("deployment in v1 = %+v, %v; want the chart's repository", deployment, err)
 	}
 	// There is no cluster behind it, which the server says.
-	_, err = clients.CoreV1beta1().Shoots("garden-demo").CreateAdminKubeconfigRequest(ctx, "example", &authenticationv1alpha1.AdminKubeconfigRequest{}, metav1.CreateOptions{})
+	_, err = clients.CoreV1beta1().Shoots("garden-demo").CreateAdminKubeconfigRequest(ctx, "example",
+		&authenticationv1alpha1.AdminKubeconfigRequest{}, metav1.CreateOptions{})
 	if !apierrors.IsInvalid(err) {
 		t.Errorf("admin kubeconfig: %v, want it refused for lack of an address", err)
 	}

@@ -12,17 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
-// TestHostileBodies sends bodies of a mebibyte that would take the server seconds and gigabytes. They are refused by what they hold,
-// before they are decoded, and the API goes on to answer.
+// TestHostileBodies sends bodies of a mebibyte that would take the server seconds and gigabytes. They are refused by
+// what they hold, before they are decoded, and the API goes on to answer.
 func TestHostileBodies(t *testing.T) {
 	create(t, newProfile("hostile"))
 	namespace := newProject(t, "hostile")
 	shoot := newShoot(namespace, "hostile", "hostile")
 	create(t, shoot)
-	workers := `{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot","metadata":{"name":"hostile"},"spec":{"provider":{"workers":[` + many(`{}`, ",") + `]}}}`
+	workers :=
+		`{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot","metadata":{"name":"hostile"},"spec":{"provider":{"workers":[` + many(`{}`, ",") + `]}}}`
 	tooManyWorkers := fmt.Sprintf("spec.provider.workers: Too many: %d", 1<<20/3)
 	for _, test := range []struct {
 		name  string
@@ -35,27 +36,47 @@ func TestHostileBodies(t *testing.T) {
 		{"merge patch", types.MergePatchType, workers, 422, tooManyWorkers},
 		{"apply", types.ApplyPatchType, workers, 422, tooManyWorkers},
 		{"apply of YAML", types.ApplyPatchType, "spec:\n" + many("- {}", "\n"), 413, "send JSON"},
-		{"JSON patch", types.JSONPatchType, `[` + many(`{"op":"copy","from":"/spec","path":"/spec/x"}`, ",") + `]`, 413, "operations, at most 1000"},
-		{"copies", types.JSONPatchType, `[{"op":"add","path":"/spec/x","value":["` + strings.Repeat("x", 10_000) + `"]}` + strings.Repeat(`,{"op":"copy","from":"/spec/x","path":"/spec/y"}`, 20) + `]`, 422, ""},
-		{"labels", types.MergePatchType, `{"metadata":{"labels":{` + numbered(`"%d":""`) + `}}}`, 422, "metadata.labels: Too many"},
-		{"finalizers", types.StrategicMergePatchType, `{"metadata":{"finalizers":[` + numbered(`"a/%d"`) + `]}}`, 422, "metadata.finalizers: Too many"},
-		{"managed fields", types.MergePatchType, `{"metadata":{"managedFields":[{"fieldsV1":{"f:z":{},` + numbered(`"f:%d":{}`) + `}}]}}`, 422, "metadata.managedFields: Too long"},
+		{
+			"JSON patch", types.JSONPatchType, `[` + many(`{"op":"copy","from":"/spec","path":"/spec/x"}`, ",") + `]`,
+			413, "operations, at most 1000",
+		},
+		{
+			"copies", types.JSONPatchType,
+			`[{"op":"add","path":"/spec/x","value":["` + strings.Repeat("x", 10_000) + `"]}` +
+				strings.Repeat(`,{"op":"copy","from":"/spec/x","path":"/spec/y"}`, 20) + `]`, 422, "",
+		},
+		{
+			"labels", types.MergePatchType, `{"metadata":{"labels":{` + numbered(`"%d":""`) + `}}}`, 422,
+			"metadata.labels: Too many",
+		},
+		{
+			"finalizers", types.StrategicMergePatchType, `{"metadata":{"finalizers":[` + numbered(`"a/%d"`) + `]}}`,
+			422, "metadata.finalizers: Too many",
+		},
+		{
+			"managed fields", types.MergePatchType,
+			`{"metadata":{"managedFields":[{"fieldsV1":{"f:z":{},` + numbered(`"f:%d":{}`) + `}}]}}`, 422,
+			"metadata.managedFields: Too long",
+		},
 		{"brackets", types.MergePatchType, strings.Repeat("[", 1<<20), 400, "nested deeper"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			err := env.Client.Patch(context.Background(), shoot.DeepCopy(), client.RawPatch(test.patch, []byte(test.body)))
+			err := env.Client.Patch(context.Background(), shoot.DeepCopy(),
+				client.RawPatch(test.patch, []byte(test.body)))
 			requireStatus(t, err, test.code, test.want)
 		})
 	}
 	t.Run("create", func(t *testing.T) {
 		config := clientsetFor(t, "application/json")
-		err := config.CoreV1beta1().RESTClient().Post().Namespace(namespace).Resource("shoots").Body([]byte(workers)).Do(context.Background()).Error()
+		err := config.CoreV1beta1().RESTClient().
+			Post().Namespace(namespace).Resource("shoots").Body([]byte(workers)).Do(context.Background()).Error()
 		requireStatus(t, err, 422, tooManyWorkers)
 	})
 	t.Run("create with protobuf", func(t *testing.T) {
 		large := newShoot(namespace, "large", "hostile")
-		large.Spec.Provider.Workers = make([]corev1beta1.Worker, 20_000)
-		_, err := clientsetFor(t, "application/vnd.kubernetes.protobuf").CoreV1beta1().Shoots(namespace).Create(context.Background(), large, metav1.CreateOptions{})
+		large.Spec.Provider.Workers = make([]gardencorev1beta1.Worker, 20_000)
+		_, err := clientsetFor(t, "application/vnd.kubernetes.protobuf").
+			CoreV1beta1().Shoots(namespace).Create(context.Background(), large, metav1.CreateOptions{})
 		requireStatus(t, err, 422, "spec.provider.workers: Too many: 20000")
 	})
 	if err := get(shoot); err != nil {

@@ -33,7 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1 "github.com/trellis-garden/trellis/pkg/apis/core/v1"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
@@ -46,10 +46,14 @@ func TestDiscoveryOfNewKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for version, want := range map[string]map[string][]string{
-		"core.gardener.cloud/v1":                 {"controllerdeployments": {"ctrldeploy"}},
-		"seedmanagement.gardener.cloud/v1alpha1": {"managedseeds": {"ms"}, "managedseeds/status": nil, "managedseedsets": {"mss"}, "managedseedsets/status": nil, "managedseedsets/scale": nil, "gardenlets": {"gl", "glet"}, "gardenlets/status": nil},
-		"operations.gardener.cloud/v1alpha1":     {"bastions": nil, "bastions/status": nil},
-		"security.gardener.cloud/v1alpha1":       {"workloadidentities/token": nil},
+		"core.gardener.cloud/v1": {"controllerdeployments": {"ctrldeploy"}},
+		"seedmanagement.gardener.cloud/v1alpha1": {
+			"managedseeds": {"ms"}, "managedseeds/status": nil, "managedseedsets": {"mss"},
+			"managedseedsets/status": nil, "managedseedsets/scale": nil, "gardenlets": {"gl", "glet"},
+			"gardenlets/status": nil,
+		},
+		"operations.gardener.cloud/v1alpha1": {"bastions": nil, "bastions/status": nil},
+		"security.gardener.cloud/v1alpha1":   {"workloadidentities/token": nil},
 	} {
 		list, err := discoverer.ServerResourcesForGroupVersion(version)
 		if err != nil {
@@ -58,7 +62,8 @@ func TestDiscoveryOfNewKinds(t *testing.T) {
 		}
 		for name, shortNames := range want {
 			at := slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == name })
-			if at < 0 || !slices.Equal(list.APIResources[at].ShortNames, shortNames) || len(list.APIResources[at].Categories) > 0 {
+			if at < 0 || !slices.Equal(list.APIResources[at].ShortNames, shortNames) ||
+				len(list.APIResources[at].Categories) > 0 {
 				t.Errorf("%s serves %s as %+v, want short names %v", version, name, list.APIResources, shortNames)
 			}
 		}
@@ -79,16 +84,19 @@ func TestControllerDeploymentInBothVersions(t *testing.T) {
 	newer := &gardencorev1.ControllerDeployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "both"},
 		Helm:       &gardencorev1.HelmControllerDeployment{RawChart: []byte("chart")},
-		Resources: []corev1beta1.NamedResourceReference{{
-			Name: "pull", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "pull"},
+		Resources: []gardencorev1beta1.NamedResourceReference{{
+			Name: "pull", ResourceRef: autoscalingv1.CrossVersionObjectReference{
+				APIVersion: "v1", Kind: "Secret", Name: "pull",
+			},
 		}},
 	}
 	create(t, newer)
-	older := &corev1beta1.ControllerDeployment{}
+	older := &gardencorev1beta1.ControllerDeployment{}
 	if err := env.Client.Get(ctx, key, older); err != nil {
 		t.Fatal(err)
 	}
-	if older.Type != "helm" || string(older.ProviderConfig.Raw) != `{"chart":"`+base64.StdEncoding.EncodeToString([]byte("chart"))+`"}` || older.UID != newer.UID || older.Generation != 1 {
+	if older.Type != "helm" || string(older.ProviderConfig.Raw) != `{"chart":"`+
+		base64.StdEncoding.EncodeToString([]byte("chart"))+`"}` || older.UID != newer.UID || older.Generation != 1 {
 		t.Errorf("as v1beta1 it is %+v", older)
 	}
 
@@ -99,14 +107,19 @@ func TestControllerDeploymentInBothVersions(t *testing.T) {
 	if err := env.Client.Get(ctx, key, newer); err != nil {
 		t.Fatal(err)
 	}
-	if string(newer.Helm.RawChart) != "other" || string(newer.Helm.Values.Raw) != `{"a":1}` || len(newer.Resources) != 1 || newer.Generation != 2 || len(newer.Annotations) > 0 {
+	if string(newer.Helm.RawChart) != "other" || string(newer.Helm.Values.Raw) != `{"a":1}` ||
+		len(newer.Resources) != 1 || newer.Generation != 2 || len(newer.Annotations) > 0 {
 		t.Errorf("as v1 it is %+v", newer)
 	}
 
-	custom := &corev1beta1.ControllerDeployment{ObjectMeta: metav1.ObjectMeta{Name: "custom"}, Type: "custom", ProviderConfig: runtime.RawExtension{Raw: []byte(`{"a":"b"}`)}}
+	custom := &gardencorev1beta1.ControllerDeployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "custom"}, Type: "custom",
+		ProviderConfig: runtime.RawExtension{Raw: []byte(`{"a":"b"}`)},
+	}
 	create(t, custom)
 	list := &gardencorev1.ControllerDeploymentList{}
-	if err := env.Client.List(ctx, list, client.MatchingFields{"metadata.name": "custom"}); err != nil || len(list.Items) != 1 {
+	if err := env.Client.List(ctx, list, client.MatchingFields{"metadata.name": "custom"}); err != nil ||
+		len(list.Items) != 1 {
 		t.Fatalf("listed as v1: %+v, %v", list.Items, err)
 	}
 	item := &list.Items[0]
@@ -114,25 +127,36 @@ func TestControllerDeploymentInBothVersions(t *testing.T) {
 	if err := env.Client.Update(ctx, item); err != nil {
 		t.Fatal(err)
 	}
-	if err := get(custom); err != nil || custom.Type != "custom" || string(custom.ProviderConfig.Raw) != `{"a":"b"}` || len(custom.Annotations) > 0 || custom.Labels["written"] != "as-v1" {
+	if err := get(custom); err != nil || custom.Type != "custom" || string(custom.ProviderConfig.Raw) != `{"a":"b"}` ||
+		len(custom.Annotations) > 0 || custom.Labels["written"] != "as-v1" {
 		t.Errorf("after a write as v1 it is %+v, %v", custom, err)
 	}
 }
 
 func TestControllerDeploymentIsRefusedInTheClientsVersion(t *testing.T) {
 	meta := metav1.ObjectMeta{Name: "wrong"}
-	expectRefusal(t, env.Client.Create(context.Background(), &gardencorev1.ControllerDeployment{ObjectMeta: meta, Helm: &gardencorev1.HelmControllerDeployment{}}), "helm.rawChart")
-	expectRefusal(t, env.Client.Create(context.Background(), &corev1beta1.ControllerDeployment{ObjectMeta: meta, Type: "helm", ProviderConfig: runtime.RawExtension{Raw: []byte(`{}`)}}), "providerConfig.chart")
+	expectRefusal(t, env.Client.Create(context.Background(),
+		&gardencorev1.ControllerDeployment{ObjectMeta: meta, Helm: &gardencorev1.HelmControllerDeployment{}}),
+		"helm.rawChart")
+	expectRefusal(t, env.Client.Create(context.Background(),
+		&gardencorev1beta1.ControllerDeployment{
+			ObjectMeta: meta, Type: "helm", ProviderConfig: runtime.RawExtension{Raw: []byte(`{}`)},
+		}), "providerConfig.chart")
 }
 
 func TestServerSideApplyInBothVersions(t *testing.T) {
 	ctx := context.Background()
 	apply := func(owner, version string, fields map[string]any) error {
-		object := map[string]any{"apiVersion": "core.gardener.cloud/" + version, "kind": "ControllerDeployment", "metadata": map[string]any{"name": "applied"}}
+		object := map[string]any{
+			"apiVersion": "core.gardener.cloud/" + version, "kind": "ControllerDeployment",
+			"metadata": map[string]any{"name": "applied"},
+		}
 		for key, value := range fields {
 			object[key] = value
 		}
-		return env.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: object}), client.FieldOwner(owner))
+		return env.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{
+			Object: object,
+		}), client.FieldOwner(owner))
 	}
 	if err := apply("one", "v1", map[string]any{"helm": map[string]any{"rawChart": "Zm9v"}}); err != nil {
 		t.Fatal(err)
@@ -144,7 +168,8 @@ func TestServerSideApplyInBothVersions(t *testing.T) {
 	if err := get(applied); err != nil {
 		t.Fatal(err)
 	}
-	if applied.Helm == nil || string(applied.Helm.RawChart) != "foo" || !ptr.Deref(applied.InjectGardenKubeconfig, false) {
+	if applied.Helm == nil || string(applied.Helm.RawChart) != "foo" ||
+		!ptr.Deref(applied.InjectGardenKubeconfig, false) {
 		t.Errorf("applied = %+v", applied)
 	}
 }
@@ -153,22 +178,28 @@ func TestServerSideApplyInBothVersions(t *testing.T) {
 func expectRefusal(t *testing.T, err error, path string) {
 	t.Helper()
 	status, ok := err.(apierrors.APIStatus)
-	if !ok || !apierrors.IsInvalid(err) || !slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == path }) {
+	if !ok || !apierrors.IsInvalid(err) ||
+		!slices.ContainsFunc(status.Status().Details.Causes,
+			func(c metav1.StatusCause) bool { return c.Field == path }) {
 		t.Errorf("error = %v, want one about %s", err, path)
 	}
 }
 
 // newGardenShoot makes a shoot in the namespace garden, from which a seed can be made.
-func newGardenShoot(t *testing.T, name string) *corev1beta1.Shoot {
+func newGardenShoot(t *testing.T, name string) *gardencorev1beta1.Shoot {
 	t.Helper()
-	namespace := corev1beta1.GardenNamespace
+	namespace := gardencorev1beta1.GardenNamespace
 	for _, object := range []client.Object{
-		&corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: namespace}, Spec: corev1beta1.ProjectSpec{Namespace: &namespace}},
+		&gardencorev1beta1.Project{
+			ObjectMeta: metav1.ObjectMeta{Name: namespace}, Spec: gardencorev1beta1.ProjectSpec{Namespace: &namespace},
+		},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "local"}},
 		&securityv1alpha1.CredentialsBinding{
-			ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: "local"},
-			Provider:       securityv1alpha1.CredentialsBindingProvider{Type: "local"},
-			CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: "local"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "local"},
+			Provider:   securityv1alpha1.CredentialsBindingProvider{Type: "local"},
+			CredentialsRef: corev1.ObjectReference{
+				APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: "local",
+			},
 		},
 	} {
 		if err := env.Client.Create(context.Background(), object); client.IgnoreAlreadyExists(err) != nil {
@@ -183,7 +214,7 @@ func newGardenShoot(t *testing.T, name string) *corev1beta1.Shoot {
 }
 
 // configOf is a gardenlet's configuration with a seed.
-func configOf(t *testing.T, seed *corev1beta1.Seed) *runtime.RawExtension {
+func configOf(t *testing.T, seed *gardencorev1beta1.Seed) *runtime.RawExtension {
 	t.Helper()
 	data, err := json.Marshal(map[string]any{
 		"apiVersion": "gardenlet.config.gardener.cloud/v1alpha1", "kind": "GardenletConfiguration",
@@ -197,10 +228,11 @@ func configOf(t *testing.T, seed *corev1beta1.Seed) *runtime.RawExtension {
 
 // configOfShoot leaves out what the shoot says.
 func configOfShoot(t *testing.T, labels map[string]string) *runtime.RawExtension {
-	return configOf(t, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Labels: labels}})
+	return configOf(t, &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Labels: labels}})
 }
 
-// writeStatusOnly checks that the status is written through its subresource, and nothing else, and through nothing else.
+// writeStatusOnly checks that the status is written through its subresource, and nothing else, and through nothing
+// else.
 func writeStatusOnly(t *testing.T, object client.Object, setStatus, setSpec func(), isSet func() (status, spec bool)) {
 	t.Helper()
 	ctx := context.Background()
@@ -220,7 +252,8 @@ func writeStatusOnly(t *testing.T, object client.Object, setStatus, setSpec func
 		t.Fatal(err)
 	}
 	if status, spec := isSet(); !status || spec {
-		t.Errorf("through the subresource: status written %v, specification written %v; want only the status", status, spec)
+		t.Errorf("through the subresource: status written %v, specification written %v; want only the status", status,
+			spec)
 	}
 }
 
@@ -229,8 +262,9 @@ func TestBindingsTakeTheirNamespace(t *testing.T) {
 	ctx := context.Background()
 	namespace := newProject(t, "nearby")
 	scope := corev1.ObjectReference{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Project"}
-	create(t, &corev1beta1.Quota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "small"}, Spec: corev1beta1.QuotaSpec{Scope: scope},
+	create(t, &gardencorev1beta1.Quota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "small"},
+		Spec:       gardencorev1beta1.QuotaSpec{Scope: scope},
 	})
 	objects, err := dynamic.NewForConfig(env.Config)
 	if err != nil {
@@ -241,7 +275,10 @@ func TestBindingsTakeTheirNamespace(t *testing.T) {
 		version                   schema.GroupVersion
 		secret                    map[string]any
 	}{
-		{"SecretBinding", "secretbindings", "secretRef", corev1beta1.SchemeGroupVersion, map[string]any{"name": "local"}},
+		{
+			"SecretBinding", "secretbindings", "secretRef", gardencorev1beta1.SchemeGroupVersion,
+			map[string]any{"name": "local"},
+		},
 		{
 			"CredentialsBinding", "credentialsbindings", "credentialsRef", securityv1alpha1.SchemeGroupVersion,
 			map[string]any{"apiVersion": "v1", "kind": "Secret", "name": "local"},
@@ -250,7 +287,8 @@ func TestBindingsTakeTheirNamespace(t *testing.T) {
 		bindings := objects.Resource(test.version.WithResource(test.resource)).Namespace(namespace)
 		binding := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": test.version.String(), "kind": test.kind, "metadata": map[string]any{"name": "nearby"},
-			"provider": map[string]any{"type": "local"}, test.reference: test.secret, "quotas": []any{map[string]any{"name": "small"}},
+			"provider": map[string]any{"type": "local"}, test.reference: test.secret,
+			"quotas": []any{map[string]any{"name": "small"}},
 		}}
 		stored, err := bindings.Create(ctx, binding, metav1.CreateOptions{})
 		if err != nil {
@@ -280,7 +318,10 @@ func TestManagedSeed(t *testing.T) {
 		},
 	}
 	wrong := managedSeed.DeepCopy()
-	wrong.Spec.Gardenlet.Config = configOf(t, &corev1beta1.Seed{Spec: corev1beta1.SeedSpec{Provider: corev1beta1.SeedProvider{Type: "other"}}})
+	wrong.Spec.Gardenlet.Config = configOf(t,
+		&gardencorev1beta1.Seed{
+			Spec: gardencorev1beta1.SeedSpec{Provider: gardencorev1beta1.SeedProvider{Type: "other"}},
+		})
 	expectRefusal(t, env.Client.Create(ctx, wrong), "spec.gardenlet.config.seedConfig.spec.provider.type")
 	bare := managedSeed.DeepCopy() // its shoot says what the seed is like
 	bare.Spec.Gardenlet.Config = nil
@@ -288,29 +329,36 @@ func TestManagedSeed(t *testing.T) {
 		t.Errorf("without a configuration: %v", err)
 	}
 	create(t, managedSeed)
-	if ptr.Deref(managedSeed.Spec.Gardenlet.Bootstrap, "") != seedmanagementv1alpha1.BootstrapToken || managedSeed.Generation != 1 {
+	if ptr.Deref(managedSeed.Spec.Gardenlet.Bootstrap, "") != seedmanagementv1alpha1.BootstrapToken ||
+		managedSeed.Generation != 1 {
 		t.Errorf("stored with %+v", managedSeed)
 	}
 	for selected, want := range map[string]int{shoot.Name: 1, "other": 0} {
 		list := &seedmanagementv1alpha1.ManagedSeedList{}
-		if err := env.Client.List(ctx, list, client.InNamespace("garden"), client.MatchingFields{"spec.shoot.name": selected}); err != nil || len(list.Items) != want {
+		if err := env.Client.List(ctx, list, client.InNamespace("garden"),
+			client.MatchingFields{"spec.shoot.name": selected}); err != nil || len(list.Items) != want {
 			t.Errorf("%d managed seeds of shoot %s, %v, want %d", len(list.Items), selected, err, want)
 		}
 	}
 	writeStatusOnly(t, managedSeed,
 		func() { managedSeed.Status.ObservedGeneration = 1 },
-		func() { managedSeed.Spec.Gardenlet.Deployment.ReplicaCount = ptr.To[int32](7) },
+		func() { managedSeed.Spec.Gardenlet.Deployment.ReplicaCount = new(int32(7)) },
 		func() (bool, bool) {
 			return managedSeed.Status.ObservedGeneration == 1, *managedSeed.Spec.Gardenlet.Deployment.ReplicaCount == 7
 		})
 
-	managedSeed.Annotations = map[string]string{corev1beta1.GardenerOperation: corev1beta1.GardenerOperationReconcile}
-	if err := env.Client.Update(ctx, managedSeed); err != nil || managedSeed.Generation != 2 || len(managedSeed.Annotations) > 0 {
-		t.Errorf("after reconcile: generation %d, annotations %v, %v", managedSeed.Generation, managedSeed.Annotations, err)
+	managedSeed.Annotations = map[string]string{
+		gardencorev1beta1.GardenerOperation: gardencorev1beta1.GardenerOperationReconcile,
+	}
+	if err := env.Client.Update(ctx, managedSeed); err != nil || managedSeed.Generation != 2 ||
+		len(managedSeed.Annotations) > 0 {
+		t.Errorf("after reconcile: generation %d, annotations %v, %v", managedSeed.Generation, managedSeed.Annotations,
+			err)
 	}
 	managedSeed.Spec.Shoot.Name = "other"
 	expectRefusal(t, env.Client.Update(ctx, managedSeed), "spec.shoot")
-	expectColumns(t, "/apis/seedmanagement.gardener.cloud/v1alpha1/namespaces/garden/managedseeds", "Name, Status, Shoot, Age")
+	expectColumns(t, "/apis/seedmanagement.gardener.cloud/v1alpha1/namespaces/garden/managedseeds",
+		"Name, Status, Shoot, Age")
 }
 
 func TestManagedSeedSet(t *testing.T) {
@@ -322,11 +370,14 @@ func TestManagedSeedSet(t *testing.T) {
 			Selector: metav1.LabelSelector{MatchLabels: labels},
 			Template: seedmanagementv1alpha1.ManagedSeedTemplate{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       seedmanagementv1alpha1.ManagedSeedSpec{Gardenlet: seedmanagementv1alpha1.GardenletConfig{Config: configOfShoot(t, labels)}},
+				Spec: seedmanagementv1alpha1.ManagedSeedSpec{
+					Gardenlet: seedmanagementv1alpha1.GardenletConfig{Config: configOfShoot(t, labels)},
+				},
 			},
-			ShootTemplate: corev1beta1.ShootTemplate{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: newShoot("garden", "", "mss", func(s *corev1beta1.Shoot) {
-				s.Spec.Kubernetes.Version = "1.36.3"
-			}).Spec},
+			ShootTemplate: gardencorev1beta1.ShootTemplate{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: newShoot("garden", "", "mss", func(s *gardencorev1beta1.Shoot) {
+					s.Spec.Kubernetes.Version = "1.36.3"
+				}).Spec},
 		},
 	}
 	wrong := set.DeepCopy()
@@ -335,26 +386,31 @@ func TestManagedSeedSet(t *testing.T) {
 	create(t, set)
 	writeStatusOnly(t, set,
 		func() { set.Status.Replicas = 1 },
-		func() { set.Spec.Replicas = ptr.To[int32](7) },
+		func() { set.Spec.Replicas = new(int32(7)) },
 		func() (bool, bool) { return set.Status.Replicas == 1, *set.Spec.Replicas == 7 })
 
 	scale := &autoscalingv1.Scale{}
-	if err := env.Client.SubResource("scale").Get(ctx, set, scale); err != nil || scale.Spec.Replicas != 1 || scale.Status.Replicas != 1 || scale.Status.Selector != "set=mss" {
+	if err := env.Client.SubResource("scale").Get(ctx, set, scale); err != nil || scale.Spec.Replicas != 1 ||
+		scale.Status.Replicas != 1 || scale.Status.Selector != "set=mss" {
 		t.Fatalf("scale = %+v, %v", scale, err)
 	}
 	scale.Spec.Replicas = 3
 	if err := env.Client.SubResource("scale").Update(ctx, set, client.WithSubResourceBody(scale)); err != nil {
 		t.Fatal(err)
 	}
-	if err := env.Client.SubResource("scale").Patch(ctx, set, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":4}}`)), &client.SubResourcePatchOptions{SubResourceBody: scale}); err != nil {
+	if err := env.Client.SubResource("scale").Patch(ctx, set,
+		client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":4}}`)),
+		&client.SubResourcePatchOptions{SubResourceBody: scale}); err != nil {
 		t.Errorf("patch of the scale: %v", err)
 	}
 	if err := get(set); err != nil || *set.Spec.Replicas != 4 || set.Generation != 3 {
 		t.Errorf("scaled to %d, generation %d, %v", *set.Spec.Replicas, set.Generation, err)
 	}
 	scale.Spec.Replicas = -1
-	expectRefusal(t, env.Client.SubResource("scale").Update(ctx, set, client.WithSubResourceBody(scale)), "spec.replicas")
-	expectColumns(t, "/apis/seedmanagement.gardener.cloud/v1alpha1/namespaces/garden/managedseedsets", "Name, Ready, Pending, Age")
+	expectRefusal(t, env.Client.SubResource("scale").Update(ctx, set, client.WithSubResourceBody(scale)),
+		"spec.replicas")
+	expectColumns(t, "/apis/seedmanagement.gardener.cloud/v1alpha1/namespaces/garden/managedseedsets",
+		"Name, Ready, Pending, Age")
 }
 
 func TestGardenlet(t *testing.T) {
@@ -363,13 +419,15 @@ func TestGardenlet(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "unmanaged"},
 		Spec: seedmanagementv1alpha1.GardenletSpec{
 			Deployment: seedmanagementv1alpha1.GardenletSelfDeployment{Helm: seedmanagementv1alpha1.GardenletHelm{
-				OCIRepository: gardencorev1.OCIRepository{Repository: ptr.To("registry.example.com/gardenlet"), Tag: ptr.To("v1")},
+				OCIRepository: gardencorev1.OCIRepository{
+					Repository: new("registry.example.com/gardenlet"), Tag: new("v1"),
+				},
 			}},
 			Config: configOf(t, newSeed("unmanaged", "here")),
 		},
 	}
 	wrong := gardenlet.DeepCopy()
-	wrong.Spec.Deployment.Helm.OCIRepository.Digest = ptr.To("md5:1")
+	wrong.Spec.Deployment.Helm.OCIRepository.Digest = new("md5:1")
 	expectRefusal(t, env.Client.Create(ctx, wrong), "spec.deployment.helm.ociRepository.digest")
 	wrong = gardenlet.DeepCopy()
 	wrong.Namespace = "default"
@@ -377,11 +435,12 @@ func TestGardenlet(t *testing.T) {
 	create(t, gardenlet)
 	writeStatusOnly(t, gardenlet,
 		func() { gardenlet.Status.ObservedGeneration = 1 },
-		func() { gardenlet.Spec.Deployment.ReplicaCount = ptr.To[int32](7) },
+		func() { gardenlet.Spec.Deployment.ReplicaCount = new(int32(7)) },
 		func() (bool, bool) {
 			return gardenlet.Status.ObservedGeneration == 1, *gardenlet.Spec.Deployment.ReplicaCount == 7
 		})
-	expectColumns(t, "/apis/seedmanagement.gardener.cloud/v1alpha1/namespaces/garden/gardenlets", "Name, OCI Repository, Reconciled, Age")
+	expectColumns(t, "/apis/seedmanagement.gardener.cloud/v1alpha1/namespaces/garden/gardenlets",
+		"Name, OCI Repository, Reconciled, Age")
 }
 
 func TestBastion(t *testing.T) {
@@ -400,28 +459,36 @@ func TestBastion(t *testing.T) {
 	bastion := &operationsv1alpha1.Bastion{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cli-1"},
 		Spec: operationsv1alpha1.BastionSpec{
-			ShootRef:     corev1.LocalObjectReference{Name: shoot.Name},
-			SSHPublicKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKWK1GmoSqJSUMRlZQgRRS8zA6HcXEFpZfNTlTV4G2Jr me@example.com",
-			Ingress:      []operationsv1alpha1.BastionIngressPolicy{{IPBlock: networkingv1.IPBlock{CIDR: "203.0.113.7/32"}}},
+			ShootRef: corev1.LocalObjectReference{Name: shoot.Name},
+			SSHPublicKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKWK1GmoSqJSUMRlZQgRRS8zA6HcXEFpZfNTlTV4G2Jr " +
+				"me@example.com",
+			Ingress: []operationsv1alpha1.BastionIngressPolicy{
+				{IPBlock: networkingv1.IPBlock{CIDR: "203.0.113.7/32"}},
+			},
 		},
 	}
 	wrong := bastion.DeepCopy()
 	wrong.Spec.Ingress[0].IPBlock.CIDR = "here"
 	expectRefusal(t, env.Client.Create(ctx, wrong), "spec.ingress[0].ipBlock.cidr")
 	create(t, bastion)
-	if bastion.Annotations[corev1beta1.GardenerCreatedBy] != "admin" || !bastion.Status.ExpirationTimestamp.After(bastion.CreationTimestamp.Time) {
+	if bastion.Annotations[gardencorev1beta1.GardenerCreatedBy] != "admin" ||
+		!bastion.Status.ExpirationTimestamp.After(bastion.CreationTimestamp.Time) {
 		t.Errorf("stored as %+v", bastion)
 	}
-	for _, selected := range []client.MatchingFields{{"spec.seedName": seed.Name}, {"spec.shootRef.name": shoot.Name}, {"metadata.name": bastion.Name}} {
+	for _, selected := range []client.MatchingFields{
+		{"spec.seedName": seed.Name}, {"spec.shootRef.name": shoot.Name}, {"metadata.name": bastion.Name},
+	} {
 		list := &operationsv1alpha1.BastionList{}
-		if err := env.Client.List(ctx, list, client.InNamespace(namespace), selected); err != nil || len(list.Items) != 1 {
+		if err := env.Client.List(ctx, list, client.InNamespace(namespace), selected); err != nil ||
+			len(list.Items) != 1 {
 			t.Errorf("%d bastions with %v, %v", len(list.Items), selected, err)
 		}
 	}
 	later := time.Now().Add(24 * time.Hour)
 	writeStatusOnly(t, bastion,
 		func() {
-			bastion.Status.ObservedGeneration, bastion.Status.ExpirationTimestamp = ptr.To[int64](1), ptr.To(metav1.NewTime(later))
+			bastion.Status.ObservedGeneration, bastion.Status.ExpirationTimestamp = new(int64(1)),
+				new(metav1.NewTime(later))
 		},
 		func() { bastion.Spec.Ingress[0].IPBlock.CIDR = "0.0.0.0/0" },
 		func() (bool, bool) {
@@ -430,17 +497,20 @@ func TestBastion(t *testing.T) {
 	if !bastion.Status.ExpirationTimestamp.Time.Before(later.Add(-time.Hour)) {
 		t.Errorf("who writes the status chooses when a bastion expires: %s", bastion.Status.ExpirationTimestamp)
 	}
-	bastion.Annotations[corev1beta1.GardenerOperation] = corev1beta1.GardenerOperationKeepalive
-	if err := env.Client.Update(ctx, bastion); err != nil || bastion.Annotations[corev1beta1.GardenerOperation] != "" || bastion.Generation != 1 {
+	bastion.Annotations[gardencorev1beta1.GardenerOperation] = gardencorev1beta1.GardenerOperationKeepalive
+	if err := env.Client.Update(ctx, bastion); err != nil ||
+		bastion.Annotations[gardencorev1beta1.GardenerOperation] != "" || bastion.Generation != 1 {
 		t.Errorf("after keepalive: %v, generation %d, %v", bastion.Annotations, bastion.Generation, err)
 	}
-	expectColumns(t, "/apis/operations.gardener.cloud/v1alpha1/namespaces/"+namespace+"/bastions", "Name, Shoot, Seed, IP, Heartbeat, Expires, Age")
+	expectColumns(t, "/apis/operations.gardener.cloud/v1alpha1/namespaces/"+namespace+"/bastions",
+		"Name, Shoot, Seed, IP, Heartbeat, Expires, Age")
 }
 
 func expectColumns(t *testing.T, path, want string) {
 	t.Helper()
 	table := &metav1.Table{}
-	if err := restClient(t).Get().AbsPath(path).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(context.Background()).Into(table); err != nil {
+	if err := restClient(t).Get().AbsPath(path).SetHeader("Accept",
+		"application/json;as=Table;v=v1;g=meta.k8s.io").Do(context.Background()).Into(table); err != nil {
 		t.Fatal(err)
 	}
 	var columns []string
@@ -455,8 +525,10 @@ func expectColumns(t *testing.T, path, want string) {
 func newIdentity(namespace string) *securityv1alpha1.WorkloadIdentity {
 	return &securityv1alpha1.WorkloadIdentity{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "aws"},
-		Spec:       securityv1alpha1.WorkloadIdentitySpec{Audiences: []string{"sts.amazonaws.com"}, TargetSystem: securityv1alpha1.TargetSystem{Type: "aws"}},
-		Status:     securityv1alpha1.WorkloadIdentityStatus{Sub: "admin"},
+		Spec: securityv1alpha1.WorkloadIdentitySpec{
+			Audiences: []string{"sts.amazonaws.com"}, TargetSystem: securityv1alpha1.TargetSystem{Type: "aws"},
+		},
+		Status: securityv1alpha1.WorkloadIdentityStatus{Sub: "admin"},
 	}
 }
 
@@ -465,7 +537,8 @@ func TestNoTokensWithoutKey(t *testing.T) {
 	namespace := newProject(t, "nokey")
 	identity := newIdentity(namespace)
 	create(t, identity)
-	if want := "gardener.cloud:workloadidentity:" + namespace + ":aws:" + string(identity.UID); identity.Status.Sub != want {
+	if want := "gardener.cloud:workloadidentity:" + namespace + ":aws:" +
+		string(identity.UID); identity.Status.Sub != want {
 		t.Errorf("sub = %s, want %s", identity.Status.Sub, want)
 	}
 	identity.Status.Sub = ""
@@ -502,7 +575,9 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "key.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}), 0o600); err != nil {
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{
+		Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key),
+	}), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	binary, err := environment.KubernetesBinary()
@@ -520,7 +595,9 @@ func TestTokens(t *testing.T) {
 	if err := garden.Client.Create(ctx, identity); err != nil {
 		t.Fatal(err)
 	}
-	request := &securityv1alpha1.TokenRequest{Spec: securityv1alpha1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](6 * 3600)}}
+	request := &securityv1alpha1.TokenRequest{
+		Spec: securityv1alpha1.TokenRequestSpec{ExpirationSeconds: new(int64(6 * 3600))},
+	}
 	if err := garden.Client.SubResource("token").Create(ctx, identity, request); err != nil {
 		t.Fatal(err)
 	}
@@ -535,9 +612,10 @@ func TestTokens(t *testing.T) {
 	if keys := published(t, garden, "/jwks"); !strings.Contains(keys, `"kty":"RSA"`) {
 		t.Errorf("the issuer's keys are %s", keys)
 	}
-	if described := published(t, garden, "/.well-known/openid-configuration"); !strings.Contains(described, `"jwks_uri":"https://issuer.example.com/jwks"`) {
+	if described := published(t, garden, "/.well-known/openid-configuration"); !strings.Contains(described,
+		`"jwks_uri":"https://issuer.example.com/jwks"`) {
 		t.Errorf("the issuer says of itself %s", described)
 	}
-	request = &securityv1alpha1.TokenRequest{Spec: securityv1alpha1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](1)}}
+	request = &securityv1alpha1.TokenRequest{Spec: securityv1alpha1.TokenRequestSpec{ExpirationSeconds: new(int64(1))}}
 	expectRefusal(t, garden.Client.SubResource("token").Create(ctx, identity, request), "spec.expirationSeconds")
 }

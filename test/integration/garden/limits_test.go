@@ -10,21 +10,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
-// TestLimitsHoldAtOnce: requests that reach two replicas of garden-apiserver at the same time take no more than there is.
+// TestLimitsHoldAtOnce: requests that reach two replicas of garden-apiserver at the same time take no more than there
+// is.
 func TestLimitsHoldAtOnce(t *testing.T) {
 	replicas := twoReplicas(t)
 	create(t, newProfile("limits"), newSeed("limits", "limits"))
 	namespace := newProject(t, "limits")
-	create(t, &corev1beta1.Quota{
+	create(t, &gardencorev1beta1.Quota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cpus"},
-		Spec: corev1beta1.QuotaSpec{
+		Spec: gardencorev1beta1.QuotaSpec{
 			Scope:   corev1.ObjectReference{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Project"},
 			Metrics: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("11")}, // a shoot takes two
 		},
@@ -41,20 +41,27 @@ func TestLimitsHoldAtOnce(t *testing.T) {
 		make  func(i int) client.Object
 	}{
 		{"quota", 5, func(i int) client.Object {
-			return newShoot(namespace, fmt.Sprint("quota", i), "limits", func(s *corev1beta1.Shoot) { s.Spec.CredentialsBindingName = ptr.To("limited") })
+			return newShoot(namespace, fmt.Sprint("quota", i), "limits",
+				func(s *gardencorev1beta1.Shoot) { s.Spec.CredentialsBindingName = new("limited") })
 		}},
 		{"domain", 1, func(i int) client.Object {
-			return newShoot(namespace, fmt.Sprint("domain", i), "limits", func(s *corev1beta1.Shoot) { s.Spec.DNS = &corev1beta1.DNS{Domain: ptr.To("limits.own.example")} })
+			return newShoot(namespace, fmt.Sprint("domain", i), "limits", func(s *gardencorev1beta1.Shoot) {
+				s.Spec.DNS = &gardencorev1beta1.DNS{Domain: new("limits.own.example")}
+			})
 		}},
 		{"domain above another", 1, func(i int) client.Object {
 			domain := "above.own.example"
 			if i%2 == 1 {
 				domain = "below." + domain
 			}
-			return newShoot(namespace, fmt.Sprint("above", i), "limits", func(s *corev1beta1.Shoot) { s.Spec.DNS = &corev1beta1.DNS{Domain: &domain} })
+			return newShoot(namespace, fmt.Sprint("above", i), "limits",
+				func(s *gardencorev1beta1.Shoot) { s.Spec.DNS = &gardencorev1beta1.DNS{Domain: &domain} })
 		}},
 		{"namespace of a project", 1, func(i int) client.Object {
-			return &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("once", i)}, Spec: corev1beta1.ProjectSpec{Namespace: ptr.To("garden-once")}}
+			return &gardencorev1beta1.Project{
+				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("once", i)},
+				Spec:       gardencorev1beta1.ProjectSpec{Namespace: new("garden-once")},
+			}
 		}},
 	} {
 		t.Run(test.limit, func(t *testing.T) {

@@ -16,11 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2/textlogger"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 	"github.com/trellis-garden/trellis/pkg/controllermanager"
@@ -73,10 +72,11 @@ func startControllers(t *testing.T) {
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, 30*time.Second, true,
+		func(context.Context) (bool, error) {
+			last = check()
+			return last == nil, nil
+		})
 	if err != nil {
 		t.Fatalf("after 30 s: %v", last)
 	}
@@ -94,13 +94,15 @@ func create(t *testing.T, objects ...client.Object) {
 // newProject creates a project with its namespace and credentials, as far as shoots need them.
 func newProject(t *testing.T, name string) (namespace string) {
 	t.Helper()
-	namespace = corev1beta1.ProjectNamePrefix + name
+	namespace = gardencorev1beta1.ProjectNamePrefix + name
 	offerExtensions(t)
 	create(t,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{
-			corev1beta1.ProjectName: name, corev1beta1.GardenRole: corev1beta1.GardenRoleProject,
+			gardencorev1beta1.ProjectName: name, gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleProject,
 		}}},
-		&corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1beta1.ProjectSpec{Namespace: &namespace}},
+		&gardencorev1beta1.Project{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: gardencorev1beta1.ProjectSpec{Namespace: &namespace},
+		},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "local"}},
 	)
 	create(t, &securityv1alpha1.CredentialsBinding{
@@ -111,46 +113,65 @@ func newProject(t *testing.T, name string) (namespace string) {
 	return namespace
 }
 
-// offerExtensions registers the extensions that newShoot asks for, without anything to install. Tests may register them once
-// more, with something to install: these are not primary.
+// offerExtensions registers the extensions that newShoot asks for, without anything to install. Tests may register them
+// once more, with something to install: these are not primary.
 func offerExtensions(t *testing.T) {
 	t.Helper()
-	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "offered"}}
+	registration := &gardencorev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "offered"}}
 	for _, offered := range [][2]string{
-		{"ControlPlane", "local"}, {"Infrastructure", "local"}, {"Worker", "local"}, {"DNSRecord", "local"}, {"Network", "flannel"}, {"OperatingSystemConfig", "debian"}, {"Bastion", "local"},
+		{"ControlPlane", "local"}, {"Infrastructure", "local"}, {"Worker", "local"}, {"DNSRecord", "local"},
+		{"Network", "flannel"}, {"OperatingSystemConfig", "debian"}, {"Bastion", "local"},
 	} {
-		registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: offered[0], Type: offered[1], Primary: ptr.To(false)})
+		registration.Spec.Resources = append(registration.Spec.Resources,
+			gardencorev1beta1.ControllerResource{Kind: offered[0], Type: offered[1], Primary: new(false)})
 	}
 	if err := client.IgnoreAlreadyExists(env.Client.Create(context.Background(), registration)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func newProfile(name string) *corev1beta1.CloudProfile {
-	return &corev1beta1.CloudProfile{
+func newProfile(name string) *gardencorev1beta1.CloudProfile {
+	return &gardencorev1beta1.CloudProfile{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1beta1.CloudProfileSpec{
+		Spec: gardencorev1beta1.CloudProfileSpec{
 			Type: "local",
-			Kubernetes: corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{
-				{Version: "1.36.3"}, {Version: "1.35.4", Classification: ptr.To(corev1beta1.ClassificationDeprecated)},
+			Kubernetes: gardencorev1beta1.KubernetesSettings{Versions: []gardencorev1beta1.ExpirableVersion{
+				{Version: "1.36.3"}, {
+					Version: "1.35.4", Classification: new(gardencorev1beta1.ClassificationDeprecated),
+				},
 			}},
-			MachineImages: []corev1beta1.MachineImage{{Name: "debian", Versions: []corev1beta1.MachineImageVersion{{ExpirableVersion: corev1beta1.ExpirableVersion{Version: "12.11.0"}}, {ExpirableVersion: corev1beta1.ExpirableVersion{Version: "12.12.0"}}}}},
-			MachineTypes:  []corev1beta1.MachineType{{Name: "local", CPU: resource.MustParse("1"), GPU: resource.MustParse("0"), Memory: resource.MustParse("2Gi")}},
-			Regions:       []corev1beta1.Region{{Name: name, Zones: []corev1beta1.AvailabilityZone{{Name: "0"}}}},
+			MachineImages: []gardencorev1beta1.MachineImage{
+				{
+					Name: "debian", Versions: []gardencorev1beta1.MachineImageVersion{
+						{ExpirableVersion: gardencorev1beta1.ExpirableVersion{Version: "12.11.0"}},
+						{ExpirableVersion: gardencorev1beta1.ExpirableVersion{Version: "12.12.0"}},
+					},
+				},
+			},
+			MachineTypes: []gardencorev1beta1.MachineType{
+				{
+					Name: "local", CPU: resource.MustParse("1"), GPU: resource.MustParse("0"),
+					Memory: resource.MustParse("2Gi"),
+				},
+			},
+			Regions: []gardencorev1beta1.Region{
+				{Name: name, Zones: []gardencorev1beta1.AvailabilityZone{{Name: "0"}}},
+			},
 		},
 	}
 }
 
-func newShoot(namespace, name, profile string, change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
-	shoot := &corev1beta1.Shoot{
+func newShoot(namespace, name, profile string, change ...func(*gardencorev1beta1.Shoot)) *gardencorev1beta1.Shoot {
+	shoot := &gardencorev1beta1.Shoot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: corev1beta1.ShootSpec{
-			CloudProfile:           &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: profile},
-			CredentialsBindingName: ptr.To("local"),
+		Spec: gardencorev1beta1.ShootSpec{
+			CloudProfile:           &gardencorev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: profile},
+			CredentialsBindingName: new("local"),
 			Region:                 profile,
-			Networking:             &corev1beta1.Networking{Type: ptr.To("flannel"), Nodes: ptr.To("10.180.0.0/16")},
-			Provider: corev1beta1.Provider{Type: "local", Workers: []corev1beta1.Worker{{
-				Name: "pool", Minimum: 1, Maximum: 2, Machine: corev1beta1.Machine{Type: "local"}, Zones: []string{"0"},
+			Networking:             &gardencorev1beta1.Networking{Type: new("flannel"), Nodes: new("10.180.0.0/16")},
+			Provider: gardencorev1beta1.Provider{Type: "local", Workers: []gardencorev1beta1.Worker{{
+				Name: "pool", Minimum: 1, Maximum: 2, Machine: gardencorev1beta1.Machine{Type: "local"},
+				Zones: []string{"0"},
 			}}},
 		},
 	}
@@ -160,21 +181,29 @@ func newShoot(namespace, name, profile string, change ...func(*corev1beta1.Shoot
 	return shoot
 }
 
-func newSeed(name, region string) *corev1beta1.Seed {
-	return &corev1beta1.Seed{
+func newSeed(name, region string) *gardencorev1beta1.Seed {
+	return &gardencorev1beta1.Seed{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1beta1.SeedSpec{
-			Provider: corev1beta1.SeedProvider{Type: "local", Region: region, Zones: []string{"0"}},
-			Networks: corev1beta1.SeedNetworks{Pods: "10.1.0.0/16", Services: "10.2.0.0/16", Nodes: ptr.To("172.18.0.0/24")},
-			Ingress:  &corev1beta1.Ingress{Domain: "ingress." + name + ".example", Controller: corev1beta1.IngressController{Kind: "nginx"}},
-			DNS: corev1beta1.SeedDNS{
-				Internal: &corev1beta1.SeedDNSProviderConfig{
+		Spec: gardencorev1beta1.SeedSpec{
+			Provider: gardencorev1beta1.SeedProvider{Type: "local", Region: region, Zones: []string{"0"}},
+			Networks: gardencorev1beta1.SeedNetworks{
+				Pods: "10.1.0.0/16", Services: "10.2.0.0/16", Nodes: new("172.18.0.0/24"),
+			},
+			Ingress: &gardencorev1beta1.Ingress{
+				Domain: "ingress." + name + ".example", Controller: gardencorev1beta1.IngressController{Kind: "nginx"},
+			},
+			DNS: gardencorev1beta1.SeedDNS{
+				Internal: &gardencorev1beta1.SeedDNSProviderConfig{
 					Type: "local", Domain: "internal.example",
-					CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "dns"},
+					CredentialsRef: corev1.ObjectReference{
+						APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "dns",
+					},
 				},
-				Defaults: []corev1beta1.SeedDNSProviderConfig{{
+				Defaults: []gardencorev1beta1.SeedDNSProviderConfig{{
 					Type: "local", Domain: "shoots.example",
-					CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "dns"},
+					CredentialsRef: corev1.ObjectReference{
+						APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "dns",
+					},
 				}},
 			},
 		},
@@ -182,15 +211,19 @@ func newSeed(name, region string) *corev1beta1.Seed {
 }
 
 // makeReady writes what a gardenlet would.
-func makeReady(t *testing.T, seed *corev1beta1.Seed) {
+func makeReady(t *testing.T, seed *gardencorev1beta1.Seed) {
 	t.Helper()
 	eventually(t, func() error {
 		if err := get(seed); err != nil { // garden-controller-manager writes conditions, too
 			return err
 		}
-		seed.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateSucceeded, LastUpdateTime: metav1.Now()}
-		seed.Status.Conditions = []corev1beta1.Condition{{
-			Type: corev1beta1.SeedGardenletReady, Status: corev1beta1.ConditionTrue, Reason: "Ready", Message: "ready",
+		seed.Status.LastOperation = &gardencorev1beta1.LastOperation{
+			Type: gardencorev1beta1.LastOperationTypeReconcile, State: gardencorev1beta1.LastOperationStateSucceeded,
+			LastUpdateTime: metav1.Now(),
+		}
+		seed.Status.Conditions = []gardencorev1beta1.Condition{{
+			Type: gardencorev1beta1.SeedGardenletReady, Status: gardencorev1beta1.ConditionTrue, Reason: "Ready",
+			Message:            "ready",
 			LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
 		}}
 		return env.Client.Status().Update(context.Background(), seed)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // TestListsAreMergedByItem patches one pool of several workers in every way that there is, and removes one.
@@ -25,14 +25,47 @@ func TestListsAreMergedByItem(t *testing.T) {
 		want  []string // names of pools
 		first int32    // maximum of the first pool
 	}{
-		{"strategic merge", client.RawPatch(types.StrategicMergePatchType, []byte(`{"spec":{"provider":{"workers":[{"name":"one","maximum":5}]}}}`)), []string{"one", "two", "three"}, 5},
-		{"strategic merge removes", client.RawPatch(types.StrategicMergePatchType, []byte(`{"spec":{"provider":{"workers":[{"name":"two","$patch":"delete"}]}}}`)), []string{"one", "three"}, 2},
-		{"merge replaces", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"provider":{"workers":[{"name":"one","minimum":1,"maximum":5,"machine":{"type":"local"},"zones":["0"]}]}}}`)), []string{"one"}, 5},
+		{
+			"strategic merge", client.RawPatch(types.StrategicMergePatchType,
+				[]byte(`{"spec":{"provider":{"workers":[{"name":"one","maximum":5}]}}}`)), []string{
+				"one", "two", "three",
+			}, 5,
+		},
+		{
+			"strategic merge removes", client.RawPatch(types.StrategicMergePatchType,
+				[]byte(`{"spec":{"provider":{"workers":[{"name":"two","$patch":"delete"}]}}}`)), []string{
+				"one", "three",
+			}, 2,
+		},
+		{
+			"merge replaces", client.RawPatch(types.MergePatchType,
+				[]byte(`{"spec":{"provider":{"workers":[{"name":"one","minimum":1,"maximum":5,"machine":{"type":"local"},"zones":["0"]}]}}}`)), []string{
+				"one",
+			}, 5,
+		},
 		// The name in the body is that of the shoot, which is the case's number.
-		{"apply", client.RawPatch(types.ApplyPatchType, []byte(head+`"metadata":{"name":"merged3"},"spec":{"provider":{"workers":[{"name":"one","maximum":5}]}}}`)), []string{"one", "two", "three"}, 5},
-		{"kubectl apply changes", lastApplied(t, []string{"one", "two", "three"}, []string{"one", "two", "three"}, 5), []string{"one", "two", "three"}, 5},
-		{"kubectl apply removes", lastApplied(t, []string{"one", "two", "three"}, []string{"one", "three"}, 2), []string{"one", "three"}, 2},
-		{"kubectl apply keeps others' items", lastApplied(t, []string{"one"}, []string{"one"}, 5), []string{"one", "two", "three"}, 5},
+		{
+			"apply", client.RawPatch(types.ApplyPatchType,
+				[]byte(head+
+					`"metadata":{"name":"merged3"},"spec":{"provider":{"workers":[{"name":"one","maximum":5}]}}}`)),
+			[]string{
+				"one", "two", "three",
+			}, 5,
+		},
+		{
+			"kubectl apply changes", lastApplied(t, []string{"one", "two", "three"}, []string{"one", "two", "three"},
+				5), []string{
+				"one", "two", "three",
+			}, 5,
+		},
+		{
+			"kubectl apply removes", lastApplied(t, []string{"one", "two", "three"}, []string{"one", "three"}, 2),
+			[]string{"one", "three"}, 2,
+		},
+		{
+			"kubectl apply keeps others' items", lastApplied(t, []string{"one"}, []string{"one"}, 5),
+			[]string{"one", "two", "three"}, 5,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			shoot := newShoot(namespace, fmt.Sprintf("merged%d", i), "merged", withPools("one", "two", "three"))
@@ -56,8 +89,10 @@ func testAppliedItemIsRemoved(t *testing.T, namespace string) {
 	create(t, shoot)
 	apply := func(workers string) {
 		t.Helper()
-		body := `{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot","metadata":{"name":"removed"},"spec":{"provider":{"workers":[` + workers + `]}}}`
-		if err := env.Client.Patch(context.Background(), shoot, client.RawPatch(types.ApplyPatchType, []byte(body)), client.FieldOwner("test")); err != nil {
+		body :=
+			`{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot","metadata":{"name":"removed"},"spec":{"provider":{"workers":[` + workers + `]}}}`
+		if err := env.Client.Patch(context.Background(), shoot, client.RawPatch(types.ApplyPatchType, []byte(body)),
+			client.FieldOwner("test")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,8 +102,8 @@ func testAppliedItemIsRemoved(t *testing.T, namespace string) {
 	requirePools(t, shoot, []string{"one"}, 2)
 }
 
-func withPools(names ...string) func(*corev1beta1.Shoot) {
-	return func(s *corev1beta1.Shoot) {
+func withPools(names ...string) func(*gardencorev1beta1.Shoot) {
+	return func(s *gardencorev1beta1.Shoot) {
 		pool := s.Spec.Provider.Workers[0]
 		s.Spec.Provider.Workers = nil
 		for _, name := range names {
@@ -78,24 +113,27 @@ func withPools(names ...string) func(*corev1beta1.Shoot) {
 	}
 }
 
-// lastApplied is the patch that kubectl apply makes when pools were applied before and others are now, while the object has pools one,
-// two and three. The first one's maximum changes.
+// lastApplied is the patch that kubectl apply makes when pools were applied before and others are now, while the object
+// has pools one, two and three. The first one's maximum changes.
 func lastApplied(t *testing.T, before, now []string, maximum int32) client.Patch {
 	t.Helper()
 	encode := func(pools []string, maximum int32) []byte {
 		shoot := newShoot("", "", "", withPools(pools...))
 		shoot.Spec.Provider.Workers[0].Maximum = maximum
-		encoded, err := json.Marshal(map[string]any{"spec": map[string]any{"provider": map[string]any{"workers": shoot.Spec.Provider.Workers}}})
+		encoded, err := json.Marshal(map[string]any{
+			"spec": map[string]any{"provider": map[string]any{"workers": shoot.Spec.Provider.Workers}},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return encoded
 	}
-	schema, err := strategicpatch.NewPatchMetaFromStruct(&corev1beta1.Shoot{})
+	schema, err := strategicpatch.NewPatchMetaFromStruct(&gardencorev1beta1.Shoot{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	patch, err := strategicpatch.CreateThreeWayMergePatch(encode(before, 2), encode(now, maximum), encode([]string{"one", "two", "three"}, 2), schema, true)
+	patch, err := strategicpatch.CreateThreeWayMergePatch(encode(before, 2), encode(now, maximum),
+		encode([]string{"one", "two", "three"}, 2), schema, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +141,7 @@ func lastApplied(t *testing.T, before, now []string, maximum int32) client.Patch
 }
 
 // requirePools compares the pools of a shoot, in any order, and the maximum of pool one.
-func requirePools(t *testing.T, shoot *corev1beta1.Shoot, want []string, maximum int32) {
+func requirePools(t *testing.T, shoot *gardencorev1beta1.Shoot, want []string, maximum int32) {
 	t.Helper()
 	var got []string
 	for _, worker := range shoot.Spec.Provider.Workers {

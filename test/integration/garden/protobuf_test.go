@@ -14,21 +14,24 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/client/clientset/versioned"
 )
 
 // protobufMagic is what Kubernetes' protobuf begins with.
 const protobufMagic = "k8s\x00"
 
-// What is created in one format is read in the other, and lies in etcd as protobuf. What earlier versions stored as JSON is read,
-// and becomes protobuf when it is written again.
+// What is created in one format is read in the other, and lies in etcd as protobuf. What earlier versions stored as
+// JSON is read, and becomes protobuf when it is written again.
 func TestFormats(t *testing.T) {
-	clients := map[string]versioned.Interface{"protobuf": clientsetFor(t, runtime.ContentTypeProtobuf), "json": clientsetFor(t, runtime.ContentTypeJSON)}
+	clients := map[string]versioned.Interface{
+		"protobuf": clientsetFor(t, runtime.ContentTypeProtobuf), "json": clientsetFor(t, runtime.ContentTypeJSON),
+	}
 	for writes, reads := range map[string]string{"protobuf": "json", "json": "protobuf"} {
 		t.Run("written as "+writes, func(t *testing.T) {
 			ctx := context.Background()
-			created, err := clients[writes].CoreV1beta1().CloudProfiles().Create(ctx, newProfile("as-"+writes), metav1.CreateOptions{})
+			created, err := clients[writes].CoreV1beta1().CloudProfiles().Create(ctx, newProfile("as-"+writes),
+				metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +69,8 @@ func profileKey(name string) string {
 func testStoredJSON(t *testing.T, clients versioned.Interface) {
 	ctx := context.Background()
 	profile := newProfile("of-old")
-	profile.APIVersion, profile.Kind, profile.UID = corev1beta1.SchemeGroupVersion.String(), "CloudProfile", "6f6c6400-0000-4000-8000-000000000000"
+	profile.APIVersion, profile.Kind, profile.UID = gardencorev1beta1.SchemeGroupVersion.String(), "CloudProfile",
+		"6f6c6400-0000-4000-8000-000000000000"
 	stored, err := json.Marshal(profile)
 	if err != nil {
 		t.Fatal(err)
@@ -93,20 +97,24 @@ func testStoredJSON(t *testing.T, clients versioned.Interface) {
 // The server answers in the format that is asked for; an error is readable in each.
 func testAnswers(t *testing.T) {
 	for accepted, begins := range map[string]string{
-		runtime.ContentTypeProtobuf:                                                                   protobufMagic,
-		runtime.ContentTypeJSON:                                                                       `{"`,
-		runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON:                                   protobufMagic,
-		"application/json;as=Table;v=v1;g=meta.k8s.io," + runtime.ContentTypeJSON:                     `{"kind":"Table"`,
-		runtime.ContentTypeProtobuf + ";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io":              protobufMagic,
-		runtime.ContentTypeJSON + ";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io;q=0.9,text/plain": `{"kind":"PartialObjectMetadataList"`,
+		runtime.ContentTypeProtobuf:                                 protobufMagic,
+		runtime.ContentTypeJSON:                                     `{"`,
+		runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON: protobufMagic,
+		"application/json;as=Table;v=v1;g=meta.k8s.io," +
+			runtime.ContentTypeJSON: `{"kind":"Table"`,
+		runtime.ContentTypeProtobuf + ";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io": protobufMagic,
+		runtime.ContentTypeJSON +
+			";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io;q=0.9,text/plain": `{"kind":"PartialObjectMetadataList"`,
 	} {
-		answer, err := clientsetFor(t, runtime.ContentTypeJSON).CoreV1beta1().RESTClient().Get().Resource("cloudprofiles").
+		answer, err := clientsetFor(t,
+			runtime.ContentTypeJSON).CoreV1beta1().RESTClient().Get().Resource("cloudprofiles").
 			SetHeader("Accept", accepted).Do(context.Background()).Raw()
 		if err != nil || !bytes.HasPrefix(answer, []byte(begins)) {
 			t.Errorf("Accept %s: the answer begins with %.60q, error %v", accepted, answer, err)
 		}
 	}
-	_, err := clientsetFor(t, runtime.ContentTypeProtobuf).CoreV1beta1().CloudProfiles().Get(context.Background(), "nobody", metav1.GetOptions{})
+	_, err := clientsetFor(t, runtime.ContentTypeProtobuf).CoreV1beta1().CloudProfiles().Get(context.Background(),
+		"nobody", metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("error is %v, want NotFound", err)
 	}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // rolesPage holds the matrix that this test enforces.
@@ -35,9 +35,11 @@ var (
 	reads       = []string{"get", "list", "watch"}
 	all         = slices.Concat(reads, []string{"create", "update", "patch", "delete", "deletecollection"})
 	customVerbs = map[string][]string{
-		"projects":                {"manage-members", "modify-spec-tolerations-whitelist"},
-		"namespacedcloudprofiles": {"modify-spec-kubernetes", "modify-spec-machineimages", "modify-spec-providerconfig", "raise-spec-limits"},
-		"shoots":                  {"mark-self-hosted"},
+		"projects": {"manage-members", "modify-spec-tolerations-whitelist"},
+		"namespacedcloudprofiles": {
+			"modify-spec-kubernetes", "modify-spec-machineimages", "modify-spec-providerconfig", "raise-spec-limits",
+		},
+		"shoots": {"mark-self-hosted"},
 	}
 )
 
@@ -122,8 +124,10 @@ func parseVerbs(t *testing.T, of line, cell string) []string {
 
 // memberRoles are the roles of members, by their column.
 var memberRoles = map[string]string{
-	"owner": corev1beta1.ProjectMemberOwner, "admin": corev1beta1.ProjectMemberAdmin, "viewer": corev1beta1.ProjectMemberViewer,
-	"uam": corev1beta1.ProjectMemberUserAccessManager, "accounts": corev1beta1.ProjectMemberServiceAccountManager, "extension": "extension:reader",
+	"owner": gardencorev1beta1.ProjectMemberOwner, "admin": gardencorev1beta1.ProjectMemberAdmin,
+	"viewer":   gardencorev1beta1.ProjectMemberViewer,
+	"uam":      gardencorev1beta1.ProjectMemberUserAccessManager,
+	"accounts": gardencorev1beta1.ProjectMemberServiceAccountManager, "extension": "extension:reader",
 }
 
 func person(role, project string) string { return role + "@" + project }
@@ -133,10 +137,12 @@ func userSubject(name string) rbacv1.Subject {
 }
 
 // people returns one member per role.
-func people(project string) []corev1beta1.ProjectMember {
-	var members []corev1beta1.ProjectMember
+func people(project string) []gardencorev1beta1.ProjectMember {
+	var members []gardencorev1beta1.ProjectMember
 	for column, role := range memberRoles {
-		members = append(members, corev1beta1.ProjectMember{Subject: userSubject(person(column, project)), Role: role})
+		members = append(members, gardencorev1beta1.ProjectMember{
+			Subject: userSubject(person(column, project)), Role: role,
+		})
 	}
 	return members
 }
@@ -144,8 +150,8 @@ func people(project string) []corev1beta1.ProjectMember {
 // newPeople founds a project with one member per role and waits until they have their rights.
 func newPeople(t *testing.T, name string) {
 	t.Helper()
-	project := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if name != corev1beta1.GardenNamespace {
+	project := &gardencorev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if name != gardencorev1beta1.GardenNamespace {
 		newProject(t, name)
 	}
 	eventually(t, func() error {
@@ -159,8 +165,8 @@ func newPeople(t *testing.T, name string) {
 	aggregate(t, "gardener.cloud:extension:project:"+name+":reader")
 }
 
-// aggregate does what kube-controller-manager does in a garden and nobody in this test: it fills a role with the rules of an
-// extension's ClusterRole.
+// aggregate does what kube-controller-manager does in a garden and nobody in this test: it fills a role with the rules
+// of an extension's ClusterRole.
 func aggregate(t *testing.T, name string) {
 	t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -176,7 +182,9 @@ func aggregate(t *testing.T, name string) {
 // bindOperators gives one user each of the roles for operators.
 func bindOperators(t *testing.T) {
 	t.Helper()
-	for column, role := range map[string]string{"operator": "gardener.cloud:system:administrators", "auditor": "gardener.cloud:system:viewers"} {
+	for column, role := range map[string]string{
+		"operator": "gardener.cloud:system:administrators", "auditor": "gardener.cloud:system:viewers",
+	} {
 		binding := &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: column}, Subjects: []rbacv1.Subject{userSubject(column)},
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
@@ -224,14 +232,16 @@ func (l line) askers(own, other string) map[string]string {
 
 // questions returns what is asked about a line: by the members of a project, of another one, and by everybody else.
 func (l line) questions(own, other string) []question {
-	attributes := authorizationv1.ResourceAttributes{Group: l.group, Version: "*", Resource: l.resource, Subresource: l.subresource, Name: "any"}
+	attributes := authorizationv1.ResourceAttributes{
+		Group: l.group, Version: "*", Resource: l.resource, Subresource: l.subresource, Name: "any",
+	}
 	switch l.section {
 	case sectionProject:
 		attributes.Name = own
 	case sectionNamespace:
-		attributes.Namespace = corev1beta1.ProjectNamePrefix + own
+		attributes.Namespace = gardencorev1beta1.ProjectNamePrefix + own
 	case sectionGarden:
-		attributes.Namespace, own = corev1beta1.GardenNamespace, corev1beta1.GardenNamespace
+		attributes.Namespace, own = gardencorev1beta1.GardenNamespace, gardencorev1beta1.GardenNamespace
 	}
 	var questions []question
 	for user, column := range l.askers(own, other) {
@@ -249,15 +259,17 @@ func (l line) questions(own, other string) []question {
 // everywhere asks for the objects of all namespaces.
 func (l line) everywhere(user, column string) question {
 	isOperator := column == "operator" || column == "auditor"
-	return question{user, authorizationv1.ResourceAttributes{Verb: "list", Group: l.group, Version: "*", Resource: l.resource, Subresource: l.subresource},
+	return question{user, authorizationv1.ResourceAttributes{
+		Verb: "list", Group: l.group, Version: "*", Resource: l.resource, Subresource: l.subresource,
+	},
 		isOperator && slices.Contains(l.allowed[column], "list")}
 }
 
-// TestRolesMatrix tries every verb on every kind for every role, in a project of one's own, in another's, in the operators' and in the
-// whole garden, and holds the answers of the garden against docs/authorization.md.
+// TestRolesMatrix tries every verb on every kind for every role, in a project of one's own, in another's, in the
+// operators' and in the whole garden, and holds the answers of the garden against docs/authorization.md.
 func TestRolesMatrix(t *testing.T) {
 	startControllerManager(t)
-	for _, project := range []string{"roles-a", "roles-b", corev1beta1.GardenNamespace} {
+	for _, project := range []string{"roles-a", "roles-b", gardencorev1beta1.GardenNamespace} {
 		newPeople(t, project)
 	}
 	bindOperators(t)
@@ -269,7 +281,8 @@ func TestRolesMatrix(t *testing.T) {
 	}
 	awaitAnswers(t, questions)
 	failures := make([]error, len(questions))
-	workqueue.ParallelizeUntil(context.Background(), 16, len(questions), func(i int) { failures[i] = questions[i].ask() })
+	workqueue.ParallelizeUntil(context.Background(), 16, len(questions),
+		func(i int) { failures[i] = questions[i].ask() })
 	if err := errors.Join(failures...); err != nil {
 		t.Error(err)
 	}

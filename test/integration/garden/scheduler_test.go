@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 	"github.com/trellis-garden/trellis/pkg/scheduler"
 )
@@ -44,7 +44,7 @@ func newRegion(t *testing.T, name string) (namespace string) {
 	return newProject(t, name)
 }
 
-func newReadySeed(t *testing.T, name, region string, change ...func(*corev1beta1.Seed)) *corev1beta1.Seed {
+func newReadySeed(t *testing.T, name, region string, change ...func(*gardencorev1beta1.Seed)) *gardencorev1beta1.Seed {
 	t.Helper()
 	seed := newSeed(name, region)
 	for _, c := range change {
@@ -55,37 +55,39 @@ func newReadySeed(t *testing.T, name, region string, change ...func(*corev1beta1
 	return seed
 }
 
-func setRoom(t *testing.T, seed *corev1beta1.Seed, shoots string) {
+func setRoom(t *testing.T, seed *gardencorev1beta1.Seed, shoots string) {
 	t.Helper()
 	before := seed.DeepCopy()
-	seed.Status.Allocatable = corev1.ResourceList{corev1beta1.ResourceShoots: resource.MustParse(shoots)}
+	seed.Status.Allocatable = corev1.ResourceList{gardencorev1beta1.ResourceShoots: resource.MustParse(shoots)}
 	seed.Status.Capacity = seed.Status.Allocatable
 	if err := env.Client.Status().Patch(context.Background(), seed, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func expectSeed(t *testing.T, shoot *corev1beta1.Shoot, seed string) {
+func expectSeed(t *testing.T, shoot *gardencorev1beta1.Shoot, seed string) {
 	t.Helper()
 	eventually(t, func() error {
 		if err := get(shoot); err != nil {
 			return err
 		}
 		if got := ptr.Deref(shoot.Spec.SeedName, ""); got != seed {
-			return fmt.Errorf("shoot %s has seed %q, want %q; last operation: %+v", shoot.Name, got, seed, shoot.Status.LastOperation)
+			return fmt.Errorf("shoot %s has seed %q, want %q; last operation: %+v", shoot.Name, got, seed,
+				shoot.Status.LastOperation)
 		}
 		return nil
 	})
 }
 
-func expectPending(t *testing.T, shoot *corev1beta1.Shoot, parts ...string) {
+func expectPending(t *testing.T, shoot *gardencorev1beta1.Shoot, parts ...string) {
 	t.Helper()
 	eventually(t, func() error {
 		if err := get(shoot); err != nil {
 			return err
 		}
 		last := shoot.Status.LastOperation
-		if last == nil || last.Type != corev1beta1.LastOperationTypeCreate || last.State != corev1beta1.LastOperationStatePending {
+		if last == nil || last.Type != gardencorev1beta1.LastOperationTypeCreate ||
+			last.State != gardencorev1beta1.LastOperationStatePending {
 			return fmt.Errorf("shoot %s: last operation = %+v, want Create Pending", shoot.Name, last)
 		}
 		for _, part := range parts {
@@ -98,7 +100,7 @@ func expectPending(t *testing.T, shoot *corev1beta1.Shoot, parts ...string) {
 }
 
 // expectEvent waits for an event about a shoot and returns its text.
-func expectEvent(t *testing.T, shoot *corev1beta1.Shoot, reason string, parts ...string) {
+func expectEvent(t *testing.T, shoot *gardencorev1beta1.Shoot, reason string, parts ...string) {
 	t.Helper()
 	eventually(t, func() error {
 		list := &eventsv1.EventList{}
@@ -173,8 +175,10 @@ func testRoomOfAnother(t *testing.T) {
 
 func testSeedBecomesVisible(t *testing.T) {
 	namespace := newRegion(t, "hidden")
-	seed := newReadySeed(t, "hidden", "hidden", func(s *corev1beta1.Seed) {
-		s.Spec.Settings = &corev1beta1.SeedSettings{Scheduling: &corev1beta1.SeedSettingScheduling{Visible: false}}
+	seed := newReadySeed(t, "hidden", "hidden", func(s *gardencorev1beta1.Seed) {
+		s.Spec.Settings = &gardencorev1beta1.SeedSettings{
+			Scheduling: &gardencorev1beta1.SeedSettingScheduling{Visible: false},
+		}
 	})
 	shoot := newShoot(namespace, "waits", "hidden")
 	create(t, shoot)
@@ -189,7 +193,9 @@ func testSeedBecomesVisible(t *testing.T) {
 
 func testProfileSelectsOthers(t *testing.T) {
 	profile := newProfile("selects")
-	profile.Spec.SeedSelector = &corev1beta1.SeedSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"size": "big"}}}
+	profile.Spec.SeedSelector = &gardencorev1beta1.SeedSelector{
+		LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"size": "big"}},
+	}
 	create(t, profile)
 	namespace := newProject(t, "selects")
 	newReadySeed(t, "selects", "selects")
@@ -207,7 +213,8 @@ func testProfileSelectsOthers(t *testing.T) {
 func testOtherScheduler(t *testing.T) {
 	namespace := newRegion(t, "others")
 	newReadySeed(t, "others", "others")
-	foreign := newShoot(namespace, "foreign", "others", func(s *corev1beta1.Shoot) { s.Spec.SchedulerName = ptr.To("own") })
+	foreign := newShoot(namespace, "foreign", "others",
+		func(s *gardencorev1beta1.Shoot) { s.Spec.SchedulerName = new("own") })
 	ours := newShoot(namespace, "ours", "others")
 	create(t, foreign, ours)
 	expectSeed(t, ours, "others")
@@ -220,11 +227,13 @@ func TestSchedulerByDistance(t *testing.T) {
 	startScheduler(t, scheduler.Options{Strategy: scheduler.MinimalDistance})
 	selected := map[string]string{"test": "distance"}
 	profile := newProfile("north-1")
-	profile.Spec.SeedSelector = &corev1beta1.SeedSelector{LabelSelector: metav1.LabelSelector{MatchLabels: selected}}
+	profile.Spec.SeedSelector = &gardencorev1beta1.SeedSelector{
+		LabelSelector: metav1.LabelSelector{MatchLabels: selected},
+	}
 	create(t, profile)
 	namespace := newProject(t, "distance")
 	for _, region := range []string{"north-2", "elsewhere-7"} {
-		newReadySeed(t, region, region, func(s *corev1beta1.Seed) { s.Labels = selected })
+		newReadySeed(t, region, region, func(s *gardencorev1beta1.Seed) { s.Labels = selected })
 	}
 
 	byName := newShoot(namespace, "by-name", "north-1")
@@ -233,7 +242,7 @@ func TestSchedulerByDistance(t *testing.T) {
 
 	distances := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: corev1beta1.GardenNamespace, Name: "distances",
+			Namespace: gardencorev1beta1.GardenNamespace, Name: "distances",
 			Labels:      map[string]string{scheduler.LabelPurpose: scheduler.PurposeRegionConfig},
 			Annotations: map[string]string{scheduler.AnnotationCloudProfiles: "north-1"},
 		},
@@ -265,7 +274,7 @@ func TestSchedulerByDistance(t *testing.T) {
 }
 
 // expectDecision waits until the shoot has a seed or is told why not.
-func expectDecision(t *testing.T, shoot *corev1beta1.Shoot) {
+func expectDecision(t *testing.T, shoot *gardencorev1beta1.Shoot) {
 	t.Helper()
 	eventually(t, func() error {
 		if err := get(shoot); err != nil {

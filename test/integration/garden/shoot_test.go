@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authenticationv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/authentication/v1alpha1"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 func TestShootIsCompleted(t *testing.T) {
@@ -30,7 +30,7 @@ func TestShootIsCompleted(t *testing.T) {
 	shoot := newShoot(namespace, "member1", "complete")
 	create(t, shoot)
 
-	if got := shoot.Annotations[corev1beta1.GardenerCreatedBy]; got != "admin" {
+	if got := shoot.Annotations[gardencorev1beta1.GardenerCreatedBy]; got != "admin" {
 		t.Errorf("created by = %q, want admin", got)
 	}
 	if got := shoot.Spec.Kubernetes.Version; got != "1.36.3" {
@@ -43,7 +43,7 @@ func TestShootIsCompleted(t *testing.T) {
 	if got := ptr.Deref(shoot.Spec.Provider.Workers[0].Machine.Architecture, ""); got != "amd64" {
 		t.Errorf("architecture = %q, want amd64", got)
 	}
-	if got := ptr.Deref(shoot.Spec.Purpose, ""); got != corev1beta1.ShootPurposeEvaluation {
+	if got := ptr.Deref(shoot.Spec.Purpose, ""); got != gardencorev1beta1.ShootPurposeEvaluation {
 		t.Errorf("purpose = %q, want the default", got)
 	}
 	if shoot.Generation != 1 {
@@ -54,28 +54,53 @@ func TestShootIsCompleted(t *testing.T) {
 func TestShootIsRefused(t *testing.T) {
 	namespace := newProject(t, "refuse")
 	create(t, newProfile("refuse"))
-	worker := func(change func(*corev1beta1.Worker)) func(*corev1beta1.Shoot) {
-		return func(s *corev1beta1.Shoot) { change(&s.Spec.Provider.Workers[0]) }
+	worker := func(change func(*gardencorev1beta1.Worker)) func(*gardencorev1beta1.Shoot) {
+		return func(s *gardencorev1beta1.Shoot) { change(&s.Spec.Provider.Workers[0]) }
 	}
 	tests := map[string]struct {
-		change func(*corev1beta1.Shoot)
+		change func(*gardencorev1beta1.Shoot)
 		path   string
 		says   string
 	}{
-		"unknown cloud profile": {func(s *corev1beta1.Shoot) { s.Spec.CloudProfile.Name = "nowhere" }, "spec.cloudProfile.name", "Not found"},
-		"unknown version":       {func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.30.0" }, "spec.kubernetes.version", "1.36.3"},
-		"unknown region":        {func(s *corev1beta1.Shoot) { s.Spec.Region = "mars" }, "spec.region", "refuse"},
-		"unknown machine type":  {worker(func(w *corev1beta1.Worker) { w.Machine.Type = "huge" }), "spec.provider.workers[0].machine.type", "local"},
-		"unknown machine image": {worker(func(w *corev1beta1.Worker) { w.Machine.Image = &corev1beta1.ShootMachineImage{Name: "arch"} }), "spec.provider.workers[0].machine.image.name", "debian"},
-		"unknown zone":          {worker(func(w *corev1beta1.Worker) { w.Zones = []string{"9"} }), "spec.provider.workers[0].zones[0]", `"0"`},
-		"minimum over maximum":  {worker(func(w *corev1beta1.Worker) { w.Minimum = 3 }), "spec.provider.workers[0]", ""},
-		"missing credentials":   {func(s *corev1beta1.Shoot) { s.Spec.CredentialsBindingName = ptr.To("none") }, "spec.credentialsBindingName", "Not found"},
-		"name too long":         {func(s *corev1beta1.Shoot) { s.Name = "a-name-that-is-far-too-long" }, "metadata.name", ""},
-		"overlapping networks": {func(s *corev1beta1.Shoot) {
-			s.Spec.Networking.Pods, s.Spec.Networking.Services = ptr.To("10.5.0.0/16"), ptr.To("10.5.1.0/24")
+		"unknown cloud profile": {
+			func(s *gardencorev1beta1.Shoot) { s.Spec.CloudProfile.Name = "nowhere" }, "spec.cloudProfile.name",
+			"Not found",
+		},
+		"unknown version": {
+			func(s *gardencorev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.30.0" }, "spec.kubernetes.version",
+			"1.36.3",
+		},
+		"unknown region": {func(s *gardencorev1beta1.Shoot) { s.Spec.Region = "mars" }, "spec.region", "refuse"},
+		"unknown machine type": {
+			worker(func(w *gardencorev1beta1.Worker) { w.Machine.Type = "huge" }),
+			"spec.provider.workers[0].machine.type", "local",
+		},
+		"unknown machine image": {worker(func(w *gardencorev1beta1.Worker) {
+			w.Machine.Image = &gardencorev1beta1.ShootMachineImage{Name: "arch"}
+		}), "spec.provider.workers[0].machine.image.name", "debian"},
+		"unknown zone": {
+			worker(func(w *gardencorev1beta1.Worker) { w.Zones = []string{"9"} }), "spec.provider.workers[0].zones[0]",
+			`"0"`,
+		},
+		"minimum over maximum": {
+			worker(func(w *gardencorev1beta1.Worker) { w.Minimum = 3 }), "spec.provider.workers[0]", "",
+		},
+		"missing credentials": {
+			func(s *gardencorev1beta1.Shoot) { s.Spec.CredentialsBindingName = new("none") },
+			"spec.credentialsBindingName", "Not found",
+		},
+		"name too long": {
+			func(s *gardencorev1beta1.Shoot) { s.Name = "a-name-that-is-far-too-long" }, "metadata.name", "",
+		},
+		"overlapping networks": {func(s *gardencorev1beta1.Shoot) {
+			s.Spec.Networking.Pods, s.Spec.Networking.Services = new("10.5.0.0/16"), new("10.5.1.0/24")
 		}, "spec.networking", ""},
-		"another provider":       {func(s *corev1beta1.Shoot) { s.Spec.Provider.Type = "aws" }, "spec.provider.type", "local"},
-		"seed that is not there": {func(s *corev1beta1.Shoot) { s.Spec.SeedName = ptr.To("nowhere") }, "spec.seedName", "Not found"},
+		"another provider": {
+			func(s *gardencorev1beta1.Shoot) { s.Spec.Provider.Type = "aws" }, "spec.provider.type", "local",
+		},
+		"seed that is not there": {
+			func(s *gardencorev1beta1.Shoot) { s.Spec.SeedName = new("nowhere") }, "spec.seedName", "Not found",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -119,43 +144,49 @@ func TestStatusAndBindingSubresources(t *testing.T) {
 	create(t, shoot)
 
 	// The status subresource leaves the spec alone.
-	shoot.Spec.Purpose = ptr.To(corev1beta1.ShootPurposeProduction)
+	shoot.Spec.Purpose = new(gardencorev1beta1.ShootPurposeProduction)
 	shoot.Status.TechnicalID = "shoot--halves--member1"
 	if err := env.Client.Status().Update(ctx, shoot); err != nil {
 		t.Fatal(err)
 	}
-	if shoot.Status.TechnicalID == "" || ptr.Deref(shoot.Spec.Purpose, "") != corev1beta1.ShootPurposeEvaluation || shoot.Generation != 1 {
-		t.Errorf("after a write of the status: technical ID %q, purpose %s, generation %d", shoot.Status.TechnicalID, ptr.Deref(shoot.Spec.Purpose, ""), shoot.Generation)
+	if shoot.Status.TechnicalID == "" ||
+		ptr.Deref(shoot.Spec.Purpose, "") != gardencorev1beta1.ShootPurposeEvaluation || shoot.Generation != 1 {
+		t.Errorf("after a write of the status: technical ID %q, purpose %s, generation %d", shoot.Status.TechnicalID,
+			ptr.Deref(shoot.Spec.Purpose, ""), shoot.Generation)
 	}
 
 	// The object itself leaves the status alone.
-	shoot.Spec.Purpose = ptr.To(corev1beta1.ShootPurposeProduction)
+	shoot.Spec.Purpose = new(gardencorev1beta1.ShootPurposeProduction)
 	shoot.Status.TechnicalID = ""
 	if err := env.Client.Update(ctx, shoot); err != nil {
 		t.Fatal(err)
 	}
 	if shoot.Status.TechnicalID == "" || shoot.Generation != 2 {
-		t.Errorf("after a write of the spec: technical ID %q, generation %d", shoot.Status.TechnicalID, shoot.Generation)
+		t.Errorf("after a write of the spec: technical ID %q, generation %d", shoot.Status.TechnicalID,
+			shoot.Generation)
 	}
 
 	// The binding subresource takes the seed only.
-	shoot.Spec.SeedName = ptr.To("halves")
-	shoot.Spec.Purpose = ptr.To(corev1beta1.ShootPurposeTesting)
+	shoot.Spec.SeedName = new("halves")
+	shoot.Spec.Purpose = new(gardencorev1beta1.ShootPurposeTesting)
 	if err := env.Client.SubResource("binding").Update(ctx, shoot); err != nil {
 		t.Fatal(err)
 	}
-	if ptr.Deref(shoot.Spec.SeedName, "") != "halves" || ptr.Deref(shoot.Spec.Purpose, "") != corev1beta1.ShootPurposeProduction || shoot.Generation != 3 {
-		t.Errorf("after binding: seed %v, purpose %s, generation %d", shoot.Spec.SeedName, ptr.Deref(shoot.Spec.Purpose, ""), shoot.Generation)
+	if ptr.Deref(shoot.Spec.SeedName, "") != "halves" ||
+		ptr.Deref(shoot.Spec.Purpose, "") != gardencorev1beta1.ShootPurposeProduction || shoot.Generation != 3 {
+		t.Errorf("after binding: seed %v, purpose %s, generation %d", shoot.Spec.SeedName,
+			ptr.Deref(shoot.Spec.Purpose, ""), shoot.Generation)
 	}
-	if got := shoot.Labels[corev1beta1.LabelPrefixSeedName+"halves"]; got != "true" {
+	if got := shoot.Labels[gardencorev1beta1.LabelPrefixSeedName+"halves"]; got != "true" {
 		t.Errorf("labels = %v, want one for the seed", shoot.Labels)
 	}
-	if got := ptr.Deref(shoot.Spec.DNS, corev1beta1.DNS{}).Domain; ptr.Deref(got, "") != "member1.halves.shoots.example" {
+	if got := ptr.Deref(shoot.Spec.DNS, gardencorev1beta1.DNS{}).Domain; ptr.Deref(got,
+		"") != "member1.halves.shoots.example" {
 		t.Errorf("domain = %v, want one below the seed's default domain", got)
 	}
 
 	// Seeds select their shoots by field.
-	shoots := &corev1beta1.ShootList{}
+	shoots := &gardencorev1beta1.ShootList{}
 	if err := env.Client.List(ctx, shoots, client.MatchingFields{"spec.seedName": "halves"}); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +195,7 @@ func TestStatusAndBindingSubresources(t *testing.T) {
 	}
 
 	// The seed is in use now.
-	err := env.Client.Delete(ctx, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "halves"}})
+	err := env.Client.Delete(ctx, &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "halves"}})
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "shoot garden-halves/member1") {
 		t.Errorf("deletion of the seed: %v", err)
 	}
@@ -177,16 +208,19 @@ func TestDeletionNeedsConfirmation(t *testing.T) {
 	shoot := newShoot(namespace, "member1", "confirm")
 	create(t, shoot)
 
-	if err := env.Client.Delete(ctx, newProfile("confirm")); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "shoot garden-confirm/member1") {
+	if err := env.Client.Delete(ctx, newProfile("confirm")); !apierrors.IsForbidden(err) ||
+		!strings.Contains(err.Error(), "shoot garden-confirm/member1") {
 		t.Errorf("deletion of a cloud profile in use: %v", err)
 	}
-	if err := env.Client.Delete(ctx, shoot); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), corev1beta1.ConfirmationDeletion) {
+	if err := env.Client.Delete(ctx, shoot); !apierrors.IsForbidden(err) ||
+		!strings.Contains(err.Error(), gardencorev1beta1.ConfirmationDeletion) {
 		t.Errorf("deletion without confirmation: %v", err)
 	}
-	if err := env.Client.DeleteAllOf(ctx, &corev1beta1.Shoot{}, client.InNamespace(namespace)); !apierrors.IsForbidden(err) {
+	if err := env.Client.DeleteAllOf(ctx, &gardencorev1beta1.Shoot{},
+		client.InNamespace(namespace)); !apierrors.IsForbidden(err) {
 		t.Errorf("deletion of all without confirmation: %v", err)
 	}
-	shoot.Annotations[corev1beta1.ConfirmationDeletion] = "true"
+	shoot.Annotations[gardencorev1beta1.ConfirmationDeletion] = "true"
 	if err := env.Client.Update(ctx, shoot); err != nil {
 		t.Fatal(err)
 	}
@@ -214,13 +248,18 @@ func TestAdminKubeconfigSubresource(t *testing.T) {
 
 	caPEM, keyPEM, pool := clientCA(t)
 	create(t,
-		&corev1beta1.InternalSecret{
+		&gardencorev1beta1.InternalSecret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "member1.ca-client"},
 			StringData: map[string]string{"ca.crt": caPEM, "ca.key": keyPEM},
 		},
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "member1.ca-cluster"}, Data: map[string]string{"ca.crt": caPEM}},
+		&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "member1.ca-cluster"},
+			Data:       map[string]string{"ca.crt": caPEM},
+		},
 	)
-	shoot.Status.AdvertisedAddresses = []corev1beta1.ShootAdvertisedAddress{{Name: "external", URL: "https://api.member1.access.example"}}
+	shoot.Status.AdvertisedAddresses = []gardencorev1beta1.ShootAdvertisedAddress{
+		{Name: "external", URL: "https://api.member1.access.example"},
+	}
 	if err := env.Client.Status().Update(ctx, shoot); err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +276,9 @@ func TestAdminKubeconfigSubresource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := certificate.Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+	if _, err := certificate.Verify(x509.VerifyOptions{
+		Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}); err != nil {
 		t.Errorf("certificate does not verify: %v", err)
 	}
 	if got := certificate.Subject.String(); got != "CN=gardener.cloud:admin:admin,O=gardener.cloud:system:admins" {
@@ -252,8 +293,9 @@ func clientCA(t *testing.T) (certificatePEM, keyPEM string, pool *x509.CertPool)
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca-client"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(48 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca-client"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(48 * time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {

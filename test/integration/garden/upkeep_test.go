@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"testing"
@@ -19,7 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
@@ -28,7 +29,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/controllermanager/project"
 )
 
-// TestUpkeep shows what garden-controller-manager does to objects that are there: it protects, merges, updates and expires them.
+// TestUpkeep shows what garden-controller-manager does to objects that are there: it protects, merges, updates and
+// expires them.
 func TestUpkeep(t *testing.T) {
 	startControllerManager(t)
 	t.Run("roles of extensions", testExtensionRoles)
@@ -61,7 +63,9 @@ func startControllerManager(t *testing.T) {
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("garden-controller-manager ended with: %v", err)
+			var stacks strings.Builder
+			_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
+			t.Errorf("garden-controller-manager ended with: %v; what runs still:\n%s", err, stacks.String())
 		}
 	})
 }
@@ -74,7 +78,7 @@ func deleteConfirmed(t *testing.T, object client.Object) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[corev1beta1.ConfirmationDeletion] = "true"
+	annotations[gardencorev1beta1.ConfirmationDeletion] = "true"
 	object.SetAnnotations(annotations)
 	if err := env.Client.Patch(context.Background(), object, patch); err != nil {
 		t.Fatal(err)
@@ -94,9 +98,10 @@ func isGone(object client.Object) error {
 
 func testExtensionRoles(t *testing.T) {
 	ctx := context.Background()
-	project := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "uroles"}}
-	project.Spec.Members = []corev1beta1.ProjectMember{{
-		Subject: rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "bob"}, Role: corev1beta1.ProjectMemberViewer, Roles: []string{"extension:dns"},
+	project := &gardencorev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "uroles"}}
+	project.Spec.Members = []gardencorev1beta1.ProjectMember{{
+		Subject: rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "bob"},
+		Role:    gardencorev1beta1.ProjectMemberViewer, Roles: []string{"extension:dns"},
 	}}
 	create(t, project)
 	name := "gardener.cloud:extension:project:uroles:dns"
@@ -110,7 +115,8 @@ func testExtensionRoles(t *testing.T) {
 		if err := get(project); err != nil {
 			return err
 		}
-		project.Spec.Members = slices.DeleteFunc(project.Spec.Members, func(m corev1beta1.ProjectMember) bool { return m.Name == "bob" })
+		project.Spec.Members = slices.DeleteFunc(project.Spec.Members,
+			func(m gardencorev1beta1.ProjectMember) bool { return m.Name == "bob" })
 		return env.Client.Update(ctx, project)
 	})
 	eventually(t, func() error { return errors.Join(isGone(role), isGone(binding)) })
@@ -120,7 +126,7 @@ func testActivity(t *testing.T) {
 	namespace := newProject(t, "uactive")
 	create(t, newProfile("uactive"))
 	create(t, newShoot(namespace, "member1", "uactive"))
-	project := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "uactive"}}
+	project := &gardencorev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "uactive"}}
 	eventually(t, func() error {
 		if err := get(project); err != nil {
 			return err
@@ -133,13 +139,14 @@ func testActivity(t *testing.T) {
 }
 
 // newTrial gives a project a quota with a lifetime of a day, and a binding that it holds for.
-func newTrial(t *testing.T, name string) (namespace string, quota *corev1beta1.Quota, binding *securityv1alpha1.CredentialsBinding) {
+func newTrial(t *testing.T, name string) (namespace string, quota *gardencorev1beta1.Quota,
+	binding *securityv1alpha1.CredentialsBinding) {
 	t.Helper()
 	namespace = newProject(t, name)
-	quota = &corev1beta1.Quota{
+	quota = &gardencorev1beta1.Quota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "trial"},
-		Spec: corev1beta1.QuotaSpec{
-			ClusterLifetimeDays: ptr.To[int32](1), Metrics: corev1.ResourceList{},
+		Spec: gardencorev1beta1.QuotaSpec{
+			ClusterLifetimeDays: new(int32(1)), Metrics: corev1.ResourceList{},
 			Scope: corev1.ObjectReference{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Project"},
 		},
 	}
@@ -147,7 +154,9 @@ func newTrial(t *testing.T, name string) (namespace string, quota *corev1beta1.Q
 		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: "trial"},
 		Provider:       securityv1alpha1.CredentialsBindingProvider{Type: "local"},
 		CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: "local"},
-		Quotas:         []corev1.ObjectReference{{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Quota", Namespace: namespace, Name: "trial"}},
+		Quotas: []corev1.ObjectReference{
+			{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Quota", Namespace: namespace, Name: "trial"},
+		},
 	}
 	create(t, quota, binding)
 	return namespace, quota, binding
@@ -160,7 +169,7 @@ func testQuotaInUse(t *testing.T) {
 		if err := get(quota); err != nil {
 			return err
 		}
-		if !slices.Contains(quota.Finalizers, corev1beta1.GardenerName) {
+		if !slices.Contains(quota.Finalizers, gardencorev1beta1.GardenerName) {
 			return fmt.Errorf("finalizers = %v", quota.Finalizers)
 		}
 		return nil
@@ -187,11 +196,11 @@ func testNamespacedCloudProfile(t *testing.T) {
 	ctx := context.Background()
 	namespace := newProject(t, "unscp")
 	parent := newProfile("unscp")
-	profile := &corev1beta1.NamespacedCloudProfile{
+	profile := &gardencorev1beta1.NamespacedCloudProfile{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "own"},
-		Spec: corev1beta1.NamespacedCloudProfileSpec{
-			Parent:       corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "unscp"},
-			MachineTypes: []corev1beta1.MachineType{*newProfile("").Spec.MachineTypes[0].DeepCopy()},
+		Spec: gardencorev1beta1.NamespacedCloudProfileSpec{
+			Parent:       gardencorev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "unscp"},
+			MachineTypes: []gardencorev1beta1.MachineType{*newProfile("").Spec.MachineTypes[0].DeepCopy()},
 		},
 	}
 	profile.Spec.MachineTypes[0].Name = "own"
@@ -226,8 +235,8 @@ func testNamespacedCloudProfile(t *testing.T) {
 	})
 	eventually(t, machines("local added own"))
 
-	shoot := newShoot(namespace, "member1", "unscp", func(s *corev1beta1.Shoot) {
-		s.Spec.CloudProfile = &corev1beta1.CloudProfileReference{Kind: "NamespacedCloudProfile", Name: "own"}
+	shoot := newShoot(namespace, "member1", "unscp", func(s *gardencorev1beta1.Shoot) {
+		s.Spec.CloudProfile = &gardencorev1beta1.CloudProfileReference{Kind: "NamespacedCloudProfile", Name: "own"}
 		s.Spec.Provider.Workers[0].Machine.Type = "own"
 	})
 	create(t, shoot)
@@ -237,8 +246,14 @@ func testReferences(t *testing.T) {
 	namespace := newProject(t, "uref")
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "used"}}
 	create(t, newProfile("uref"), secret)
-	shoot := newShoot(namespace, "member1", "uref", func(s *corev1beta1.Shoot) {
-		s.Spec.Resources = []corev1beta1.NamedResourceReference{{Name: "used", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "used"}}}
+	shoot := newShoot(namespace, "member1", "uref", func(s *gardencorev1beta1.Shoot) {
+		s.Spec.Resources = []gardencorev1beta1.NamedResourceReference{
+			{
+				Name: "used", ResourceRef: autoscalingv1.CrossVersionObjectReference{
+					APIVersion: "v1", Kind: "Secret", Name: "used",
+				},
+			},
+		}
 	})
 	create(t, shoot)
 	protected := func(want bool) func() error {
@@ -246,7 +261,7 @@ func testReferences(t *testing.T) {
 			if err := get(secret); err != nil {
 				return err
 			}
-			if slices.Contains(secret.Finalizers, corev1beta1.FinalizerReferenceProtection) != want {
+			if slices.Contains(secret.Finalizers, gardencorev1beta1.FinalizerReferenceProtection) != want {
 				return fmt.Errorf("finalizers = %v, want protection: %t", secret.Finalizers, want)
 			}
 			return nil
@@ -267,7 +282,7 @@ func testStatusLabel(t *testing.T) {
 		if err := get(shoot); err != nil {
 			return err
 		}
-		if got := shoot.Labels[corev1beta1.LabelShootStatus]; got != "healthy" {
+		if got := shoot.Labels[gardencorev1beta1.LabelShootStatus]; got != "healthy" {
 			return fmt.Errorf("label = %q", got)
 		}
 		return nil
@@ -275,15 +290,16 @@ func testStatusLabel(t *testing.T) {
 }
 
 // finish writes what a gardenlet would after a reconciliation.
-func finish(t *testing.T, shoot *corev1beta1.Shoot) {
+func finish(t *testing.T, shoot *gardencorev1beta1.Shoot) {
 	t.Helper()
 	eventually(t, func() error {
 		if err := get(shoot); err != nil {
 			return err
 		}
 		shoot.Status.ObservedGeneration = shoot.Generation
-		shoot.Status.LastOperation = &corev1beta1.LastOperation{
-			Type: corev1beta1.LastOperationTypeCreate, State: corev1beta1.LastOperationStateSucceeded, Progress: 100, LastUpdateTime: metav1.Now(),
+		shoot.Status.LastOperation = &gardencorev1beta1.LastOperation{
+			Type: gardencorev1beta1.LastOperationTypeCreate, State: gardencorev1beta1.LastOperationStateSucceeded,
+			Progress: 100, LastUpdateTime: metav1.Now(),
 		}
 		return env.Client.Status().Update(context.Background(), shoot)
 	})
@@ -292,8 +308,10 @@ func finish(t *testing.T, shoot *corev1beta1.Shoot) {
 func testMaintenance(t *testing.T) {
 	namespace := newProject(t, "umaint")
 	create(t, newProfile("umaint"))
-	shoot := newShoot(namespace, "member1", "umaint", func(s *corev1beta1.Shoot) {
-		s.Spec.Provider.Workers[0].Machine.Image = &corev1beta1.ShootMachineImage{Name: "debian", Version: ptr.To("12.11.0")}
+	shoot := newShoot(namespace, "member1", "umaint", func(s *gardencorev1beta1.Shoot) {
+		s.Spec.Provider.Workers[0].Machine.Image = &gardencorev1beta1.ShootMachineImage{
+			Name: "debian", Version: new("12.11.0"),
+		}
 	})
 	create(t, shoot)
 	finish(t, shoot)
@@ -302,7 +320,8 @@ func testMaintenance(t *testing.T) {
 		if err := get(shoot); err != nil {
 			return err
 		}
-		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, corev1beta1.GardenerOperation, corev1beta1.GardenerOperationMaintain)
+		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, gardencorev1beta1.GardenerOperation,
+			gardencorev1beta1.GardenerOperationMaintain)
 		return env.Client.Update(context.Background(), shoot)
 	})
 	eventually(t, func() error {
@@ -315,24 +334,27 @@ func testMaintenance(t *testing.T) {
 		}
 		return nil
 	})
-	if last := shoot.Status.LastMaintenance; last.State != corev1beta1.LastOperationStateSucceeded || !strings.Contains(last.Description, "from 12.11.0 to 12.12.0") {
+	if last := shoot.Status.LastMaintenance; last.State != gardencorev1beta1.LastOperationStateSucceeded ||
+		!strings.Contains(last.Description, "from 12.11.0 to 12.12.0") {
 		t.Errorf("last maintenance = %+v", last)
 	}
-	if shoot.Generation <= generation || shoot.Annotations[corev1beta1.GardenerOperation] != "" {
-		t.Errorf("generation %d after %d, annotations %v; want gardenlet to be asked", shoot.Generation, generation, shoot.Annotations)
+	if shoot.Generation <= generation || shoot.Annotations[gardencorev1beta1.GardenerOperation] != "" {
+		t.Errorf("generation %d after %d, annotations %v; want gardenlet to be asked", shoot.Generation, generation,
+			shoot.Annotations)
 	}
 }
 
 func testLifetime(t *testing.T) {
 	namespace, _, _ := newTrial(t, "ulife")
 	create(t, newProfile("ulife"))
-	shoot := newShoot(namespace, "member1", "ulife", func(s *corev1beta1.Shoot) { s.Spec.CredentialsBindingName = ptr.To("trial") })
+	shoot := newShoot(namespace, "member1", "ulife",
+		func(s *gardencorev1beta1.Shoot) { s.Spec.CredentialsBindingName = new("trial") })
 	create(t, shoot)
 	eventually(t, func() error {
 		if err := get(shoot); err != nil {
 			return err
 		}
-		expiration, err := time.Parse(time.RFC3339, shoot.Annotations[corev1beta1.ShootExpirationTimestamp])
+		expiration, err := time.Parse(time.RFC3339, shoot.Annotations[gardencorev1beta1.ShootExpirationTimestamp])
 		if err != nil || expiration.Sub(shoot.CreationTimestamp.Time) != 24*time.Hour {
 			return fmt.Errorf("created at %s, expires at %s, %v", shoot.CreationTimestamp, expiration, err)
 		}
@@ -342,7 +364,8 @@ func testLifetime(t *testing.T) {
 		if err := get(shoot); err != nil {
 			return err
 		}
-		shoot.Annotations[corev1beta1.ShootExpirationTimestamp] = time.Now().Add(-time.Minute).Format(time.RFC3339)
+		shoot.Annotations[gardencorev1beta1.ShootExpirationTimestamp] = time.Now().
+			Add(-time.Minute).Format(time.RFC3339)
 		return env.Client.Update(context.Background(), shoot)
 	})
 	eventually(t, func() error { return isGone(shoot) })
@@ -351,14 +374,17 @@ func testLifetime(t *testing.T) {
 func testBastion(t *testing.T) {
 	namespace := newProject(t, "ubastion")
 	create(t, newProfile("ubastion"), newSeed("ubastion", "ubastion"))
-	shoot := newShoot(namespace, "member1", "ubastion", func(s *corev1beta1.Shoot) { s.Spec.SeedName = ptr.To("ubastion") })
+	shoot := newShoot(namespace, "member1", "ubastion",
+		func(s *gardencorev1beta1.Shoot) { s.Spec.SeedName = new("ubastion") })
 	create(t, shoot)
 	bastion := &operationsv1alpha1.Bastion{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "door"},
 		Spec: operationsv1alpha1.BastionSpec{
 			ShootRef:     corev1.LocalObjectReference{Name: "member1"},
 			SSHPublicKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHUBPSNZiWFyUM5jNx3yAXJn8ZPTOKD0c4uHPx1yDuS3 alice",
-			Ingress:      []operationsv1alpha1.BastionIngressPolicy{{IPBlock: networkingv1.IPBlock{CIDR: "192.0.2.0/24"}}},
+			Ingress: []operationsv1alpha1.BastionIngressPolicy{
+				{IPBlock: networkingv1.IPBlock{CIDR: "192.0.2.0/24"}},
+			},
 		},
 	}
 	create(t, bastion)
@@ -377,11 +403,11 @@ func testSeedConditions(t *testing.T) {
 			return err
 		}
 		for _, condition := range seed.Status.Conditions {
-			if condition.Type == corev1beta1.SeedExtensionsReady {
+			if condition.Type == gardencorev1beta1.SeedExtensionsReady {
 				return nil
 			}
 		}
-		return fmt.Errorf("conditions = %+v, want %s", seed.Status.Conditions, corev1beta1.SeedExtensionsReady)
+		return fmt.Errorf("conditions = %+v, want %s", seed.Status.Conditions, gardencorev1beta1.SeedExtensionsReady)
 	})
 }
 
@@ -393,17 +419,20 @@ func testManagedSeedSet(t *testing.T) {
 		CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "umss"},
 	})
 	tier := map[string]string{"tier": "umss"}
-	template := newShoot("", "", "umss", func(s *corev1beta1.Shoot) {
-		s.Spec.CredentialsBindingName, s.Spec.Kubernetes.Version = ptr.To("umss"), "1.36.3"
-		s.Spec.DNS = &corev1beta1.DNS{Domain: ptr.To("replica-name.seeds.example")}
+	template := newShoot("", "", "umss", func(s *gardencorev1beta1.Shoot) {
+		s.Spec.CredentialsBindingName, s.Spec.Kubernetes.Version = new("umss"), "1.36.3"
+		s.Spec.DNS = &gardencorev1beta1.DNS{Domain: new("replica-name.seeds.example")}
 	})
 	set := &seedmanagementv1alpha1.ManagedSeedSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "umss"},
 		Spec: seedmanagementv1alpha1.ManagedSeedSetSpec{
-			Selector:      metav1.LabelSelector{MatchLabels: tier},
-			ShootTemplate: corev1beta1.ShootTemplate{ObjectMeta: metav1.ObjectMeta{Labels: tier}, Spec: template.Spec},
-			Template: seedmanagementv1alpha1.ManagedSeedTemplate{ObjectMeta: metav1.ObjectMeta{Labels: tier}, Spec: seedmanagementv1alpha1.ManagedSeedSpec{
-				Gardenlet: seedmanagementv1alpha1.GardenletConfig{Config: &runtime.RawExtension{Raw: []byte(`{
+			Selector: metav1.LabelSelector{MatchLabels: tier},
+			ShootTemplate: gardencorev1beta1.ShootTemplate{
+				ObjectMeta: metav1.ObjectMeta{Labels: tier}, Spec: template.Spec,
+			},
+			Template: seedmanagementv1alpha1.ManagedSeedTemplate{ObjectMeta: metav1.ObjectMeta{Labels: tier},
+				Spec: seedmanagementv1alpha1.ManagedSeedSpec{
+					Gardenlet: seedmanagementv1alpha1.GardenletConfig{Config: &runtime.RawExtension{Raw: []byte(`{
 					"apiVersion": "gardenlet.config.gardener.cloud/v1alpha1", "kind": "GardenletConfiguration",
 					"seedConfig": {"metadata": {"labels": {"tier": "umss"}}, "spec": {
 						"provider": {"type": "local", "region": "umss", "zones": ["0"]},
@@ -411,17 +440,19 @@ func testManagedSeedSet(t *testing.T) {
 						"ingress": {"domain": "ingress.replica-name.seeds.example", "controller": {"kind": "nginx"}},
 						"dns": {"internal": {"type": "local", "domain": "internal.example", "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "dns"}}}
 					}}}`)}},
-			}},
+				}},
 		},
 	}
 	create(t, set)
-	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "umss-0"}}
+	shoot := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "umss-0"}}
 	eventually(t, func() error { return get(shoot) })
 	if got := ptr.Deref(shoot.Spec.DNS.Domain, ""); got != "umss-0.seeds.example" {
 		t.Errorf("domain = %s", got)
 	}
 	finish(t, shoot)
-	managedSeed := &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "umss-0"}}
+	managedSeed := &seedmanagementv1alpha1.ManagedSeed{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "umss-0"},
+	}
 	eventually(t, func() error {
 		if err := get(managedSeed); err != nil {
 			return fmt.Errorf("%w; set: %+v", err, errors.Join(get(set), fmt.Errorf("%+v", set.Status)))

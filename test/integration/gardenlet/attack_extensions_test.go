@@ -23,9 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
@@ -50,7 +49,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
 
-// Namespaces of shoots: one has objects of all our extensions, one a DNS record only, one nothing, and one an Infrastructure of others.
+// Namespaces of shoots: one has objects of all our extensions, one a DNS record only, one nothing, and one an
+// Infrastructure of others.
 const (
 	attackedShoot, attackedFleet, foreignShoot, otherProvider = "shoot--attack--all", "shoot--attack--record", "shoot--attack--none", "shoot--attack--other"
 	machinesOfShoot                                           = "infra-" + attackedShoot
@@ -58,7 +58,8 @@ const (
 
 // ourExtensions are the folders of our extensions, with their charts.
 var ourExtensions = map[string]string{
-	"provider-local": "provider-local", "networking-flannel": "networking-flannel", "os-debian": "os-debian", "extension-federation": "federation",
+	"provider-local": "provider-local", "networking-flannel": "networking-flannel", "os-debian": "os-debian",
+	"extension-federation": "federation",
 }
 
 // right is something that an extension does or tries in a namespace.
@@ -92,18 +93,27 @@ func needed() map[string][]right {
 	return map[string][]right{
 		"os-debian": rights(attackedShoot, write, "", "secrets"),
 		"networking-flannel": join(
-			rights(attackedShoot, write, "", "secrets"), rights(attackedShoot, write, "resources.gardener.cloud", "managedresources")),
+			rights(attackedShoot, write, "", "secrets"),
+			rights(attackedShoot, write, "resources.gardener.cloud", "managedresources")),
 		"extension-federation": join(
-			rights(attackedShoot, write, "", "secrets", "services"), rights(attackedShoot, write, "apps", "deployments"),
+			rights(attackedShoot, write, "", "secrets", "services"),
+			rights(attackedShoot, write, "apps", "deployments"),
 			rights(attackedShoot, write, "networking.k8s.io", "networkpolicies")),
 		"provider-local": join(
-			rights(attackedShoot, write+",list", "", "secrets"), rights(attackedShoot, write, "", "serviceaccounts"), rights(attackedShoot, write, "apps", "deployments"),
-			rights(attackedShoot, write, "rbac.authorization.k8s.io", "roles", "rolebindings"), rights(attackedShoot, write, "resources.gardener.cloud", "managedresources"),
-			rights(attackedShoot, machines, "machine.sapcloud.io", "machines", "machinesets", "machinedeployments", "machineclasses"),
-			rights("", "get,list,watch", "machine.sapcloud.io", "machines", "machinesets", "machinedeployments", "machineclasses"),
-			rights(machinesOfShoot, write, "rbac.authorization.k8s.io", "roles", "rolebindings"), rights(machinesOfShoot, "list,deletecollection", "", "pods"),
+			rights(attackedShoot, write+",list", "", "secrets"), rights(attackedShoot, write, "", "serviceaccounts"),
+			rights(attackedShoot, write, "apps", "deployments"),
+			rights(attackedShoot, write, "rbac.authorization.k8s.io", "roles", "rolebindings"),
+			rights(attackedShoot, write, "resources.gardener.cloud", "managedresources"),
+			rights(attackedShoot, machines, "machine.sapcloud.io", "machines", "machinesets", "machinedeployments",
+				"machineclasses"),
+			rights("", "get,list,watch", "machine.sapcloud.io", "machines", "machinesets", "machinedeployments",
+				"machineclasses"),
+			rights(machinesOfShoot, write, "rbac.authorization.k8s.io", "roles", "rolebindings"),
+			rights(machinesOfShoot, "list,deletecollection", "", "pods"),
 			rights(attackedFleet, "get", "", "secrets"),
-			[]right{{"local-cloud", "get", "", "secrets", "local-cloud"}, {"garden", "get", "", "secrets", "bucket-attack"}}),
+			[]right{
+				{"local-cloud", "get", "", "secrets", "local-cloud"}, {"garden", "get", "", "secrets", "bucket-attack"},
+			}),
 	}
 }
 
@@ -119,16 +129,20 @@ func refused(name string) []right {
 		all = append(all, rights(namespace, "create,update,patch,delete", "", "pods", "serviceaccounts", "services")...)
 		all = append(all, rights(namespace, "create", "", "serviceaccounts/token", "pods/exec")...)
 		all = append(all, rights(namespace, "create,update,patch,delete", "apps", "deployments")...)
-		all = append(all, rights(namespace, "create,update,patch,delete", "resources.gardener.cloud", "managedresources")...)
-		all = append(all, rights(namespace, "create,update,patch,delete", "rbac.authorization.k8s.io", "roles", "rolebindings")...)
+		all = append(all, rights(namespace, "create,update,patch,delete", "resources.gardener.cloud",
+			"managedresources")...)
+		all = append(all, rights(namespace, "create,update,patch,delete", "rbac.authorization.k8s.io", "roles",
+			"rolebindings")...)
 		all = append(all, rights(namespace, "create,update,patch,delete", "machine.sapcloud.io", "machines")...)
 	}
-	all = append(all, rights("", "create,update,patch,delete", "rbac.authorization.k8s.io", "clusterroles", "clusterrolebindings")...)
+	all = append(all, rights("", "create,update,patch,delete", "rbac.authorization.k8s.io", "clusterroles",
+		"clusterrolebindings")...)
 	all = append(all, rights("", "create,update,patch,delete", "", "namespaces", "nodes")...)
 	return append(all, rights("", "create,update,patch,delete", "extensions.gardener.cloud", "clusters")...)
 }
 
-// An extension that is taken over has what it needs for the objects of its kinds and types, and nothing of the seed beside that.
+// An extension that is taken over has what it needs for the objects of its kinds and types, and nothing of the seed
+// beside that.
 func TestAttackExtensionBeyondItsShoots(t *testing.T) {
 	seed := seedWithExtensions(t)
 	attackers := map[string]client.WithWatch{}
@@ -153,7 +167,8 @@ func TestAttackExtensionBeyondItsShoots(t *testing.T) {
 	t.Run("the last object takes the rights along", func(t *testing.T) {
 		for _, name := range []string{attackedShoot, attackedFleet} {
 			bindings := &rbacv1.RoleBindingList{}
-			if err := seed.List(t.Context(), bindings, client.InNamespace(name), client.HasLabels{extensionrights.LabelRegistration}); err != nil {
+			if err := seed.List(t.Context(), bindings, client.InNamespace(name),
+				client.HasLabels{extensionrights.LabelRegistration}); err != nil {
 				t.Fatal(err)
 			}
 			for _, binding := range bindings.Items {
@@ -161,7 +176,8 @@ func TestAttackExtensionBeyondItsShoots(t *testing.T) {
 			}
 		}
 		namespace := &corev1.Namespace{}
-		if err := seed.Get(t.Context(), client.ObjectKey{Name: machinesOfShoot}, namespace); err == nil && namespace.DeletionTimestamp == nil {
+		if err := seed.Get(t.Context(), client.ObjectKey{Name: machinesOfShoot}, namespace); err == nil &&
+			namespace.DeletionTimestamp == nil {
 			t.Errorf("namespace %s is left", machinesOfShoot)
 		}
 	})
@@ -173,7 +189,8 @@ func TestAttackExtensionTakesObjectsOfOthers(t *testing.T) {
 	attacker := accountOf(t, seed, "provider-local")
 	object := &extensionsv1alpha1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Namespace: otherProvider, Name: "other"}}
 	shootNamespace(t, seed, otherProvider)
-	if err := gardenletextension.Deploy(ctx, seed, object, false, func() { object.Spec.Type, object.Spec.Region = "other", "r" }); err != nil {
+	if err := gardenletextension.Deploy(ctx, seed, object, false,
+		func() { object.Spec.Type, object.Spec.Region = "other", "r" }); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = seed.Delete(context.Background(), object) })
@@ -216,7 +233,9 @@ func seedWithExtensions(t *testing.T) client.WithWatch {
 		readChart(t, "crds/seed/"+entry.Name(), 0, definition)
 		ensure(t, seed, definition)
 	}
-	for _, list := range []client.ObjectList{&extensionsv1alpha1.WorkerList{}, &machinev1alpha1.MachineList{}, &resourcesv1alpha1.ManagedResourceList{}} {
+	for _, list := range []client.ObjectList{
+		&extensionsv1alpha1.WorkerList{}, &machinev1alpha1.MachineList{}, &resourcesv1alpha1.ManagedResourceList{},
+	} {
 		eventually(t, func() error { return seed.List(context.Background(), list) })
 	}
 	for _, name := range []string{"garden", "local-cloud", "extension-attacked"} {
@@ -249,7 +268,8 @@ func installExtension(t *testing.T, installer *helm.Client, name, folder string)
 		t.Fatal(err)
 	}
 	release := helm.Release{
-		Namespace: extensionrights.ExtensionNamespace(name), Name: name, Chart: chart, Change: extensionrights.Accept(name, registration.Spec.Resources),
+		Namespace: extensionrights.ExtensionNamespace(name), Name: name, Chart: chart,
+		Change: extensionrights.Accept(name, registration.Spec.Resources),
 	}
 	if _, err := installer.Install(t.Context(), release); err != nil {
 		t.Fatal(err)
@@ -272,9 +292,15 @@ func ensure(t *testing.T, seed client.Client, object client.Object) {
 // shootNamespace makes the namespace of a shoot, with its Cluster.
 func shootNamespace(t *testing.T, seed client.Client, name string) {
 	t.Helper()
-	ensure(t, seed, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleShoot}}})
+	ensure(t, seed, &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleShoot},
+		},
+	})
 	cluster := &extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Annotations: map[string]string{gardencorev1beta1.AnnotationGenericTokenKubeconfigSecretName: "generic"},
+		Name: name, Annotations: map[string]string{
+			gardencorev1beta1.AnnotationGenericTokenKubeconfigSecretName: "generic",
+		},
 	}}
 	const shoot = `{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot","metadata":{"name":"s"},"status":{"advertisedAddresses":[{"name":"internal","url":"https://api"}]}}`
 	cluster.Spec.Shoot.Raw = []byte(shoot)
@@ -287,28 +313,50 @@ func shootNamespace(t *testing.T, seed client.Client, name string) {
 // objectsOfShoots are what gardenlet writes into the namespaces of shoots.
 func objectsOfShoots() []gardenletextension.Object {
 	meta := metav1.ObjectMeta{Namespace: attackedShoot, Name: "s"}
-	local, credentials := extensionsv1alpha1.DefaultSpec{Type: "local"}, corev1.SecretReference{Namespace: attackedShoot, Name: "cloudprovider"}
+	local, credentials := extensionsv1alpha1.DefaultSpec{Type: "local"},
+		corev1.SecretReference{Namespace: attackedShoot, Name: "cloudprovider"}
 	return []gardenletextension.Object{
-		&extensionsv1alpha1.Infrastructure{ObjectMeta: meta, Spec: extensionsv1alpha1.InfrastructureSpec{DefaultSpec: local, Region: "r", SecretRef: credentials}},
-		&extensionsv1alpha1.ControlPlane{ObjectMeta: meta, Spec: extensionsv1alpha1.ControlPlaneSpec{DefaultSpec: local, Region: "r", SecretRef: credentials}},
+		&extensionsv1alpha1.Infrastructure{
+			ObjectMeta: meta, Spec: extensionsv1alpha1.InfrastructureSpec{
+				DefaultSpec: local, Region: "r", SecretRef: credentials,
+			},
+		},
+		&extensionsv1alpha1.ControlPlane{
+			ObjectMeta: meta, Spec: extensionsv1alpha1.ControlPlaneSpec{
+				DefaultSpec: local, Region: "r", SecretRef: credentials,
+			},
+		},
 		&extensionsv1alpha1.Worker{ObjectMeta: meta, Spec: extensionsv1alpha1.WorkerSpec{
 			DefaultSpec: local, Region: "r", SecretRef: credentials,
-			InfrastructureProviderStatus: &runtime.RawExtension{Raw: []byte(`{"apiVersion":"local.provider.extensions.gardener.cloud/v1alpha1","kind":"InfrastructureStatus","namespace":"` + machinesOfShoot + `"}`)},
+			InfrastructureProviderStatus: &runtime.RawExtension{
+				Raw: []byte(`{"apiVersion":"local.provider.extensions.gardener.cloud/v1alpha1","kind":"InfrastructureStatus","namespace":"` + machinesOfShoot + `"}`),
+			},
 			Pools: []extensionsv1alpha1.WorkerPool{{
-				Name: "a", MachineType: "m", Zones: []string{"z"}, MaxSurge: intstr.FromInt32(1), MachineImage: extensionsv1alpha1.MachineImage{Name: "i", Version: "1"},
-				UserDataSecretRef: corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "osc-result-s"}, Key: "cloud_config"},
+				Name: "a", MachineType: "m", Zones: []string{"z"}, MaxSurge: intstr.FromInt32(1),
+				MachineImage: extensionsv1alpha1.MachineImage{Name: "i", Version: "1"},
+				UserDataSecretRef: corev1.SecretKeySelector{
+					LocalObjectReference: corev1.LocalObjectReference{Name: "osc-result-s"}, Key: "cloud_config",
+				},
 			}},
 		}},
 		&extensionsv1alpha1.Network{ObjectMeta: meta, Spec: extensionsv1alpha1.NetworkSpec{
-			DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "flannel"}, PodCIDR: "10.3.0.0/16", ServiceCIDR: "10.4.0.0/16",
+			DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "flannel"}, PodCIDR: "10.3.0.0/16",
+			ServiceCIDR: "10.4.0.0/16",
 		}},
 		&extensionsv1alpha1.OperatingSystemConfig{ObjectMeta: meta, Spec: extensionsv1alpha1.OperatingSystemConfigSpec{
-			DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "debian"}, Purpose: extensionsv1alpha1.OperatingSystemConfigPurposeProvision,
+			DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "debian"},
+			Purpose:     extensionsv1alpha1.OperatingSystemConfigPurposeProvision,
 		}},
-		&extensionsv1alpha1.Extension{ObjectMeta: meta, Spec: extensionsv1alpha1.ExtensionSpec{DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "federation"}}},
-		&extensionsv1alpha1.DNSRecord{ObjectMeta: metav1.ObjectMeta{Namespace: attackedFleet, Name: "s"}, Spec: extensionsv1alpha1.DNSRecordSpec{
-			DefaultSpec: local, Name: "a.b.example", RecordType: "A", Values: []string{"1.2.3.4"}, SecretRef: corev1.SecretReference{Namespace: attackedFleet, Name: "dns"},
-		}},
+		&extensionsv1alpha1.Extension{
+			ObjectMeta: meta, Spec: extensionsv1alpha1.ExtensionSpec{
+				DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "federation"},
+			},
+		},
+		&extensionsv1alpha1.DNSRecord{ObjectMeta: metav1.ObjectMeta{Namespace: attackedFleet, Name: "s"},
+			Spec: extensionsv1alpha1.DNSRecordSpec{
+				DefaultSpec: local, Name: "a.b.example", RecordType: "A", Values: []string{"1.2.3.4"},
+				SecretRef: corev1.SecretReference{Namespace: attackedFleet, Name: "dns"},
+			}},
 	}
 }
 
@@ -325,9 +373,14 @@ func shoots(t *testing.T, seed client.WithWatch) {
 		}
 	}
 	for _, name := range []string{"bucket-attack", "entry-attack"} {
-		ensure(t, seed, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name}, StringData: map[string]string{"token": "t"}})
+		ensure(t, seed, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name}, StringData: map[string]string{"token": "t"},
+		})
 	}
-	ensure(t, seed, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "local-cloud", Name: "local-cloud"}, StringData: map[string]string{"token": "t"}})
+	ensure(t, seed, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "local-cloud", Name: "local-cloud"},
+		StringData: map[string]string{"token": "t"},
+	})
 	bucket := corev1.SecretReference{Namespace: "garden", Name: "bucket-attack"}
 	if err := extensionrights.BindSecret(ctx, seed, "BackupBucket/local", bucket); err != nil {
 		t.Fatal(err)
@@ -338,8 +391,10 @@ func shoots(t *testing.T, seed client.WithWatch) {
 // accountOf returns a client that is the service account of an extension.
 func accountOf(t *testing.T, seed client.Client, name string) client.WithWatch {
 	t.Helper()
-	config, err := env.ConfigFor(env.Config.Host, "system:serviceaccount:"+extensionrights.ExtensionNamespace(name)+":"+name,
-		"system:serviceaccounts", "system:serviceaccounts:"+extensionrights.ExtensionNamespace(name), "system:authenticated")
+	config, err := env.ConfigFor(env.Config.Host,
+		"system:serviceaccount:"+extensionrights.ExtensionNamespace(name)+":"+name,
+		"system:serviceaccounts", "system:serviceaccounts:"+extensionrights.ExtensionNamespace(name),
+		"system:authenticated")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,9 +408,12 @@ func accountOf(t *testing.T, seed client.Client, name string) client.WithWatch {
 // mayDo tells if a right is not as wanted.
 func mayDo(account client.Client, r right, wanted bool) error {
 	resource, subresource, _ := strings.Cut(r.resource, "/")
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-		Namespace: r.namespace, Verb: r.verb, Group: r.group, Resource: resource, Subresource: subresource, Name: r.name,
-	}}}
+	review := &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: r.namespace, Verb: r.verb, Group: r.group, Resource: resource, Subresource: subresource,
+			Name: r.name,
+		}},
+	}
 	if err := account.Create(context.Background(), review); err != nil {
 		return err
 	}
@@ -375,7 +433,10 @@ func takesOverTheSeed(t *testing.T, attacker client.Client) {
 		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: attackedShoot, Name: "attack"}, RoleRef: admin},
 		&resourcesv1alpha1.ManagedResource{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "attack"},
-			Spec:       resourcesv1alpha1.ManagedResourceSpec{Class: ptr.To(resourcesv1alpha1.ClassSeed), SecretRefs: []corev1.LocalObjectReference{{Name: "bucket-attack"}}},
+			Spec: resourcesv1alpha1.ManagedResourceSpec{
+				Class:      new(resourcesv1alpha1.ClassSeed),
+				SecretRefs: []corev1.LocalObjectReference{{Name: "bucket-attack"}},
+			},
 		},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: foreignShoot, Name: "attack"}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "attack"}},
@@ -385,13 +446,16 @@ func takesOverTheSeed(t *testing.T, attacker client.Client) {
 		}
 	}
 	for _, namespace := range []string{"garden", "extension-attacked", foreignShoot} {
-		if err := attacker.List(t.Context(), &corev1.SecretList{}, client.InNamespace(namespace)); !apierrors.IsForbidden(err) {
+		if err := attacker.List(t.Context(), &corev1.SecretList{},
+			client.InNamespace(namespace)); !apierrors.IsForbidden(err) {
 			t.Errorf("listing Secrets in %s: %v, want it forbidden", namespace, err)
 		}
 	}
-	annotations := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+extensionrights.AnnotationResources+`":"Infrastructure/other"}}}`))
+	annotations := client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"`+extensionrights.AnnotationResources+`":"Infrastructure/other"}}}`))
 	for _, object := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: otherProvider}}, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "extensions.trellis.garden:os-debian:shoot"}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: otherProvider}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "extensions.trellis.garden:os-debian:shoot"}},
 	} {
 		if err := attacker.Patch(t.Context(), object, annotations); !apierrors.IsForbidden(err) {
 			t.Errorf("annotating %T: %v, want it forbidden", object, err)
@@ -403,9 +467,14 @@ func takesOverTheSeed(t *testing.T, attacker client.Client) {
 func extensionsWork(t *testing.T, seed client.WithWatch) {
 	ctx := t.Context()
 	for _, name := range []string{"osc-result-s", "cloudprovider"} {
-		ensure(t, seed, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: attackedShoot, Name: name}, StringData: map[string]string{"cloud_config": "c"}})
+		ensure(t, seed, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: attackedShoot, Name: name},
+			StringData: map[string]string{"cloud_config": "c"},
+		})
 	}
-	cloud := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }))
+	cloud := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("{}"))
+	}))
 	t.Cleanup(cloud.Close)
 	start(t, "extensions of ours", func(ctx context.Context) error { return runOurs(ctx, t, cloud.URL) })
 	start(t, "what others do", func(ctx context.Context) error { return playMachines(ctx, seed) })
@@ -416,10 +485,12 @@ func extensionsWork(t *testing.T, seed client.WithWatch) {
 		case *extensionsv1alpha1.Infrastructure:
 			// There is no Terraform. What is done before that is done in both namespaces.
 			eventually(t, func() error {
-				return seed.Get(ctx, client.ObjectKey{Namespace: machinesOfShoot, Name: "machine-controller-manager"}, &rbacv1.RoleBinding{})
+				return seed.Get(ctx, client.ObjectKey{Namespace: machinesOfShoot, Name: "machine-controller-manager"},
+					&rbacv1.RoleBinding{})
 			})
 			eventually(t, func() error {
-				return seed.Get(ctx, client.ObjectKey{Namespace: attackedShoot, Name: "s.infra.tf-config"}, &corev1.Secret{})
+				return seed.Get(ctx, client.ObjectKey{Namespace: attackedShoot, Name: "s.infra.tf-config"},
+					&corev1.Secret{})
 			})
 		default:
 			eventually(t, func() error {
@@ -435,7 +506,9 @@ func extensionsWork(t *testing.T, seed client.WithWatch) {
 	}
 	for _, object := range []client.Object{
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: attackedShoot, Name: "machine-controller-manager"}},
-		&resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: attackedShoot, Name: "extension-networking-flannel"}},
+		&resourcesv1alpha1.ManagedResource{
+			ObjectMeta: metav1.ObjectMeta{Namespace: attackedShoot, Name: "extension-networking-flannel"},
+		},
 	} {
 		if err := seed.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			t.Error(err)
@@ -456,7 +529,9 @@ func removeObject(t *testing.T, seed client.WithWatch, object gardenletextension
 	case *extensionsv1alpha1.Infrastructure:
 		// Terraform is missing: take the finalizer away once the machines are gone.
 		typed.Finalizers = nil
-		if err := seed.Patch(t.Context(), typed, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); client.IgnoreNotFound(err) != nil {
+		if err := seed.Patch(t.Context(), typed,
+			client.RawPatch(types.MergePatchType,
+				[]byte(`{"metadata":{"finalizers":null}}`))); client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		}
 		waitGone(t, seed, typed)
@@ -477,7 +552,8 @@ func removeObject(t *testing.T, seed client.WithWatch, object gardenletextension
 
 func waitGone[T gardenletextension.Object](t *testing.T, seed client.WithWatch, object T) {
 	t.Helper()
-	if err := gardenletextension.WaitGone(t.Context(), seed, object, gardenletextension.Timing{Severe: patience, Timeout: patience}); err != nil {
+	if err := gardenletextension.WaitGone(t.Context(), seed, object,
+		gardenletextension.Timing{Severe: patience, Timeout: patience}); err != nil {
 		t.Errorf("%T: %v", object, err)
 	}
 }
@@ -491,12 +567,14 @@ func runOurs(ctx context.Context, t *testing.T, cloud string) error {
 	setups := map[string]func(manager.Manager) error{
 		"os-debian": func(mgr manager.Manager) error {
 			return extension.Add(mgr, extension.Options[*extensionsv1alpha1.OperatingSystemConfig]{
-				Kind: "OperatingSystemConfig", Type: operatingsystemconfig.Type, Actuator: &operatingsystemconfig.Actuator{Client: mgr.GetClient()},
+				Kind: "OperatingSystemConfig", Type: operatingsystemconfig.Type,
+				Actuator: &operatingsystemconfig.Actuator{Client: mgr.GetClient()},
 			})
 		},
 		"networking-flannel": func(mgr manager.Manager) error {
 			return extension.Add(mgr, extension.Options[*extensionsv1alpha1.Network]{
-				Kind: "Network", Type: network.Type, Actuator: &network.Actuator{Client: mgr.GetClient(), Images: images},
+				Kind: "Network", Type: network.Type,
+				Actuator: &network.Actuator{Client: mgr.GetClient(), Images: images},
 			})
 		},
 		"provider-local": func(mgr manager.Manager) error { return addProvider(mgr, cloud) },
@@ -515,7 +593,10 @@ func runOurs(ctx context.Context, t *testing.T, cloud string) error {
 
 // addProvider adds the controllers of provider-local.
 func addProvider(mgr manager.Manager, cloud string) error {
-	source := credentials.Source{Reader: mgr.GetAPIReader(), Endpoint: cloud, Secret: client.ObjectKey{Namespace: "local-cloud", Name: "local-cloud"}}
+	source := credentials.Source{
+		Reader: mgr.GetAPIReader(), Endpoint: cloud,
+		Secret: client.ObjectKey{Namespace: "local-cloud", Name: "local-cloud"},
+	}
 	for _, add := range []func() error{
 		func() error { return infrastructure.Add(mgr, infrastructure.Options{Credentials: source}) },
 		func() error { return controlplane.Add(mgr) },
@@ -523,7 +604,8 @@ func addProvider(mgr manager.Manager, cloud string) error {
 		func() error { return backup.Add(mgr, source) },
 		func() error {
 			return worker.Add(mgr, worker.Options{
-				MachineControllerManager: "mcm", Image: "driver", MachineImage: func(string, string) (string, error) { return "machine", nil },
+				MachineControllerManager: "mcm", Image: "driver",
+				MachineImage: func(string, string) (string, error) { return "machine", nil },
 			})
 		},
 	} {
@@ -536,7 +618,8 @@ func addProvider(mgr manager.Manager, cloud string) error {
 
 // runAs runs a manager with an extension's account, and the caches that extensions have.
 func runAs(ctx context.Context, t *testing.T, name string, setup func(manager.Manager) error) error {
-	config, err := env.ConfigFor(env.Config.Host, "system:serviceaccount:"+extensionrights.ExtensionNamespace(name)+":"+name,
+	config, err := env.ConfigFor(env.Config.Host,
+		"system:serviceaccount:"+extensionrights.ExtensionNamespace(name)+":"+name,
 		"system:serviceaccounts", "system:authenticated")
 	if err != nil {
 		return err
@@ -546,8 +629,9 @@ func runAs(ctx context.Context, t *testing.T, name string, setup func(manager.Ma
 		return err
 	}
 	mgr, err := manager.New(config, manager.Options{
-		Scheme: s, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: controllerconfig.Controller{SkipNameValidation: ptr.To(true)},
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: command.Uncached()}},
+		Scheme: s, Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+		Client:     client.Options{Cache: &client.CacheOptions{DisableFor: command.Uncached()}},
 	})
 	if err != nil {
 		return err
@@ -558,10 +642,13 @@ func runAs(ctx context.Context, t *testing.T, name string, setup func(manager.Ma
 	return mgr.Start(ctx)
 }
 
-// playMachines plays resource-manager and machine-controller-manager: tokens are there at once, and nothing is left to do for machines.
+// playMachines plays resource-manager and machine-controller-manager: tokens are there at once, and nothing is left to
+// do for machines.
 func playMachines(ctx context.Context, seed client.Client) error {
 	return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: attackedShoot, Name: "shoot-access-machine-controller-manager"}}
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: attackedShoot, Name: "shoot-access-machine-controller-manager"},
+		}
 		_ = seed.Patch(ctx, secret, client.RawPatch(types.MergePatchType, []byte(`{"stringData":{"token":"t"}}`)))
 		deployments := &machinev1alpha1.MachineDeploymentList{}
 		if err := seed.List(ctx, deployments, client.InNamespace(attackedShoot)); err != nil {

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -41,15 +40,25 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-
 subjects: [{kind: ServiceAccount, namespace: extension-evil, name: evil}]
 `
 
-// Who may write ManagedResources in the namespace of a shoot, as its extensions may, must get nothing beyond it by those of class seed.
+// Who may write ManagedResources in the namespace of a shoot, as its extensions may, must get nothing beyond it by
+// those of class seed.
 func TestAttackManagedResourceOfClassSeed(t *testing.T) {
 	const namespace = "shoot--evil--one"
 	ctx, admin := t.Context(), seedForManagedResources(t)
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "extension-evil", Name: "evil"}
 	for _, object := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleShoot}}},
+		&corev1.Namespace{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: namespace, Labels: map[string]string{
+					gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleShoot,
+				},
+			},
+		},
 		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "evil"}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{"", "resources.gardener.cloud"}, Resources: []string{"secrets", "managedresources"}, Verbs: []string{"create", "delete"}},
+			{
+				APIGroups: []string{"", "resources.gardener.cloud"}, Resources: []string{"secrets", "managedresources"},
+				Verbs: []string{"create", "delete"},
+			},
 		}},
 		&rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "evil"}, Subjects: []rbacv1.Subject{account},
@@ -60,7 +69,8 @@ func TestAttackManagedResourceOfClassSeed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	config, err := env.ConfigFor(env.Config.Host, "system:serviceaccount:extension-evil:evil", "system:serviceaccounts", "system:authenticated")
+	config, err := env.ConfigFor(env.Config.Host, "system:serviceaccount:extension-evil:evil", "system:serviceaccounts",
+		"system:authenticated")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +80,9 @@ func TestAttackManagedResourceOfClassSeed(t *testing.T) {
 	}
 	mr := &resourcesv1alpha1.ManagedResource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "evil"},
-		Spec:       resourcesv1alpha1.ManagedResourceSpec{Class: ptr.To(resourcesv1alpha1.ClassSeed), SecretRefs: []corev1.LocalObjectReference{{Name: "evil"}}},
+		Spec: resourcesv1alpha1.ManagedResourceSpec{
+			Class: new(resourcesv1alpha1.ClassSeed), SecretRefs: []corev1.LocalObjectReference{{Name: "evil"}},
+		},
 	}
 	secret := &corev1.Secret{ObjectMeta: mr.ObjectMeta, StringData: map[string]string{"objects.yaml": hostileManifests}}
 	for _, object := range []client.Object{secret, mr.DeepCopy()} {
@@ -97,9 +109,12 @@ func TestAttackManagedResourceOfClassSeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reconciler := &managedresource.Reconciler{Client: admin, Reader: admin, Targets: targets, ClusterID: "seed", SyncPeriod: time.Minute}
+	reconciler := &managedresource.Reconciler{
+		Client: admin, Reader: admin, Targets: targets, ClusterID: "seed", SyncPeriod: time.Minute,
+	}
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(mr)}
-	if _, err := reconciler.Reconcile(ctx, request); !apierrors.IsForbidden(err) && (err == nil || !strings.Contains(err.Error(), "forbidden")) {
+	if _, err := reconciler.Reconcile(ctx, request); !apierrors.IsForbidden(err) &&
+		(err == nil || !strings.Contains(err.Error(), "forbidden")) {
 		t.Errorf("nothing was forbidden: %v", err)
 	}
 
@@ -110,7 +125,8 @@ func TestAttackManagedResourceOfClassSeed(t *testing.T) {
 		t.Errorf("what the status names elsewhere must stay: %v", err)
 	}
 	for name, object := range map[client.ObjectKey]client.Object{
-		{Namespace: metav1.NamespaceSystem, Name: "stray"}: &corev1.ConfigMap{}, {Name: "evil"}: &rbacv1.ClusterRoleBinding{},
+		{Namespace: metav1.NamespaceSystem, Name: "stray"}: &corev1.ConfigMap{},
+		{Name: "evil"}: &rbacv1.ClusterRoleBinding{},
 	} {
 		if err := admin.Get(ctx, name, object); !apierrors.IsNotFound(err) {
 			t.Errorf("%T %s was applied (%v)", object, name, err)

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -19,13 +18,18 @@ import (
 // testBackup makes a bucket and an entry in it, and deletes them in the wrong order and the right one.
 func testBackup(t *testing.T) {
 	ctx := context.Background()
-	bucket := &gardencorev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "store"}, Spec: gardencorev1beta1.BackupBucketSpec{
-		SeedName: ptr.To("local"), Provider: gardencorev1beta1.BackupBucketProvider{Type: "local", Region: "local"},
-		CredentialsRef: &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "store"},
-	}}
+	bucket := &gardencorev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "store"},
+		Spec: gardencorev1beta1.BackupBucketSpec{
+			SeedName: new("local"), Provider: gardencorev1beta1.BackupBucketProvider{Type: "local", Region: "local"},
+			CredentialsRef: &corev1.ObjectReference{
+				APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "store",
+			},
+		}}
 	entry := &gardencorev1beta1.BackupEntry{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "shoot--demo--gone--6f2c1e5a-6c53-4b6f-9d3f-2b3a4c5d6e7f"},
-		Spec:       gardencorev1beta1.BackupEntrySpec{BucketName: "store", SeedName: ptr.To("local")},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "garden-demo", Name: "shoot--demo--gone--6f2c1e5a-6c53-4b6f-9d3f-2b3a4c5d6e7f",
+		},
+		Spec: gardencorev1beta1.BackupEntrySpec{BucketName: "store", SeedName: new("local")},
 	}
 	create(t, &corev1.Secret{ObjectMeta: readable("store"), Data: map[string][]byte{"key": []byte("x")}}, bucket, entry)
 	for _, object := range []struct {

@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -23,32 +22,46 @@ import (
 	"github.com/trellis-garden/trellis/pkg/conditions"
 )
 
-// testCredentials creates a shoot whose credentials are those of a WorkloadIdentity, lets its token be due, and gives it an
-// InternalSecret and a Secret instead.
+// testCredentials creates a shoot whose credentials are those of a WorkloadIdentity, lets its token be due, and gives
+// it an InternalSecret and a Secret instead.
 func testCredentials(t *testing.T) {
 	identity := &securityv1alpha1.WorkloadIdentity{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "infra"},
-		Spec: securityv1alpha1.WorkloadIdentitySpec{Audiences: []string{"cloud"}, TargetSystem: securityv1alpha1.TargetSystem{
-			Type: "local", ProviderConfig: &runtime.RawExtension{Raw: []byte(`{"user":"demo"}`)},
-		}},
+		Spec: securityv1alpha1.WorkloadIdentitySpec{Audiences: []string{"cloud"},
+			TargetSystem: securityv1alpha1.TargetSystem{
+				Type: "local", ProviderConfig: &runtime.RawExtension{Raw: []byte(`{"user":"demo"}`)},
+			}},
 	}
 	create(t, identity,
-		&gardencorev1beta1.InternalSecret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "infra"}, Data: map[string][]byte{"internal": []byte("x")}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "infra"}, Data: map[string][]byte{"password": []byte("x")}},
+		&gardencorev1beta1.InternalSecret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "infra"},
+			Data:       map[string][]byte{"internal": []byte("x")},
+		},
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "infra"},
+			Data:       map[string][]byte{"password": []byte("x")},
+		},
 	)
-	for kind, apiVersion := range map[string]string{"WorkloadIdentity": "security.gardener.cloud/v1alpha1", "InternalSecret": "core.gardener.cloud/v1beta1", "Secret": "v1"} {
+	for kind, apiVersion := range map[string]string{
+		"WorkloadIdentity": "security.gardener.cloud/v1alpha1", "InternalSecret": "core.gardener.cloud/v1beta1",
+		"Secret": "v1",
+	} {
 		create(t, &securityv1alpha1.CredentialsBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: strings.ToLower(kind)}, Provider: securityv1alpha1.CredentialsBindingProvider{Type: "local"},
-			CredentialsRef: corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: "garden-demo", Name: "infra"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: strings.ToLower(kind)},
+			Provider:   securityv1alpha1.CredentialsBindingProvider{Type: "local"},
+			CredentialsRef: corev1.ObjectReference{
+				APIVersion: apiVersion, Kind: kind, Namespace: "garden-demo", Name: "infra",
+			},
 		})
 	}
 	shoot := example(t, "shoot-member1")
 	shoot.Name, shoot.Spec.DNS = "tokens", nil
 	shoot.Annotations = map[string]string{gardencorev1beta1.ShootSkipReadiness: "true"}
-	shoot.Spec.CredentialsBindingName = ptr.To("workloadidentity")
-	shoot.Spec.Resources = []gardencorev1beta1.NamedResourceReference{{Name: "identity", ResourceRef: autoscalingv1.CrossVersionObjectReference{
-		APIVersion: "security.gardener.cloud/v1alpha1", Kind: "WorkloadIdentity", Name: "infra",
-	}}}
+	shoot.Spec.CredentialsBindingName = new("workloadidentity")
+	shoot.Spec.Resources = []gardencorev1beta1.NamedResourceReference{{Name: "identity",
+		ResourceRef: autoscalingv1.CrossVersionObjectReference{
+			APIVersion: "security.gardener.cloud/v1alpha1", Kind: "WorkloadIdentity", Name: "infra",
+		}}}
 	create(t, shoot)
 	succeeded(t, shoot)
 	for _, name := range []string{"cloudprovider", "workload-identity-ref-infra"} {
@@ -60,17 +73,23 @@ func testCredentials(t *testing.T) {
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "shoot garden-demo/tokens") {
 		t.Errorf("error = %v, want it to name the shoot that uses the identity", err)
 	}
-	for _, next := range []struct{ binding, key string }{{"internalsecret", "internal"}, {"workloadidentity", "config token"}, {"secret", "password"}} {
+	for _, next := range []struct{ binding, key string }{
+		{"internalsecret", "internal"}, {"workloadidentity", "config token"}, {"secret", "password"},
+	} {
 		patch := fmt.Sprintf(`{"spec":{"credentialsBindingName":%q,"resources":null}}`, next.binding)
-		if err := c.Patch(context.Background(), shoot, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+		if err := c.Patch(context.Background(), shoot,
+			client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
 			t.Fatal(err)
 		}
 		succeeded(t, shoot)
-		if got := slices.Sorted(maps.Keys(seedSecret(t, shoot, "cloudprovider").Data)); strings.Join(got, " ") != next.key {
+		if got := slices.Sorted(maps.Keys(seedSecret(t, shoot, "cloudprovider").Data)); strings.Join(got,
+			" ") != next.key {
 			t.Errorf("%s: the keys are %v, want %s", next.binding, got, next.key)
 		}
 	}
-	unused := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Status.TechnicalID, Name: "workload-identity-ref-infra"}}
+	unused := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Status.TechnicalID, Name: "workload-identity-ref-infra"},
+	}
 	if err := get(unused); !apierrors.IsNotFound(err) {
 		t.Errorf("the token that nobody refers to: %v, want it gone", err)
 	}
@@ -88,7 +107,8 @@ func seedSecret(t *testing.T, shoot *gardencorev1beta1.Shoot, name string) *core
 }
 
 // checkIdentityToken looks into the token of a Secret.
-func checkIdentityToken(t *testing.T, identity *securityv1alpha1.WorkloadIdentity, shoot *gardencorev1beta1.Shoot, name string) {
+func checkIdentityToken(t *testing.T, identity *securityv1alpha1.WorkloadIdentity, shoot *gardencorev1beta1.Shoot,
+	name string) {
 	t.Helper()
 	secret := seedSecret(t, shoot, name)
 	parts := strings.Split(string(secret.Data["token"]), ".")
@@ -112,7 +132,8 @@ func checkIdentityToken(t *testing.T, identity *securityv1alpha1.WorkloadIdentit
 		t.Fatal(err)
 	}
 	if claims.Sub != identity.Status.Sub || claims.Aud[0] != "cloud" || claims.Exp-claims.Iat != 6*3600 ||
-		claims.Garden.Shoot.Name != shoot.Name || claims.Garden.Shoot.UID != string(shoot.UID) || claims.Garden.Seed.Name != "local" {
+		claims.Garden.Shoot.Name != shoot.Name || claims.Garden.Shoot.UID != string(shoot.UID) ||
+		claims.Garden.Seed.Name != "local" {
 		t.Errorf("%s: the token says %s", name, payload)
 	}
 	if string(secret.Data["config"]) != `{"user":"demo"}` {
@@ -127,7 +148,8 @@ func tokenIsRenewed(t *testing.T, shoot *gardencorev1beta1.Shoot) {
 	annotate := func(patch string) {
 		t.Helper()
 		patch = `{"metadata":{"annotations":{` + patch + `}}}`
-		if err := c.Patch(context.Background(), before.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+		if err := c.Patch(context.Background(), before.DeepCopy(),
+			client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -139,7 +161,8 @@ func tokenIsRenewed(t *testing.T, shoot *gardencorev1beta1.Shoot) {
 				return err
 			}
 			found := conditions.Get(shoot.Status.Conditions, gardencorev1beta1.ShootControlPlaneHealthy)
-			if found == nil || (found.Reason == "WorkloadIdentityTokenNotRenewed" && strings.Contains(found.Message, "garden-demo/gone")) != want {
+			if found == nil || (found.Reason == "WorkloadIdentityTokenNotRenewed" &&
+				strings.Contains(found.Message, "garden-demo/gone")) != want {
 				return fmt.Errorf("condition is %+v", found)
 			}
 			return nil
@@ -149,7 +172,8 @@ func tokenIsRenewed(t *testing.T, shoot *gardencorev1beta1.Shoot) {
 	annotate(prefix + `name":"infra"`)
 	eventually(t, func() error {
 		if after := seedSecret(t, shoot, "cloudprovider"); string(after.Data["token"]) == string(before.Data["token"]) {
-			return fmt.Errorf("the token is the old one, to be renewed at %s", after.Annotations[securityv1alpha1.AnnotationWorkloadIdentityTokenRenewTimestamp])
+			return fmt.Errorf("the token is the old one, to be renewed at %s",
+				after.Annotations[securityv1alpha1.AnnotationWorkloadIdentityTokenRenewTimestamp])
 		}
 		return nil
 	})
@@ -160,7 +184,10 @@ func tokenIsRenewed(t *testing.T, shoot *gardencorev1beta1.Shoot) {
 func tokensAreForOwnShoots(t *testing.T, identity *securityv1alpha1.WorkloadIdentity, shoot *gardencorev1beta1.Shoot) {
 	t.Helper()
 	sake := func(name string) *securityv1alpha1.ContextObject {
-		return &securityv1alpha1.ContextObject{Kind: "Shoot", APIVersion: "core.gardener.cloud/v1beta1", Namespace: &shoot.Namespace, Name: name, UID: shoot.UID}
+		return &securityv1alpha1.ContextObject{
+			Kind: "Shoot", APIVersion: "core.gardener.cloud/v1beta1", Namespace: &shoot.Namespace, Name: name,
+			UID: shoot.UID,
+		}
 	}
 	for name, test := range map[string]struct {
 		seed    string
@@ -177,7 +204,8 @@ func tokensAreForOwnShoots(t *testing.T, identity *securityv1alpha1.WorkloadIden
 			t.Fatal(err)
 		}
 		request := &securityv1alpha1.TokenRequest{Spec: securityv1alpha1.TokenRequestSpec{ContextObject: test.context}}
-		if err := gardenlet.SubResource("token").Create(context.Background(), identity.DeepCopy(), request); !test.want(err) {
+		if err := gardenlet.SubResource("token").Create(context.Background(), identity.DeepCopy(),
+			request); !test.want(err) {
 			t.Errorf("a token %s: %v", name, err)
 		}
 	}

@@ -20,7 +20,7 @@ func testHibernation(t *testing.T) {
 	shoot := example(t, "shoot-fleet")
 	shoot.Name = "sleeper"
 	shoot.Spec.DNS = nil
-	shoot.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: ptr.To(true)}
+	shoot.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: new(true)}
 	create(t, shoot)
 	succeeded(t, shoot)
 	checkAsleep(t, shoot)
@@ -38,7 +38,8 @@ func testHibernation(t *testing.T) {
 // hibernate says whether a shoot is to sleep.
 func hibernate(t *testing.T, shoot *gardencorev1beta1.Shoot, enabled bool) {
 	t.Helper()
-	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"hibernation":{"enabled":%t}}}`, enabled))
+	patch := client.RawPatch("application/merge-patch+json",
+		fmt.Appendf(nil, `{"spec":{"hibernation":{"enabled":%t}}}`, enabled))
 	if err := c.Patch(context.Background(), shoot, patch); err != nil {
 		t.Fatal(err)
 	}
@@ -54,15 +55,20 @@ func checkAsleep(t *testing.T, shoot *gardencorev1beta1.Shoot) {
 		if err := get(shoot); err != nil {
 			return err
 		}
-		for _, wanted := range []gardencorev1beta1.ConditionType{gardencorev1beta1.ShootAPIServerAvailable, gardencorev1beta1.ShootControlPlaneHealthy, gardencorev1beta1.ShootSystemComponentsHealthy} {
-			if found := conditions.Get(shoot.Status.Conditions, wanted); found == nil || found.Status != gardencorev1beta1.ConditionTrue || found.Reason != "ConditionNotChecked" {
+		for _, wanted := range []gardencorev1beta1.ConditionType{
+			gardencorev1beta1.ShootAPIServerAvailable, gardencorev1beta1.ShootControlPlaneHealthy,
+			gardencorev1beta1.ShootSystemComponentsHealthy,
+		} {
+			if found := conditions.Get(shoot.Status.Conditions, wanted); found == nil ||
+				found.Status != gardencorev1beta1.ConditionTrue || found.Reason != "ConditionNotChecked" {
 				return fmt.Errorf("%s is %+v", wanted, found)
 			}
 		}
 		return nil
 	})
 	records := &extensionsv1alpha1.DNSRecordList{}
-	if err := c.List(context.Background(), records, client.InNamespace(shoot.Status.TechnicalID)); err != nil || len(records.Items) != 0 {
+	if err := c.List(context.Background(), records, client.InNamespace(shoot.Status.TechnicalID)); err != nil ||
+		len(records.Items) != 0 {
 		t.Errorf("%d DNS records are left, %v", len(records.Items), err)
 	}
 }
@@ -81,7 +87,8 @@ func checkReplicas(t *testing.T, namespace string, want int32) {
 	for _, name := range []string{"kube-apiserver", "kube-controller-manager"} {
 		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 		if err := get(deployment); err != nil || *deployment.Spec.Replicas != want {
-			t.Errorf("Deployment %s has %d replicas, want %d (%v)", name, ptr.Deref(deployment.Spec.Replicas, -1), want, err)
+			t.Errorf("Deployment %s has %d replicas, want %d (%v)", name, ptr.Deref(deployment.Spec.Replicas, -1), want,
+				err)
 		}
 	}
 	for _, name := range []string{"etcd-main", "etcd-events"} {

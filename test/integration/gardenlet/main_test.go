@@ -1,5 +1,6 @@
-// Package gardenlet tests gardenlet and resource-manager against a real garden whose API server is the seed as well. What
-// needs machines and pods is played by the test: workloads become ready at once, extensions succeed, namespaces vanish.
+// Package gardenlet tests gardenlet and resource-manager against a real garden whose API server is the seed as well.
+// What needs machines and pods is played by the test: workloads become ready at once, extensions succeed, namespaces
+// vanish.
 package gardenlet
 
 import (
@@ -72,7 +73,8 @@ func scheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, gardencorev1beta1.AddToScheme, securityv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme,
+		clientgoscheme.AddToScheme, gardencorev1beta1.AddToScheme, securityv1alpha1.AddToScheme,
+		extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
@@ -104,7 +106,8 @@ func start(t *testing.T, name string, run func(ctx context.Context) error) (stop
 // startGarden runs the garden's controllers.
 func startGarden(t *testing.T) {
 	start(t, "controller-manager", func(ctx context.Context) error {
-		return controllermanager.Run(ctx, env.Config, controllermanager.Options{HealthAddress: "0", MetricsAddress: "0"})
+		return controllermanager.Run(ctx, env.Config,
+			controllermanager.Options{HealthAddress: "0", MetricsAddress: "0"})
 	})
 	start(t, "scheduler", func(ctx context.Context) error {
 		return scheduler.Run(ctx, env.Config, scheduler.Options{HealthAddress: "0", MetricsAddress: "0"})
@@ -115,8 +118,11 @@ func startGarden(t *testing.T) {
 func startGardenlet(t *testing.T) (stop func()) {
 	return start(t, "gardenlet", func(ctx context.Context) error {
 		return gardenlet.Run(ctx, gardenlet.Options{
-			Config: configuration(t), Seed: env.Config, HealthAddress: "0", MetricsAddress: "0", SkipNameValidation: true,
-			ShootConfig: func(context.Context, client.Reader, string) (*rest.Config, error) { return shootCluster.Load(), nil },
+			Config: configuration(t), Seed: env.Config, HealthAddress: "0", MetricsAddress: "0",
+			SkipNameValidation: true,
+			ShootConfig: func(context.Context, client.Reader, string) (*rest.Config, error) {
+				return shootCluster.Load(), nil
+			},
 		})
 	})
 }
@@ -127,7 +133,10 @@ func startSeed(t *testing.T) {
 		return c.List(context.Background(), &resourcesv1alpha1.ManagedResourceList{})
 	})
 	start(t, "resource-manager", func(ctx context.Context) error {
-		return resourcemanager.Run(ctx, env.Config, resourcemanager.Options{ClusterID: "seed", SyncPeriod: time.Minute, Concurrency: 5, HealthAddress: "0", MetricsAddress: "0"})
+		return resourcemanager.Run(ctx, env.Config,
+			resourcemanager.Options{
+				ClusterID: "seed", SyncPeriod: time.Minute, Concurrency: 5, HealthAddress: "0", MetricsAddress: "0",
+			})
 	})
 	start(t, "extensions", func(ctx context.Context) error { return runExtensions(ctx, t) })
 }
@@ -174,10 +183,11 @@ seedConfig:
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(context.Background(), 100*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(context.Background(), 100*time.Millisecond, patience, true,
+		func(context.Context) (bool, error) {
+			last = check()
+			return last == nil, nil
+		})
 	if err != nil {
 		t.Fatalf("after %s: %v", patience, last)
 	}
@@ -185,7 +195,9 @@ func eventually(t *testing.T, check func() error) {
 
 // readable is a Secret of the operators that the seed of this package may read.
 func readable(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: "garden", Name: name, Labels: map[string]string{gardencorev1beta1.LabelSeedReadableBy: "local"}}
+	return metav1.ObjectMeta{
+		Namespace: "garden", Name: name, Labels: map[string]string{gardencorev1beta1.LabelSeedReadableBy: "local"},
+	}
 }
 
 // create creates objects.
@@ -222,37 +234,45 @@ func (a actuator[T]) Delete(context.Context, logr.Logger, T, *cluster.Cluster) e
 
 // addExtension adds a controller for a kind.
 func addExtension[T extensionsv1alpha1.Object](mgr manager.Manager, kind, extensionType string, report func(T)) error {
-	return extension.Add(mgr, extension.Options[T]{Kind: kind, Type: extensionType, Actuator: actuator[T]{report: report}})
+	return extension.Add(mgr, extension.Options[T]{
+		Kind: kind, Type: extensionType, Actuator: actuator[T]{report: report},
+	})
 }
 
 // runExtensions runs controllers for all kinds.
 func runExtensions(ctx context.Context, t *testing.T) error {
-	mgr, err := manager.New(env.Config, manager.Options{Scheme: scheme(t), Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := manager.New(env.Config,
+		manager.Options{Scheme: scheme(t), Metrics: metricsserver.Options{BindAddress: "0"}})
 	if err != nil {
 		return err
 	}
 	for _, add := range []func() error{
 		func() error {
-			return addExtension(mgr, extensionsv1alpha1.InfrastructureResource, "local", func(i *extensionsv1alpha1.Infrastructure) {
-				i.Status.NodesCIDR = ptr.To("10.180.9.0/24")
-				i.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte(`{"network":"n1"}`)}
-			})
+			return addExtension(mgr, extensionsv1alpha1.InfrastructureResource, "local",
+				func(i *extensionsv1alpha1.Infrastructure) {
+					i.Status.NodesCIDR = new("10.180.9.0/24")
+					i.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte(`{"network":"n1"}`)}
+				})
 		},
 		func() error { return addExtension[*extensionsv1alpha1.ControlPlane](mgr, "ControlPlane", "local", nil) },
 		func() error { return addExtension(mgr, extensionsv1alpha1.WorkerResource, "local", reportMachines) },
 		func() error { return addExtension[*extensionsv1alpha1.DNSRecord](mgr, "DNSRecord", "local", nil) },
 		func() error {
-			return addExtension(mgr, extensionsv1alpha1.BackupBucketResource, "local", func(b *extensionsv1alpha1.BackupBucket) {
-				b.Status.GeneratedSecretRef = &b.Spec.SecretRef
-			})
+			return addExtension(mgr, extensionsv1alpha1.BackupBucketResource, "local",
+				func(b *extensionsv1alpha1.BackupBucket) {
+					b.Status.GeneratedSecretRef = &b.Spec.SecretRef
+				})
 		},
 		func() error { return addExtension[*extensionsv1alpha1.BackupEntry](mgr, "BackupEntry", "local", nil) },
 		func() error { return addExtension[*extensionsv1alpha1.Network](mgr, "Network", "flannel", nil) },
 		func() error { return addExtension[*extensionsv1alpha1.Extension](mgr, "Extension", "federation", nil) },
 		func() error {
-			return addExtension(mgr, extensionsv1alpha1.OperatingSystemConfigResource, "debian", func(o *extensionsv1alpha1.OperatingSystemConfig) {
-				o.Status.CloudConfig = &extensionsv1alpha1.CloudConfig{SecretRef: corev1.SecretReference{Namespace: o.Namespace, Name: "osc-" + o.Name}}
-			})
+			return addExtension(mgr, extensionsv1alpha1.OperatingSystemConfigResource, "debian",
+				func(o *extensionsv1alpha1.OperatingSystemConfig) {
+					o.Status.CloudConfig = &extensionsv1alpha1.CloudConfig{
+						SecretRef: corev1.SecretReference{Namespace: o.Namespace, Name: "osc-" + o.Name},
+					}
+				})
 		},
 	} {
 		if err := add(); err != nil {
@@ -292,12 +312,16 @@ func makeReady(ctx context.Context) {
 	}
 	for _, d := range deployments.Items {
 		n := ptr.Deref(d.Spec.Replicas, 1)
-		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n}
+		d.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n,
+		}
 		_ = c.Status().Update(ctx, &d)
 	}
 	for _, s := range statefulSets.Items {
 		n := ptr.Deref(s.Spec.Replicas, 1)
-		s.Status = appsv1.StatefulSetStatus{ObservedGeneration: s.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n}
+		s.Status = appsv1.StatefulSetStatus{
+			ObservedGeneration: s.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n,
+		}
 		_ = c.Status().Update(ctx, &s)
 	}
 }
@@ -312,7 +336,9 @@ func releaseNamespaces(ctx context.Context) {
 		if namespace.DeletionTimestamp == nil || leftovers(ctx, namespace.Name) > 0 {
 			continue
 		}
-		for _, object := range []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &corev1.Service{}} {
+		for _, object := range []client.Object{
+			&corev1.Secret{}, &corev1.ConfigMap{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &corev1.Service{},
+		} {
 			_ = c.DeleteAllOf(ctx, object, client.InNamespace(namespace.Name))
 		}
 		namespace.Spec.Finalizers = nil
@@ -324,8 +350,10 @@ func releaseNamespaces(ctx context.Context) {
 func leftovers(ctx context.Context, namespace string) int {
 	count := 0
 	for _, list := range []client.ObjectList{
-		&extensionsv1alpha1.InfrastructureList{}, &extensionsv1alpha1.ControlPlaneList{}, &extensionsv1alpha1.WorkerList{}, &extensionsv1alpha1.NetworkList{},
-		&extensionsv1alpha1.DNSRecordList{}, &extensionsv1alpha1.ExtensionList{}, &extensionsv1alpha1.OperatingSystemConfigList{}, &resourcesv1alpha1.ManagedResourceList{},
+		&extensionsv1alpha1.InfrastructureList{}, &extensionsv1alpha1.ControlPlaneList{},
+		&extensionsv1alpha1.WorkerList{}, &extensionsv1alpha1.NetworkList{},
+		&extensionsv1alpha1.DNSRecordList{}, &extensionsv1alpha1.ExtensionList{},
+		&extensionsv1alpha1.OperatingSystemConfigList{}, &resourcesv1alpha1.ManagedResourceList{},
 	} {
 		if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return 1
@@ -338,26 +366,35 @@ func leftovers(ctx context.Context, namespace string) int {
 // registerExtensions registers all kinds, with the chart of a real extension as what is installed.
 func registerExtensions(t *testing.T) {
 	t.Helper()
-	archive, err := helm.Pack(os.DirFS(filepath.Join("..", "..", "..", "extensions", "os-debian", "charts")), "os-debian")
+	archive, err := helm.Pack(os.DirFS(filepath.Join("..", "..", "..", "extensions", "os-debian", "charts")),
+		"os-debian")
 	if err != nil {
 		t.Fatal(err)
 	}
 	resources := []gardencorev1beta1.ControllerResource{
-		{Kind: "Extension", Type: "federation", WorkerlessSupported: ptr.To(true)}, {Kind: "Network", Type: "flannel"}, {Kind: "OperatingSystemConfig", Type: "debian"},
+		{Kind: "Extension", Type: "federation", WorkerlessSupported: new(true)}, {Kind: "Network", Type: "flannel"},
+		{Kind: "OperatingSystemConfig", Type: "debian"},
 	}
-	for _, kind := range []string{"Infrastructure", "ControlPlane", "Worker", "DNSRecord", "BackupBucket", "BackupEntry"} {
+	for _, kind := range []string{
+		"Infrastructure", "ControlPlane", "Worker", "DNSRecord", "BackupBucket", "BackupEntry",
+	} {
 		resources = append(resources, gardencorev1beta1.ControllerResource{Kind: kind, Type: "local"})
 	}
 	create(t,
 		&gardencorev1beta1.ControllerDeployment{
 			ObjectMeta: metav1.ObjectMeta{Name: "os-debian"}, Type: "helm",
-			ProviderConfig: runtime.RawExtension{Raw: fmt.Appendf(nil, `{"chart":%q,"values":{"image":"registry.example/os-debian:v1"}}`, encode(archive))},
+			ProviderConfig: runtime.RawExtension{
+				Raw: fmt.Appendf(nil, `{"chart":%q,"values":{"image":"registry.example/os-debian:v1"}}`,
+					encode(archive)),
+			},
 		},
 		&gardencorev1beta1.ControllerRegistration{
 			ObjectMeta: metav1.ObjectMeta{Name: "os-debian"},
 			Spec: gardencorev1beta1.ControllerRegistrationSpec{
-				Resources:  resources,
-				Deployment: &gardencorev1beta1.ControllerRegistrationDeployment{DeploymentRefs: []gardencorev1beta1.DeploymentRef{{Name: "os-debian"}}},
+				Resources: resources,
+				Deployment: &gardencorev1beta1.ControllerRegistrationDeployment{
+					DeploymentRefs: []gardencorev1beta1.DeploymentRef{{Name: "os-debian"}},
+				},
 			},
 		},
 	)

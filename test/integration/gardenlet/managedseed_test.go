@@ -28,7 +28,8 @@ import (
 	"github.com/trellis-garden/trellis/test/integration/environment"
 )
 
-// startShootCluster runs the API server of the shoot that becomes a seed. Where control planes are played, this one is real.
+// startShootCluster runs the API server of the shoot that becomes a seed. Where control planes are played, this one is
+// real.
 func startShootCluster(t *testing.T) (*environment.Environment, client.Client) {
 	t.Helper()
 	binary, err := environment.KubernetesBinary()
@@ -47,8 +48,8 @@ func startShootCluster(t *testing.T) (*environment.Environment, client.Client) {
 	return cluster, shoot
 }
 
-// testManagedSeed makes a seed of the example's shoot, and a mere shoot of it again. What runs in the shoot is played: the
-// load balancer of its cloud, the issuing of gardenlet's certificate, and gardenlet's pod, which is this process.
+// testManagedSeed makes a seed of the example's shoot, and a mere shoot of it again. What runs in the shoot is played:
+// the load balancer of its cloud, the issuing of gardenlet's certificate, and gardenlet's pod, which is this process.
 func testManagedSeed(t *testing.T) {
 	cluster, inShoot := startShootCluster(t)
 	shootCluster.Store(cluster.Config)
@@ -61,7 +62,8 @@ func testManagedSeed(t *testing.T) {
 
 	playLoadBalancer(t, managedSeed, inShoot)
 	awaitReason(t, managedSeed, "SeedNotRegistered")
-	if !conditions.IsTrue(managedSeed.Status.Conditions, seedmanagementv1alpha1.ManagedSeedShootReconciled) || managedSeed.Status.ObservedGeneration != managedSeed.Generation {
+	if !conditions.IsTrue(managedSeed.Status.Conditions, seedmanagementv1alpha1.ManagedSeedShootReconciled) ||
+		managedSeed.Status.ObservedGeneration != managedSeed.Generation {
 		t.Errorf("status is %+v", managedSeed.Status)
 	}
 	parsed := checkInstallation(t, inShoot)
@@ -69,7 +71,11 @@ func testManagedSeed(t *testing.T) {
 
 	stop := playGardenlet(t, cluster, inShoot, parsed)
 	awaitReason(t, managedSeed, "SeedRegistered")
-	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: seedmanagementv1alpha1.BootstrapTokenSecretName(managedSeed.Name)}}
+	token := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "kube-system", Name: seedmanagementv1alpha1.BootstrapTokenSecretName(managedSeed.Name),
+		},
+	}
 	renewKubeconfig(t, managedSeed, inShoot, token)
 
 	playNamespaces(t, inShoot)
@@ -90,7 +96,8 @@ func playLoadBalancer(t *testing.T, managedSeed *seedmanagementv1alpha1.ManagedS
 	awaitReason(t, managedSeed, "GatewayWithoutAddress")
 	eventually(t, func() error {
 		service := &corev1.Service{}
-		if err := inShoot.Get(context.Background(), client.ObjectKey{Namespace: "garden", Name: "gateway"}, service); err != nil {
+		if err := inShoot.Get(context.Background(), client.ObjectKey{Namespace: "garden", Name: "gateway"},
+			service); err != nil {
 			return err
 		}
 		service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "10.180.10.2"}}
@@ -105,7 +112,8 @@ func awaitReason(t *testing.T, managedSeed *seedmanagementv1alpha1.ManagedSeed, 
 		if err := get(managedSeed); err != nil {
 			return err
 		}
-		if found := conditions.Get(managedSeed.Status.Conditions, seedmanagementv1alpha1.ManagedSeedSeedRegistered); found == nil || found.Reason != reason {
+		if found := conditions.Get(managedSeed.Status.Conditions,
+			seedmanagementv1alpha1.ManagedSeedSeedRegistered); found == nil || found.Reason != reason {
 			return fmt.Errorf("conditions are %+v, want reason %s", managedSeed.Status.Conditions, reason)
 		}
 		return nil
@@ -117,7 +125,8 @@ func checkInstallation(t *testing.T, inShoot client.Client) *config.Configuratio
 	t.Helper()
 	deployment, configMap := &appsv1.Deployment{}, &corev1.ConfigMap{}
 	for name, object := range map[string]client.Object{"gardenlet": deployment, "gardenlet-config": configMap} {
-		if err := inShoot.Get(context.Background(), client.ObjectKey{Namespace: "garden", Name: name}, object); err != nil {
+		if err := inShoot.Get(context.Background(), client.ObjectKey{Namespace: "garden", Name: name},
+			object); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -129,8 +138,10 @@ func checkInstallation(t *testing.T, inShoot client.Client) *config.Configuratio
 		t.Fatal(err)
 	}
 	spec := parsed.SeedConfig.Spec
-	if parsed.SeedConfig.Name != "example" || parsed.Gateway.Address != "10.180.10.2" || spec.Networks.Pods != "10.7.0.0/16" || spec.Provider.Region != "local" ||
-		spec.DNS.Internal.Domain != "internal.local.example" || spec.Ingress.Domain != "ingress.example.garden.local.example" ||
+	if parsed.SeedConfig.Name != "example" || parsed.Gateway.Address != "10.180.10.2" ||
+		spec.Networks.Pods != "10.7.0.0/16" || spec.Provider.Region != "local" ||
+		spec.DNS.Internal.Domain != "internal.local.example" ||
+		spec.Ingress.Domain != "ingress.example.garden.local.example" ||
 		parsed.Controllers.Seed.ConditionsPeriod.Duration != time.Second {
 		t.Errorf("configuration is %s", configMap.Data["config.yaml"])
 	}
@@ -138,11 +149,13 @@ func checkInstallation(t *testing.T, inShoot client.Client) *config.Configuratio
 }
 
 // checkToken asks for certificates with the bootstrap token: for the seed it is granted, for others it is not.
-func checkToken(t *testing.T, managedSeed *seedmanagementv1alpha1.ManagedSeed, inShoot client.Client, parsed *config.Configuration) {
+func checkToken(t *testing.T, managedSeed *seedmanagementv1alpha1.ManagedSeed, inShoot client.Client,
+	parsed *config.Configuration) {
 	t.Helper()
 	secret := &corev1.Secret{}
 	ref := parsed.GardenClientConnection.BootstrapKubeconfig
-	if err := inShoot.Get(context.Background(), client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
+	if err := inShoot.Get(context.Background(), client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name},
+		secret); err != nil {
 		t.Fatal(err)
 	}
 	garden, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["kubeconfig"])
@@ -160,7 +173,8 @@ func checkToken(t *testing.T, managedSeed *seedmanagementv1alpha1.ManagedSeed, i
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := kube.CoreV1().Secrets("garden").List(context.Background(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := kube.CoreV1().Secrets("garden").List(context.Background(),
+		metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("listing secrets with the token: %v", err)
 	}
 }
@@ -176,13 +190,15 @@ func decisionAbout(t *testing.T, garden *rest.Config, seed string) certificatesv
 	if err != nil {
 		t.Fatal(err)
 	}
-	csr, err := kube.CertificatesV1().CertificateSigningRequests().Create(context.Background(), request, metav1.CreateOptions{})
+	csr, err := kube.CertificatesV1().CertificateSigningRequests().Create(context.Background(), request,
+		metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var decision certificatesv1.RequestConditionType
 	eventually(t, func() error {
-		if csr, err = kube.CertificatesV1().CertificateSigningRequests().Get(context.Background(), csr.Name, metav1.GetOptions{}); err != nil {
+		if csr, err = kube.CertificatesV1().CertificateSigningRequests().Get(context.Background(), csr.Name,
+			metav1.GetOptions{}); err != nil {
 			return err
 		}
 		if len(csr.Status.Conditions) == 0 {
@@ -195,43 +211,56 @@ func decisionAbout(t *testing.T, garden *rest.Config, seed string) certificatesv
 }
 
 // playGardenlet is the pod of gardenlet in the shoot, with the kubeconfig that it would have got.
-func playGardenlet(t *testing.T, cluster *environment.Environment, inShoot client.Client, parsed *config.Configuration) (stop func()) {
+func playGardenlet(t *testing.T, cluster *environment.Environment, inShoot client.Client,
+	parsed *config.Configuration) (stop func()) {
 	t.Helper()
 	storeKubeconfig(t, inShoot, parsed.SeedConfig.Name)
 	return start(t, "gardenlet of the managed seed", func(ctx context.Context) error {
-		return gardenlet.Run(ctx, gardenlet.Options{Config: parsed, Seed: cluster.Config, HealthAddress: "0", MetricsAddress: "0", SkipNameValidation: true})
+		return gardenlet.Run(ctx, gardenlet.Options{
+			Config: parsed, Seed: cluster.Config, HealthAddress: "0", MetricsAddress: "0", SkipNameValidation: true,
+		})
 	})
 }
 
 // storeKubeconfig writes the kubeconfig of a seed's gardenlet into the shoot.
 func storeKubeconfig(t *testing.T, inShoot client.Client, seed string) {
 	t.Helper()
-	garden, err := env.ConfigFor(env.Config.Host, gardencorev1beta1.SeedUserNamePrefix+seed, gardencorev1beta1.SeedsGroup)
+	garden, err := env.ConfigFor(env.Config.Host, gardencorev1beta1.SeedUserNamePrefix+seed,
+		gardencorev1beta1.SeedsGroup)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubeconfig, err := bootstrap.Kubeconfig(garden, seed, &bootstrap.Certificate{Certificate: garden.CertData, Key: garden.KeyData})
+	kubeconfig, err := bootstrap.Kubeconfig(garden, seed,
+		&bootstrap.Certificate{Certificate: garden.CertData, Key: garden.KeyData})
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet-kubeconfig"}, Data: map[string][]byte{"kubeconfig": kubeconfig}}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet-kubeconfig"},
+		Data:       map[string][]byte{"kubeconfig": kubeconfig},
+	}
 	if err := inShoot.Create(context.Background(), secret); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // renewKubeconfig asks for a new certificate of the managed seed's gardenlet.
-func renewKubeconfig(t *testing.T, managedSeed *seedmanagementv1alpha1.ManagedSeed, inShoot client.Client, token *corev1.Secret) {
+func renewKubeconfig(t *testing.T, managedSeed *seedmanagementv1alpha1.ManagedSeed, inShoot client.Client,
+	token *corev1.Secret) {
 	t.Helper()
 	eventually(t, func() error {
 		if err := get(managedSeed); err != nil {
 			return err
 		}
-		managedSeed.Annotations = map[string]string{gardencorev1beta1.GardenerOperation: gardencorev1beta1.GardenerOperationRenewKubeconfig}
+		managedSeed.Annotations = map[string]string{
+			gardencorev1beta1.GardenerOperation: gardencorev1beta1.GardenerOperationRenewKubeconfig,
+		}
 		return c.Update(context.Background(), managedSeed)
 	})
 	eventually(t, func() error {
-		return errors.Join(gone(inShoot, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet-kubeconfig"}}), get(token))
+		return errors.Join(gone(inShoot,
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet-kubeconfig"}}),
+			get(token))
 	})
 	eventually(t, func() error {
 		if err := get(managedSeed); err != nil || len(managedSeed.Annotations) == 0 {

@@ -22,7 +22,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/charts"
@@ -49,7 +48,8 @@ func (r chartRegistry) push(t *testing.T, fsys fs.FS, chart, tag string) (refere
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, err := mutate.Append(empty.Image, mutate.Addendum{Layer: static.NewLayer(archive, "application/vnd.cncf.helm.chart.content.v1.tar+gzip")})
+	image, err := mutate.Append(empty.Image,
+		mutate.Addendum{Layer: static.NewLayer(archive, "application/vnd.cncf.helm.chart.content.v1.tar+gzip")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,11 +64,13 @@ func (r chartRegistry) push(t *testing.T, fsys fs.FS, chart, tag string) (refere
 	return reference
 }
 
-// testSelfDeployment has the gardenlet of the seed deploy itself: the process is this one, what it deploys are objects only.
+// testSelfDeployment has the gardenlet of the seed deploy itself: the process is this one, what it deploys are objects
+// only.
 func testSelfDeployment(t *testing.T) {
 	charted := startChartRegistry(t)
 	good := charted.push(t, charts.FS, "gardenlet", "v1")
-	object := load(t, filepath.Join("..", "..", "..", "landscape", "local", "examples", "gardenlet.yaml"))[0].(*seedmanagementv1alpha1.Gardenlet)
+	object := load(t, filepath.Join("..", "..", "..", "landscape", "local", "examples",
+		"gardenlet.yaml"))[0].(*seedmanagementv1alpha1.Gardenlet)
 	object.Name = "local"
 	object.Spec.Deployment.Helm.OCIRepository.Ref = &good
 	object.Spec.Deployment.PodLabels = map[string]string{"stage": "one"}
@@ -92,7 +94,7 @@ func testSelfDeployment(t *testing.T) {
 	}
 	change(func(s *seedmanagementv1alpha1.GardenletSpec) {
 		s.Deployment.PodLabels["stage"] = "two"
-		s.Deployment.Image.Tag = ptr.To("v2")
+		s.Deployment.Image.Tag = new("v2")
 	})
 	awaitDeployment(t, object, gardencorev1beta1.ConditionTrue, "")
 	checkSelfDeployment(t, "ghcr.io/trellis-garden/gardenlet:v2", "two")
@@ -125,7 +127,10 @@ func installGardenlet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	release := helm.Release{Namespace: "garden", Name: "gardenlet", Chart: chart, Values: map[string]any{"image": "registry.example/gardenlet:v0"}}
+	release := helm.Release{
+		Namespace: "garden", Name: "gardenlet", Chart: chart,
+		Values: map[string]any{"image": "registry.example/gardenlet:v0"},
+	}
 	if _, err := installer.Install(context.Background(), release); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +142,8 @@ func installGardenlet(t *testing.T) {
 }
 
 // awaitDeployment waits for what gardenlet says about the present generation.
-func awaitDeployment(t *testing.T, object *seedmanagementv1alpha1.Gardenlet, status gardencorev1beta1.ConditionStatus, message string) {
+func awaitDeployment(t *testing.T, object *seedmanagementv1alpha1.Gardenlet, status gardencorev1beta1.ConditionStatus,
+	message string) {
 	t.Helper()
 	wanted := object.Generation
 	eventually(t, func() error {
@@ -145,7 +151,8 @@ func awaitDeployment(t *testing.T, object *seedmanagementv1alpha1.Gardenlet, sta
 			return err
 		}
 		found := conditions.Get(object.Status.Conditions, seedmanagementv1alpha1.GardenletReconciled)
-		if found == nil || object.Status.ObservedGeneration < wanted || found.Status != status || !strings.Contains(found.Message, message) {
+		if found == nil || object.Status.ObservedGeneration < wanted || found.Status != status ||
+			!strings.Contains(found.Message, message) {
 			return fmt.Errorf("generation %d: status is %+v, want %s with %q", wanted, object.Status, status, message)
 		}
 		return nil
@@ -156,19 +163,23 @@ func awaitDeployment(t *testing.T, object *seedmanagementv1alpha1.Gardenlet, sta
 func checkSelfDeployment(t *testing.T, image, stage string) {
 	t.Helper()
 	deployment, configMap := &appsv1.Deployment{}, &corev1.ConfigMap{}
-	deployment.Namespace, deployment.Name, configMap.Namespace, configMap.Name = "garden", "gardenlet", "garden", "gardenlet-config"
+	deployment.Namespace, deployment.Name, configMap.Namespace, configMap.Name = "garden", "gardenlet", "garden",
+		"gardenlet-config"
 	if err := errors.Join(get(deployment), get(configMap)); err != nil {
 		t.Fatal(err)
 	}
 	template := deployment.Spec.Template
-	if template.Spec.Containers[0].Image != image || template.Labels["stage"] != stage || template.Spec.ServiceAccountName != "gardenlet" {
-		t.Errorf("deployment has image %s, labels %v, account %s; want %s, stage %s", template.Spec.Containers[0].Image, template.Labels, template.Spec.ServiceAccountName, image, stage)
+	if template.Spec.Containers[0].Image != image || template.Labels["stage"] != stage ||
+		template.Spec.ServiceAccountName != "gardenlet" {
+		t.Errorf("deployment has image %s, labels %v, account %s; want %s, stage %s", template.Spec.Containers[0].Image,
+			template.Labels, template.Spec.ServiceAccountName, image, stage)
 	}
 	parsed, err := config.Parse([]byte(configMap.Data["config.yaml"]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if parsed.SeedConfig.Name != "local" || parsed.SeedConfig.Labels["stage"] != "example" || parsed.Gateway.Address != "172.18.0.2" || parsed.GardenClientConnection.Kubeconfig == "" {
+	if parsed.SeedConfig.Name != "local" || parsed.SeedConfig.Labels["stage"] != "example" ||
+		parsed.Gateway.Address != "172.18.0.2" || parsed.GardenClientConnection.Kubeconfig == "" {
 		t.Errorf("configuration is %s", configMap.Data["config.yaml"])
 	}
 }
@@ -177,7 +188,8 @@ func checkSelfDeployment(t *testing.T, image, stage string) {
 func checkGardenletRights(t *testing.T, object *seedmanagementv1alpha1.Gardenlet) {
 	t.Helper()
 	for seed, reads := range map[string]bool{"local": true, "other": false} {
-		access, err := env.ConfigFor(env.Config.Host, gardencorev1beta1.SeedUserNamePrefix+seed, gardencorev1beta1.SeedsGroup)
+		access, err := env.ConfigFor(env.Config.Host, gardencorev1beta1.SeedUserNamePrefix+seed,
+			gardencorev1beta1.SeedsGroup)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,8 +197,11 @@ func checkGardenletRights(t *testing.T, object *seedmanagementv1alpha1.Gardenlet
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := &seedmanagementv1alpha1.Gardenlet{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: object.Name}}
-		if err := garden.Get(context.Background(), client.ObjectKeyFromObject(found), found); (err == nil) != reads || err != nil && !apierrors.IsForbidden(err) {
+		found := &seedmanagementv1alpha1.Gardenlet{
+			ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: object.Name},
+		}
+		if err := garden.Get(context.Background(), client.ObjectKeyFromObject(found), found); (err == nil) != reads ||
+			err != nil && !apierrors.IsForbidden(err) {
 			t.Errorf("seed %s reads the Gardenlet of seed local: %v", seed, err)
 		}
 		before := object.DeepCopy()

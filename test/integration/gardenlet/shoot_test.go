@@ -67,13 +67,16 @@ func prepareGarden(t *testing.T) {
 		}
 	}
 	eventually(t, func() error {
-		err := c.Create(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "local"}})
+		err := c.Create(context.Background(),
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "local"}})
 		return client.IgnoreAlreadyExists(err)
 	})
 	binding := &securityv1alpha1.CredentialsBinding{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: "garden-demo", Name: "local"},
-		Provider:       securityv1alpha1.CredentialsBindingProvider{Type: "local"},
-		CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden-demo", Name: "local"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "local"},
+		Provider:   securityv1alpha1.CredentialsBindingProvider{Type: "local"},
+		CredentialsRef: corev1.ObjectReference{
+			APIVersion: "v1", Kind: "Secret", Namespace: "garden-demo", Name: "local",
+		},
 	}
 	if err := client.IgnoreAlreadyExists(c.Create(context.Background(), binding)); err != nil {
 		t.Fatal(err)
@@ -86,24 +89,34 @@ func testSeed(t *testing.T) {
 		if err := get(seed); err != nil {
 			return err
 		}
-		for _, wanted := range []gardencorev1beta1.ConditionType{gardencorev1beta1.SeedGardenletReady, gardencorev1beta1.SeedSystemComponentsHealthy, gardencorev1beta1.SeedExtensionsReady} {
+		for _, wanted := range []gardencorev1beta1.ConditionType{
+			gardencorev1beta1.SeedGardenletReady, gardencorev1beta1.SeedSystemComponentsHealthy,
+			gardencorev1beta1.SeedExtensionsReady,
+		} {
 			if !conditions.IsTrue(seed.Status.Conditions, wanted) {
 				return fmt.Errorf("%s is not True: %+v", wanted, conditions.Get(seed.Status.Conditions, wanted))
 			}
 		}
-		if last := seed.Status.LastOperation; last == nil || last.State != gardencorev1beta1.LastOperationStateSucceeded {
+		if last := seed.Status.LastOperation; last == nil ||
+			last.State != gardencorev1beta1.LastOperationStateSucceeded {
 			return fmt.Errorf("last operation is %+v", last)
 		}
 		return nil
 	})
-	if seed.Status.KubernetesVersion == nil || seed.Status.Allocatable[gardencorev1beta1.ResourceShoots] != *ptr.To(seed.Status.Capacity[gardencorev1beta1.ResourceShoots]) {
+	if seed.Status.KubernetesVersion == nil ||
+		seed.Status.Allocatable[gardencorev1beta1.ResourceShoots] !=
+			*new(seed.Status.Capacity[gardencorev1beta1.ResourceShoots]) {
 		t.Errorf("status is %+v", seed.Status)
 	}
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "gardener-system-seed-lease", Name: "local"}}
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "gardener-system-seed-lease", Name: "local"},
+	}
 	if err := get(lease); err != nil || time.Since(lease.Spec.RenewTime.Time) > 30*time.Second {
 		t.Errorf("lease: %v, %+v", err, lease.Spec)
 	}
-	if err := get(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "resource-manager"}}); err != nil {
+	if err := get(&appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "resource-manager"},
+	}); err != nil {
 		t.Error(err)
 	}
 }
@@ -112,7 +125,8 @@ func testShoot(t *testing.T) {
 	shoot := example(t, "shoot-member1")
 	shoot.Annotations = map[string]string{gardencorev1beta1.ShootSkipReadiness: "true"}
 	machines := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: "infra-shoot--demo--member1", Labels: map[string]string{extensionrights.LabelShootNamespace: "shoot--demo--member1"},
+		Name:   "infra-shoot--demo--member1",
+		Labels: map[string]string{extensionrights.LabelShootNamespace: "shoot--demo--member1"},
 	}}
 	create(t, machines, shoot)
 	started := time.Now()
@@ -120,16 +134,23 @@ func testShoot(t *testing.T) {
 	t.Logf("created in %s", time.Since(started))
 
 	status := shoot.Status
-	if status.TechnicalID != "shoot--demo--member1" || status.LastOperation.Type != gardencorev1beta1.LastOperationTypeCreate || len(status.AdvertisedAddresses) != 2 ||
+	if status.TechnicalID != "shoot--demo--member1" ||
+		status.LastOperation.Type != gardencorev1beta1.LastOperationTypeCreate ||
+		len(status.AdvertisedAddresses) != 2 ||
 		status.ClusterIdentity == nil || status.Networking.Nodes[0] != "10.180.9.0/24" || len(status.LastErrors) > 0 {
 		t.Errorf("status is %+v", status)
 	}
 	for _, object := range []client.Object{
-		&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "etcd-main"}}, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "etcd-events"}},
-		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "kube-apiserver"}}, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "kube-controller-manager"}},
-		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "kube-scheduler"}}, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "vpn-seed-server"}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "cloudprovider"}}, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "gardener-internal"}},
-		&extensionsv1alpha1.DNSRecord{ObjectMeta: metav1.ObjectMeta{Name: "member1-internal"}}, &extensionsv1alpha1.Network{ObjectMeta: metav1.ObjectMeta{Name: "member1"}},
+		&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "etcd-main"}},
+		&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "etcd-events"}},
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "kube-apiserver"}},
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "kube-controller-manager"}},
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "kube-scheduler"}},
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "vpn-seed-server"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "cloudprovider"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "gardener-internal"}},
+		&extensionsv1alpha1.DNSRecord{ObjectMeta: metav1.ObjectMeta{Name: "member1-internal"}},
+		&extensionsv1alpha1.Network{ObjectMeta: metav1.ObjectMeta{Name: "member1"}},
 	} {
 		object.SetNamespace(status.TechnicalID)
 		if err := get(object); err != nil {
@@ -140,10 +161,13 @@ func testShoot(t *testing.T) {
 	if err := get(worker); err != nil {
 		t.Fatal(err)
 	}
-	if string(worker.Spec.InfrastructureProviderStatus.Raw) != `{"network":"n1"}` || !strings.HasSuffix(worker.Spec.Pools[0].UserDataSecretRef.Name, "-init") {
+	if string(worker.Spec.InfrastructureProviderStatus.Raw) != `{"network":"n1"}` ||
+		!strings.HasSuffix(worker.Spec.Pools[0].UserDataSecretRef.Name, "-init") {
 		t.Errorf("worker is %+v", worker.Spec)
 	}
-	if err := get(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: machines.Name, Name: "deny-all"}}); err != nil {
+	if err := get(&networkingv1.NetworkPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: machines.Name, Name: "deny-all"},
+	}); err != nil {
 		t.Errorf("where machines are pods: %v", err)
 	}
 	kubeconfigIsServed(t, shoot)
@@ -157,19 +181,24 @@ func testShoot(t *testing.T) {
 func namespaceHasHostsAndKey(t *testing.T, shoot *gardencorev1beta1.Shoot) {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shoot.Status.TechnicalID}}
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Status.TechnicalID, Name: "vpn-seed-server"}}
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Status.TechnicalID, Name: "vpn-seed-server"},
+	}
 	for _, object := range []client.Object{namespace, service} {
 		if err := get(object); err != nil {
 			t.Fatal(err)
 		}
 	}
 	grants := gateway.BuildGrants("garden", []*corev1.Namespace{namespace})
-	if _, failed := gateway.BuildServers([]*corev1.Service{service}, grants); failed[client.ObjectKeyFromObject(service).String()] != nil || namespace.Annotations[vpn.AnnotationPublicKey] == "" {
+	if _, failed := gateway.BuildServers([]*corev1.Service{service},
+		grants); failed[client.ObjectKeyFromObject(service).String()] != nil ||
+		namespace.Annotations[vpn.AnnotationPublicKey] == "" {
 		t.Errorf("the namespace has annotations %v; refused is %v", namespace.Annotations, failed)
 	}
 	for _, address := range shoot.Status.AdvertisedAddresses {
 		host := strings.TrimPrefix(address.URL, "https://")
-		if err := grants.Host(namespace.Name, host); err != nil || !strings.Contains(namespace.Annotations[vpn.AnnotationHosts], host) {
+		if err := grants.Host(namespace.Name, host); err != nil ||
+			!strings.Contains(namespace.Annotations[vpn.AnnotationHosts], host) {
 			t.Errorf("the namespace has annotations %v: %v", namespace.Annotations, err)
 		}
 	}
@@ -180,7 +209,9 @@ func kubeconfigIsServed(t *testing.T, shoot *gardencorev1beta1.Shoot) {
 	t.Helper()
 	for _, object := range []client.Object{
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: shoot.Name + ".ca-cluster"}},
-		&gardencorev1beta1.InternalSecret{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: shoot.Name + ".ca-client"}},
+		&gardencorev1beta1.InternalSecret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: shoot.Name + ".ca-client"},
+		},
 	} {
 		if err := get(object); err != nil {
 			t.Error(err)
@@ -199,7 +230,9 @@ func changeIsTakenOver(t *testing.T, shoot *gardencorev1beta1.Shoot) {
 		return c.Update(context.Background(), shoot)
 	})
 	succeeded(t, shoot)
-	worker := &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Status.TechnicalID, Name: shoot.Name}}
+	worker := &extensionsv1alpha1.Worker{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Status.TechnicalID, Name: shoot.Name},
+	}
 	if err := get(worker); err != nil || worker.Spec.Pools[0].Maximum != 3 {
 		t.Errorf("worker has maximum %d (%v)", worker.Spec.Pools[0].Maximum, err)
 	}
@@ -207,11 +240,14 @@ func changeIsTakenOver(t *testing.T, shoot *gardencorev1beta1.Shoot) {
 		t.Errorf("operation is %s", shoot.Status.LastOperation.Type)
 	}
 	// A pool may grow now.
-	autoscaler := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Status.TechnicalID, Name: "cluster-autoscaler"}}
+	autoscaler := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Status.TechnicalID, Name: "cluster-autoscaler"},
+	}
 	if err := get(autoscaler); err != nil {
 		t.Fatal(err)
 	}
-	if arguments, want := autoscaler.Spec.Template.Spec.Containers[0].Args, "--nodes=1:3:"+autoscaler.Namespace+".pool-z1"; !slices.Contains(arguments, want) {
+	if arguments, want := autoscaler.Spec.Template.Spec.Containers[0].Args,
+		"--nodes=1:3:"+autoscaler.Namespace+".pool-z1"; !slices.Contains(arguments, want) {
 		t.Errorf("the cluster-autoscaler gets %q, want %q", arguments, want)
 	}
 }
@@ -235,9 +271,12 @@ func testFleet(t *testing.T) {
 // testExtensionStays tries to take away an extension that a shoot uses, by deletion and by a change of its type.
 func testExtensionStays(t *testing.T) {
 	registration := func() *gardencorev1beta1.ControllerRegistration {
-		return &gardencorev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "leaving"}, Spec: gardencorev1beta1.ControllerRegistrationSpec{
-			Resources: []gardencorev1beta1.ControllerResource{{Kind: "Extension", Type: "leaving", WorkerlessSupported: ptr.To(true)}},
-		}}
+		return &gardencorev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "leaving"},
+			Spec: gardencorev1beta1.ControllerRegistrationSpec{
+				Resources: []gardencorev1beta1.ControllerResource{
+					{Kind: "Extension", Type: "leaving", WorkerlessSupported: new(true)},
+				},
+			}}
 	}
 	create(t, registration())
 	shoot := example(t, "shoot-fleet")
@@ -249,7 +288,8 @@ func testExtensionStays(t *testing.T) {
 		t.Errorf("deletion: error = %v, want it to name the shoot that uses the extension", err)
 	}
 	err = offer(t, "leaving", "something else")
-	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.resources") || !strings.Contains(err.Error(), "leaver") {
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.resources") ||
+		!strings.Contains(err.Error(), "leaver") {
 		t.Errorf("change: error = %v, want it to name the field, and the shoot that uses the extension", err)
 	}
 	deleted(t, shoot)
@@ -274,17 +314,20 @@ func offer(t *testing.T, name, extensionType string) error {
 	})
 }
 
-// testRestart ends gardenlet while it creates a shoot; the next one goes on. The test's own workloads get ready slowly enough
-// for that.
+// testRestart ends gardenlet while it creates a shoot; the next one goes on. The test's own workloads get ready slowly
+// enough for that.
 func testRestart(t *testing.T, stopGardenlet func()) {
 	shoot := example(t, "shoot-member2")
 	shoot.Annotations = map[string]string{gardencorev1beta1.ShootSkipReadiness: "true"}
 	create(t, shoot)
 	eventually(t, func() error {
-		return get(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--demo--member2", Name: "etcd-main"}})
+		return get(&appsv1.StatefulSet{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--demo--member2", Name: "etcd-main"},
+		})
 	})
 	stopGardenlet()
-	if err := get(shoot); err != nil || shoot.Status.LastOperation.State != gardencorev1beta1.LastOperationStateProcessing {
+	if err := get(shoot); err != nil ||
+		shoot.Status.LastOperation.State != gardencorev1beta1.LastOperationStateProcessing {
 		t.Fatalf("gardenlet ended too late: %+v (%v)", shoot.Status.LastOperation, err)
 	}
 	startGardenlet(t)
@@ -297,7 +340,8 @@ func testMistake(t *testing.T) {
 	shoot.Name = "mistake"
 	shoot.Spec.Extensions = []gardencorev1beta1.Extension{{Type: "nothere"}}
 	err := c.Create(context.Background(), shoot)
-	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.extensions[0].type") || !strings.Contains(err.Error(), `"nothere"`) {
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.extensions[0].type") ||
+		!strings.Contains(err.Error(), `"nothere"`) {
 		t.Errorf("error = %v, want it to name the extension that nobody offers", err)
 	}
 }
@@ -310,8 +354,10 @@ func succeeded(t *testing.T, shoot *gardencorev1beta1.Shoot) {
 			return err
 		}
 		last := shoot.Status.LastOperation
-		if last == nil || last.State != gardencorev1beta1.LastOperationStateSucceeded || shoot.Status.ObservedGeneration != shoot.Generation {
-			return fmt.Errorf("generation %d, observed %d, operation %+v, errors %+v, seed %v", shoot.Generation, shoot.Status.ObservedGeneration, last, shoot.Status.LastErrors, ptr.Deref(shoot.Spec.SeedName, "none"))
+		if last == nil || last.State != gardencorev1beta1.LastOperationStateSucceeded ||
+			shoot.Status.ObservedGeneration != shoot.Generation {
+			return fmt.Errorf("generation %d, observed %d, operation %+v, errors %+v, seed %v", shoot.Generation,
+				shoot.Status.ObservedGeneration, last, shoot.Status.LastErrors, ptr.Deref(shoot.Spec.SeedName, "none"))
 		}
 		return nil
 	})
@@ -348,7 +394,9 @@ func deleted(t *testing.T, shoot *gardencorev1beta1.Shoot) {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: technicalID}},
 		&extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: technicalID}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: shoot.Name + ".ca-cluster"}},
-		&gardencorev1beta1.InternalSecret{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: shoot.Name + ".ca-client"}},
+		&gardencorev1beta1.InternalSecret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: shoot.Name + ".ca-client"},
+		},
 	} {
 		if err := get(object); !apierrors.IsNotFound(err) {
 			t.Errorf("%T %s is left (%v)", object, object.GetName(), err)

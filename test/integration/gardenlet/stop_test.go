@@ -30,7 +30,8 @@ func testEmergencyStop(t *testing.T) {
 	stopSeed(t, true)
 	stopSeed(t, false)
 	succeeded(t, shoot)
-	if last := shoot.Status.LastOperation; last.Type != gardencorev1beta1.LastOperationTypeCreate || len(shoot.Status.LastErrors) > 0 {
+	if last := shoot.Status.LastOperation; last.Type != gardencorev1beta1.LastOperationTypeCreate ||
+		len(shoot.Status.LastErrors) > 0 {
 		t.Errorf("to be cut off is no failure: %+v, %+v", last, shoot.Status.LastErrors)
 	}
 	deleted(t, shoot)
@@ -44,7 +45,8 @@ func stopSeed(t *testing.T, stopped bool) {
 		value = `"true"`
 	}
 	seed := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "local"}}
-	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, gardencorev1beta1.SeedEmergencyStop, value))
+	patch := client.RawPatch("application/merge-patch+json",
+		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, gardencorev1beta1.SeedEmergencyStop, value))
 	if err := c.Patch(context.Background(), seed, patch); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +54,8 @@ func stopSeed(t *testing.T, stopped bool) {
 		if err := get(seed); err != nil {
 			return err
 		}
-		if told := conditions.IsTrue(seed.Status.Conditions, gardencorev1beta1.SeedEmergencyStopShootReconciliations); told != stopped {
+		if told := conditions.IsTrue(seed.Status.Conditions,
+			gardencorev1beta1.SeedEmergencyStopShootReconciliations); told != stopped {
 			return fmt.Errorf("the condition tells of a stop: %t", told)
 		}
 		return nil

@@ -23,11 +23,14 @@ import (
 // issueTokens fills the Secrets that ask for tokens of shoots, as resource-manager would if their API servers ran.
 func issueTokens(ctx context.Context) {
 	list := &corev1.SecretList{}
-	if c.List(ctx, list, client.MatchingLabels{resourcesv1alpha1.ResourceManagerPurpose: resourcesv1alpha1.LabelPurposeTokenRequest}) != nil {
+	if c.List(ctx, list, client.MatchingLabels{
+		resourcesv1alpha1.ResourceManagerPurpose: resourcesv1alpha1.LabelPurposeTokenRequest,
+	}) != nil {
 		return
 	}
 	for _, secret := range list.Items {
-		if _, issued := secret.Annotations[resourcesv1alpha1.ServiceAccountTokenRenewTimestamp]; issued || !strings.HasPrefix(secret.Namespace, "shoot--") {
+		if _, issued := secret.Annotations[resourcesv1alpha1.ServiceAccountTokenRenewTimestamp]; issued ||
+			!strings.HasPrefix(secret.Namespace, "shoot--") {
 			continue
 		}
 		token := signedToken(ctx, secret.Namespace)
@@ -36,7 +39,8 @@ func issueTokens(ctx context.Context) {
 		}
 		patch := client.MergeFrom(secret.DeepCopy())
 		secret.Data = map[string][]byte{resourcesv1alpha1.DataKeyToken: []byte(token)}
-		secret.Annotations[resourcesv1alpha1.ServiceAccountTokenRenewTimestamp] = time.Now().Add(time.Hour).Format(time.RFC3339)
+		secret.Annotations[resourcesv1alpha1.ServiceAccountTokenRenewTimestamp] = time.Now().
+			Add(time.Hour).Format(time.RFC3339)
 		_ = c.Patch(ctx, &secret, patch)
 	}
 }
@@ -44,7 +48,8 @@ func issueTokens(ctx context.Context) {
 // signedToken is signed with the latest key for service accounts of a control plane; empty if there is none.
 func signedToken(ctx context.Context, namespace string) string {
 	keys := &corev1.SecretList{}
-	if c.List(ctx, keys, client.InNamespace(namespace), client.MatchingLabels{secrets.LabelName: kubeapiserver.ServiceAccountKeyName}) != nil || len(keys.Items) == 0 {
+	if c.List(ctx, keys, client.InNamespace(namespace),
+		client.MatchingLabels{secrets.LabelName: kubeapiserver.ServiceAccountKeyName}) != nil || len(keys.Items) == 0 {
 		return ""
 	}
 	latest := slices.MaxFunc(keys.Items, func(a, b corev1.Secret) int {

@@ -89,7 +89,8 @@ func gardenConfig() (*rest.Config, error) {
 		return nil, err
 	}
 	if config == nil {
-		return nil, errors.New("the garden's kubeconfig is needed to find the shoots of a project: set " + command.EnvGardenKubeconfig)
+		return nil, errors.New("the garden's kubeconfig is needed to find the shoots of a project: set " +
+			command.EnvGardenKubeconfig)
 	}
 	token := filepath.Join(filepath.Dir(os.Getenv(command.EnvGardenKubeconfig)), "token")
 	if _, err := os.Stat(token); err == nil {

@@ -13,18 +13,17 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/trellis-garden/trellis/extensions/federation/pkg/apis"
 	"github.com/trellis-garden/trellis/extensions/pkg/cluster"
+	"github.com/trellis-garden/trellis/extensions/pkg/shootaccess"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/federation/admission"
 	"github.com/trellis-garden/trellis/pkg/federation/crds"
 	"github.com/trellis-garden/trellis/pkg/federation/memberapi"
-	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
 // Type is the type of Extension objects that this package is responsible for.
@@ -43,7 +42,8 @@ type Actuator struct {
 }
 
 // Reconcile brings everything up to date. While the shoot is hibernated only the controllers are stopped.
-func (a *Actuator) Reconcile(ctx context.Context, _ logr.Logger, object *extensionsv1alpha1.Extension, shoot *cluster.Cluster) error {
+func (a *Actuator) Reconcile(ctx context.Context, _ logr.Logger, object *extensionsv1alpha1.Extension,
+	shoot *cluster.Cluster) error {
 	namespace := object.Namespace
 	if shoot.IsHibernated() {
 		return a.stop(ctx, namespace)
@@ -73,15 +73,17 @@ func (a *Actuator) Reconcile(ctx context.Context, _ logr.Logger, object *extensi
 	if err := ApplyRBAC(ctx, fleet); err != nil {
 		return err
 	}
-	if err := a.requestToken(ctx, namespace); err != nil {
+	if err := shootaccess.Request(ctx, a.Client, namespace, Name); err != nil {
 		return err
 	}
 	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: networkPolicyName}}
-	if _, err := controllerutil.CreateOrPatch(ctx, a.Client, policy, func() error { FillNetworkPolicy(policy); return nil }); err != nil {
+	if _, err := controllerutil.CreateOrPatch(ctx, a.Client, policy,
+		func() error { FillNetworkPolicy(policy); return nil }); err != nil {
 		return fmt.Errorf("network policy %s/%s: %w", namespace, policy.Name, err)
 	}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: egress.ServedAPIs}}
-	if _, err := controllerutil.CreateOrPatch(ctx, a.Client, service, func() error { fillService(service); return nil }); err != nil {
+	if _, err := controllerutil.CreateOrPatch(ctx, a.Client, service,
+		func() error { fillService(service); return nil }); err != nil {
 		return fmt.Errorf("service %s/%s: %w", namespace, service.Name, err)
 	}
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name}}
@@ -105,8 +107,8 @@ func configOf(object *extensionsv1alpha1.Extension) (apis.FleetConfig, error) {
 	return ParseConfig(object.Spec.ProviderConfig.Raw)
 }
 
-// reachesSeed tells whether the fleet's kube-apiserver has a way to pods of its namespace in the seed for the APIs that others serve. With
-// workers it looks for those in the shoot's own networks, through the tunnel.
+// reachesSeed tells whether the fleet's kube-apiserver has a way to pods of its namespace in the seed for the APIs that
+// others serve. With workers it looks for those in the shoot's own networks, through the tunnel.
 func reachesSeed(shoot *cluster.Cluster) bool { return len(shoot.Shoot.Spec.Provider.Workers) == 0 }
 
 // stop scales the controllers to nothing: their API is about to be away.
@@ -122,22 +124,25 @@ func (a *Actuator) stop(ctx context.Context, namespace string) error {
 }
 
 // Delete removes the controllers. What was propagated stays in the members: to take it away, delete the policies first.
-func (a *Actuator) Delete(ctx context.Context, log logr.Logger, object *extensionsv1alpha1.Extension, _ *cluster.Cluster) error {
+func (a *Actuator) Delete(ctx context.Context, log logr.Logger, object *extensionsv1alpha1.Extension,
+	_ *cluster.Cluster) error {
 	if err := a.unpublish(ctx, object.Namespace); err != nil {
-		log.Error(err, "The fleet's API may still look for the controllers; they take that back themselves when they end")
+		log.Error(err, "The fleet's API may still look for the controllers; they take that back themselves when "+
+			"they end")
 	}
 	for _, removed := range []client.Object{
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: Name}},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: egress.ServedAPIs}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: registration.FleetAccessSecret}},
-		&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: networkPolicyName}},
+		&networkingv1.NetworkPolicy{
+			ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: networkPolicyName},
+		},
 	} {
 		err := a.Client.Delete(ctx, removed, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting %T %s: %w", removed, client.ObjectKeyFromObject(removed), err)
 		}
 	}
-	return nil
+	return shootaccess.Revoke(ctx, a.Client, object.Namespace, Name)
 }
 
 // unpublishTimeout bounds the wait for a fleet whose API may be gone already.
@@ -152,45 +157,4 @@ func (a *Actuator) unpublish(ctx context.Context, namespace string) error {
 		return err
 	}
 	return memberapi.Unpublish(ctx, fleet)
-}
-
-// tokenTimeout bounds the wait for resource-manager.
-const tokenTimeout = 30 * time.Second
-
-// requestToken asks for a token in the shoot and waits shortly for it: a pod that starts without it would be started
-// again only much later.
-func (a *Actuator) requestToken(ctx context.Context, namespace string) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: registration.FleetAccessSecret}}
-	if _, err := controllerutil.CreateOrPatch(ctx, a.Client, secret, func() error {
-		secret.Labels = merge(secret.Labels, map[string]string{
-			"resources.gardener.cloud/purpose": "token-requestor", "resources.gardener.cloud/class": "shoot",
-		})
-		secret.Annotations = merge(secret.Annotations, map[string]string{
-			"serviceaccount.resources.gardener.cloud/name":      Name,
-			"serviceaccount.resources.gardener.cloud/namespace": metav1.NamespaceSystem,
-		})
-		return nil
-	}); err != nil {
-		return fmt.Errorf("secret %s/%s: %w", namespace, registration.FleetAccessSecret, err)
-	}
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, tokenTimeout, true, func(ctx context.Context) (bool, error) {
-		if len(secret.Data["token"]) > 0 {
-			return true, nil
-		}
-		return false, a.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
-	})
-	if err != nil {
-		return fmt.Errorf("secret %s/%s has no token for the shoot; is resource-manager running? %w", namespace, registration.FleetAccessSecret, err)
-	}
-	return nil
-}
-
-func merge(into, from map[string]string) map[string]string {
-	if into == nil {
-		into = map[string]string{}
-	}
-	for key, value := range from {
-		into[key] = value
-	}
-	return into
 }

@@ -6,8 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// TestAttackMemoryOfFleets plays the owner of a fleet who would have the memory of the seed's node by a setting: what is more than the usual is
-// requested of the seed, the limit is at most twice that, and no fleet may ask for a whole node.
+// TestAttackMemoryOfFleets plays the owner of a fleet who would have the memory of the seed's node by a setting: what
+// is more than the usual is requested of the seed, the limit is at most twice that, and no fleet may ask for a whole
+// node.
 func TestAttackMemoryOfFleets(t *testing.T) {
 	const head = "apiVersion: federation.extensions.trellis.garden/v1alpha1\nkind: FleetConfig\n"
 	for memory, want := range map[string]struct{ request, limit string }{

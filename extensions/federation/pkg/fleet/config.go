@@ -14,7 +14,8 @@ import (
 	"github.com/trellis-garden/trellis/extensions/federation/pkg/apis"
 )
 
-// leastPromiseLapse is as long as agents may take to report of pods that there are already. Room is not given to others before that.
+// leastPromiseLapse is as long as agents may take to report of pods that there are already. Room is not given to others
+// before that.
 const leastPromiseLapse = time.Minute
 
 // ParseConfig reads a provider configuration; none means the defaults. Errors name the field of the Shoot.
@@ -34,15 +35,18 @@ func ParseConfig(raw []byte) (apis.FleetConfig, error) {
 func validate(c apis.FleetConfig, path *field.Path) field.ErrorList {
 	var problems field.ErrorList
 	if c.APIVersion != apis.APIVersion || c.Kind != apis.FleetConfigKind {
-		problems = append(problems, field.Invalid(path, c.APIVersion+" "+c.Kind, "must be of apiVersion "+apis.APIVersion+" and kind "+apis.FleetConfigKind))
+		problems = append(problems, field.Invalid(path, c.APIVersion+" "+c.Kind,
+			"must be of apiVersion "+apis.APIVersion+" and kind "+apis.FleetConfigKind))
 	}
 	if c.SkippedNamespaces != nil {
 		if _, err := regexp.Compile(*c.SkippedNamespaces); err != nil {
-			problems = append(problems, field.Invalid(path.Child("skippedNamespaces"), *c.SkippedNamespaces, err.Error()))
+			problems = append(problems, field.Invalid(path.Child("skippedNamespaces"), *c.SkippedNamespaces,
+				err.Error()))
 		}
 	}
 	if c.Memory != nil && (c.Memory.Cmp(leastMemory) < 0 || c.Memory.Cmp(mostMemory) > 0) {
-		problems = append(problems, field.Invalid(path.Child("memory"), c.Memory.String(), fmt.Sprintf("must be from %s to %s", &leastMemory, &mostMemory)))
+		problems = append(problems, field.Invalid(path.Child("memory"), c.Memory.String(),
+			fmt.Sprintf("must be from %s to %s", &leastMemory, &mostMemory)))
 	}
 	clusters, failover, budget := path.Child("clusters"), path.Child("failover"), path.Child("deletionBudget")
 	for _, check := range []*field.Error{
@@ -65,10 +69,12 @@ func validate(c apis.FleetConfig, path *field.Path) field.ErrorList {
 		}
 	}
 	if rate := c.Failover.EvictionsPerSecond; rate != nil && rate.Sign() < 0 {
-		problems = append(problems, field.Invalid(failover.Child("evictionsPerSecond"), rate.String(), "must not be negative"))
+		problems = append(problems, field.Invalid(failover.Child("evictionsPerSecond"), rate.String(),
+			"must not be negative"))
 	}
 	if mode := c.Failover.FailBack; mode != nil && *mode != "Automatic" && *mode != "Never" {
-		problems = append(problems, field.NotSupported(failover.Child("failBack"), *mode, []string{"Automatic", "Never"}))
+		problems = append(problems, field.NotSupported(failover.Child("failBack"), *mode,
+			[]string{"Automatic", "Never"}))
 	}
 	return problems
 }
@@ -142,7 +148,8 @@ var (
 	mostMemory = resource.MustParse("8Gi")
 )
 
-// memoryTarget is how much memory the controllers may use before they collect garbage ever more eagerly, in bytes: GOMEMLIMIT.
+// memoryTarget is how much memory the controllers may use before they collect garbage ever more eagerly, in bytes:
+// GOMEMLIMIT.
 func memoryTarget(c apis.FleetConfig) int64 {
 	if c.Memory == nil {
 		return defaultMemory
@@ -158,8 +165,8 @@ func memoryRequest(c apis.FleetConfig) resource.Quantity {
 	return resource.MustParse("48Mi")
 }
 
-// memoryLimit ends a process that needs eight times its target, long before it does hardly anything but collect garbage. Large ones get no more
-// than twice what they request, as control planes do.
+// memoryLimit ends a process that needs eight times its target, long before it does hardly anything but collect
+// garbage. Large ones get no more than twice what they request, as control planes do.
 func memoryLimit(c apis.FleetConfig) resource.Quantity {
 	target := memoryTarget(c)
 	return *resource.NewQuantity(min(8*target, max(2*target, freeMemory)), resource.BinarySI)

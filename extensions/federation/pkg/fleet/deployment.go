@@ -13,17 +13,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/trellis-garden/trellis/extensions/federation/pkg/apis"
-	proxy "github.com/trellis-garden/trellis/pkg/component/egress"
+	"github.com/trellis-garden/trellis/extensions/pkg/shootaccess"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/component"
+	egresscomponent "github.com/trellis-garden/trellis/pkg/component/egress"
 	"github.com/trellis-garden/trellis/pkg/egress"
-	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
 const (
 	// Name of the Deployment, of its service account in the fleet, and of all that belongs to it.
 	Name = "federation"
 
-	// kubeconfigDir is where control-plane components find the kubeconfig and their token for the shoot.
-	kubeconfigDir = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig"
 	// egressDir has what the process shows the egress proxy of the seed.
 	egressDir  = "/var/run/secrets/trellis.garden/egress"
 	healthPort = 8081
@@ -32,7 +32,7 @@ const (
 // fillDeployment sets what this package cares about; labels and defaults that others add stay.
 func fillDeployment(deployment *appsv1.Deployment, kubeconfig, egressClient, image string, config apis.FleetConfig) {
 	selector := map[string]string{"app": "kubernetes", "role": Name}
-	deployment.Labels = merge(deployment.Labels, map[string]string{"app": "kubernetes", "role": Name, "gardener.cloud/role": "controlplane"})
+	deployment.Labels = component.Merge(deployment.Labels, component.WithControlPlaneRole(selector))
 	spec := &deployment.Spec
 	spec.Replicas = new(int32(1))
 	spec.RevisionHistoryLimit = new(int32(1))
@@ -42,18 +42,16 @@ func fillDeployment(deployment *appsv1.Deployment, kubeconfig, egressClient, ima
 		spec.Selector = &metav1.LabelSelector{MatchLabels: selector}
 	}
 	spec.Template.Labels = map[string]string{
-		"app": "kubernetes", "role": Name, "gardener.cloud/role": "controlplane",
-		"networking.gardener.cloud/to-dns":                              "allowed",
-		"networking.resources.gardener.cloud/to-kube-apiserver-tcp-443": "allowed",
+		"app": "kubernetes", "role": Name, gardencorev1beta1.GardenRole: "controlplane",
+		gardencorev1beta1.LabelNetworkPolicyToDNS:                       "allowed",
+		gardencorev1beta1.LabelNetworkPolicyToShootAPIServer:            "allowed",
 		"networking.resources.gardener.cloud/to-garden-egress-tcp-9444": "allowed",
 	}
 	pod := &spec.Template.Spec
-	pod.AutomountServiceAccountToken = new(false)
-	pod.EnableServiceLinks = new(false)
-	pod.SecurityContext = &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
 	pod.TerminationGracePeriodSeconds = new(int64(5))
 	pod.Containers = []corev1.Container{container(image, config)}
-	pod.Volumes = []corev1.Volume{kubeconfigVolume(kubeconfig), egressVolume(egressClient)}
+	pod.Volumes = []corev1.Volume{egressVolume(egressClient)}
+	*pod = shootaccess.Pod(*pod, kubeconfig, Name)
 }
 
 func container(image string, config apis.FleetConfig) corev1.Container {
@@ -61,18 +59,16 @@ func container(image string, config apis.FleetConfig) corev1.Container {
 		Name:            Name,
 		Image:           image,
 		ImagePullPolicy: corev1.PullIfNotPresent,
-		Args:            slices.Concat([]string{"--kubeconfig=" + kubeconfigDir + "/kubeconfig"}, EgressArguments(), Arguments(config)),
-		Env:             []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: strconv.FormatInt(memoryTarget(config), 10)}},
-		VolumeMounts: []corev1.VolumeMount{
-			{Name: "kubeconfig", MountPath: kubeconfigDir, ReadOnly: true}, {Name: "egress", MountPath: egressDir, ReadOnly: true},
-		},
+		Args: slices.Concat(
+			[]string{"--kubeconfig=" + shootaccess.KubeconfigFile}, EgressArguments(), Arguments(config),
+		),
+		Env:          []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: strconv.FormatInt(memoryTarget(config), 10)}},
+		VolumeMounts: []corev1.VolumeMount{{Name: "egress", MountPath: egressDir, ReadOnly: true}},
 		Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: memoryRequest(config)},
-			Limits:   corev1.ResourceList{corev1.ResourceMemory: memoryLimit(config)},
-		},
-		SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), RunAsNonRoot: new(true), RunAsUser: new(int64(65532)),
-			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: memoryRequest(config),
+			},
+			Limits: corev1.ResourceList{corev1.ResourceMemory: memoryLimit(config)},
 		},
 		ReadinessProbe: probe("/readyz", 2, 3),
 		LivenessProbe:  probe("/healthz", 10, 6),
@@ -82,36 +78,46 @@ func container(image string, config apis.FleetConfig) corev1.Container {
 // EgressArguments have the process leave the seed through its egress proxy.
 func EgressArguments() []string {
 	return []string{
-		fmt.Sprintf("--egress-proxy=%s:%d", proxy.Host, egress.OutsidePort),
-		"--egress-cert-file=" + egressDir + "/tls.crt", "--egress-key-file=" + egressDir + "/tls.key", "--egress-ca-file=" + egressDir + "/ca.crt",
+		fmt.Sprintf("--egress-proxy=%s:%d", egresscomponent.Host, egress.OutsidePort),
+		"--egress-cert-file=" + egressDir + "/tls.crt", "--egress-key-file=" + egressDir + "/tls.key",
+		"--egress-ca-file=" + egressDir + "/ca.crt",
 	}
 }
 
-// serveMembers has the process serve the API of members where the fleet's kube-apiserver finds what is served for its cluster.
+// serveMembers has the process serve the API of members where the fleet's kube-apiserver finds what is served for its
+// cluster.
 func serveMembers(container *corev1.Container) {
-	container.Args = append(container.Args, fmt.Sprintf("--member-api-address=:%d", egress.ServedAPIsPort), "--member-api-ip="+egress.ServedAPIsAddress.String())
-	container.Ports = []corev1.ContainerPort{{Name: "member-api", ContainerPort: egress.ServedAPIsPort, Protocol: corev1.ProtocolTCP}}
+	container.Args = append(container.Args, fmt.Sprintf("--member-api-address=:%d", egress.ServedAPIsPort),
+		"--member-api-ip="+egress.ServedAPIsAddress.String())
+	container.Ports = []corev1.ContainerPort{
+		{Name: "member-api", ContainerPort: egress.ServedAPIsPort, Protocol: corev1.ProtocolTCP},
+	}
 }
 
-// fillService leads the seed's egress proxy to the process. It does so as soon as the process listens, which is before it is ready.
+// fillService leads the seed's egress proxy to the process. It does so as soon as the process listens, which is before
+// it is ready.
 func fillService(service *corev1.Service) {
-	service.Labels = merge(service.Labels, map[string]string{"app": "kubernetes", "role": Name})
+	service.Labels = component.Merge(service.Labels, map[string]string{"app": "kubernetes", "role": Name})
 	service.Spec.Selector = map[string]string{"app": "kubernetes", "role": Name}
 	service.Spec.PublishNotReadyAddresses = true
 	service.Spec.Ports = []corev1.ServicePort{{
-		Name: "https", Protocol: corev1.ProtocolTCP, Port: egress.ServedAPIsPort, TargetPort: intstr.FromInt32(egress.ServedAPIsPort),
+		Name: "https", Protocol: corev1.ProtocolTCP, Port: egress.ServedAPIsPort,
+		TargetPort: intstr.FromInt32(egress.ServedAPIsPort),
 	}}
 }
 
-// FillNetworkPolicy lets the seed's egress proxy, through which the fleet's kube-apiserver comes, and nothing else, ask for the API of members.
+// FillNetworkPolicy lets the seed's egress proxy, through which the fleet's kube-apiserver comes, and nothing else, ask
+// for the API of members.
 func FillNetworkPolicy(policy *networkingv1.NetworkPolicy) {
 	policy.Spec = networkingv1.NetworkPolicySpec{
 		PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "kubernetes", "role": Name}},
 		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 		Ingress: []networkingv1.NetworkPolicyIngressRule{{
 			From: []networkingv1.NetworkPolicyPeer{{
-				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: proxy.Namespace}},
-				PodSelector:       &metav1.LabelSelector{MatchLabels: proxy.Labels()},
+				NamespaceSelector: &metav1.LabelSelector{
+					MatchLabels: map[string]string{corev1.LabelMetadataName: egresscomponent.Namespace},
+				},
+				PodSelector: &metav1.LabelSelector{MatchLabels: egresscomponent.Labels()},
 			}},
 			Ports: []networkingv1.NetworkPolicyPort{{
 				Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(egress.ServedAPIsPort)),
@@ -122,24 +128,15 @@ func FillNetworkPolicy(policy *networkingv1.NetworkPolicy) {
 
 func probe(path string, period, failures int32) *corev1.Probe {
 	return &corev1.Probe{
-		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(healthPort)}},
+		ProbeHandler: corev1.ProbeHandler{
+			HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(healthPort)},
+		},
 		PeriodSeconds: period, TimeoutSeconds: 5, FailureThreshold: failures,
 	}
 }
 
-// kubeconfigVolume joins the kubeconfig that all components share with this one's token.
-func kubeconfigVolume(kubeconfig string) corev1.Volume {
-	source := func(name, key string) corev1.VolumeProjection {
-		return corev1.VolumeProjection{Secret: &corev1.SecretProjection{
-			LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: []corev1.KeyToPath{{Key: key, Path: key}},
-		}}
-	}
-	return corev1.Volume{Name: "kubeconfig", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-		DefaultMode: new(int32(0o444)),
-		Sources:     []corev1.VolumeProjection{source(kubeconfig, "kubeconfig"), source(registration.FleetAccessSecret, "token")},
-	}}}
-}
-
 func egressVolume(secret string) corev1.Volume {
-	return corev1.Volume{Name: "egress", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret, DefaultMode: new(int32(0o444))}}}
+	return corev1.Volume{Name: "egress", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+		SecretName: secret, DefaultMode: new(int32(0o440)),
+	}}}
 }

@@ -31,7 +31,8 @@ func TestMembersAreServedWhereTheAPIServerReachesThePod(t *testing.T) {
 	}
 	container := corev1.Container{Args: []string{"--kubeconfig=x"}}
 	serveMembers(&container)
-	if !slices.Equal(container.Args, []string{"--kubeconfig=x", "--member-api-address=:8443", "--member-api-ip=240.0.0.2"}) {
+	if !slices.Equal(container.Args,
+		[]string{"--kubeconfig=x", "--member-api-address=:8443", "--member-api-ip=240.0.0.2"}) {
 		t.Errorf("got %+v", container)
 	}
 }

@@ -30,41 +30,74 @@ func fleetRules() []rbacv1.PolicyRule {
 		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: []string{"*"}, Resources: []string{"*/status"}, Verbs: []string{"patch", "update"}},
 		{APIGroups: []string{"work.karmada.io"}, Resources: []string{"*"}, Verbs: all},
-		{APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters", "clusters/status", "clusters/finalizers"}, Verbs: []string{"patch", "update"}},
+		{
+			APIGroups: []string{"cluster.karmada.io"},
+			Resources: []string{"clusters", "clusters/status", "clusters/finalizers"},
+			Verbs:     []string{"patch", "update"},
+		},
 		{APIGroups: []string{"apps.karmada.io"}, Resources: []string{"workloadrebalancers"}, Verbs: []string{"delete"}},
 		{APIGroups: []string{"*"}, Resources: []string{"*/scale"}, Verbs: []string{"patch"}},
 		// CronFederatedHPAs change the limits of FederatedHPAs.
 		{APIGroups: []string{"autoscaling.karmada.io"}, Resources: []string{"federatedhpas"}, Verbs: []string{"patch"}},
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create", "delete"}},
-		// Requests for Clusters are handed back as those of who asked (package memberapi). Nothing else is done as somebody else: the verb
-		// "impersonate" would allow that. Extra fields are subresources of any name.
-		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"impersonate:user-info"}},
-		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate:serviceaccount"}},
-		{APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters", "clusters/status"}, Verbs: append(registration.ImpersonateOn("user-info"), registration.ImpersonateOn("serviceaccount")...)},
+		// Requests for Clusters are handed back as those of who asked (package memberapi). Nothing else is done as
+		// somebody else: the verb "impersonate" would allow that. Extra fields are subresources of any name.
+		{
+			APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"*"},
+			Verbs: []string{"impersonate:user-info"},
+		},
+		{
+			APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"serviceaccounts"},
+			Verbs: []string{"impersonate:serviceaccount"},
+		},
+		{
+			APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters", "clusters/status"},
+			Verbs: append(registration.ImpersonateOn("user-info"), registration.ImpersonateOn("serviceaccount")...),
+		},
 		{APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"}, Verbs: []string{"create"}},
-		{APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"}, ResourceNames: []string{memberapi.APIServiceName, memberapi.TrialAPIServiceName}, Verbs: []string{"delete", "patch"}},
-		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
+		{
+			APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"},
+			ResourceNames: []string{memberapi.APIServiceName, memberapi.TrialAPIServiceName},
+			Verbs:         []string{"delete", "patch"},
+		},
+		{
+			APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"},
+			Verbs: []string{"create", "patch", "update"},
+		},
 	}
 }
 
 // mastersRules is what registration.MastersGroup may do.
 func mastersRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{{APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters", "clusters/status"}, Verbs: []string{"*"}}}
+	return []rbacv1.PolicyRule{
+		{
+			APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters", "clusters/status"},
+			Verbs: []string{"*"},
+		},
+	}
 }
 
-// credentialsRules is what the controllers do in the namespace of the members' credentials: renew them, make those of impersonators, and
-// remove those of members that left. The way to the process for the kube-apiserver is there too.
+// credentialsRules is what the controllers do in the namespace of the members' credentials: renew them, make those of
+// impersonators, and remove those of members that left. The way to the process for the kube-apiserver is there too.
 func credentialsRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create", "delete", "patch", "update"}},
+		{
+			APIGroups: []string{""}, Resources: []string{"secrets"},
+			Verbs: []string{"create", "delete", "patch", "update"},
+		},
 		{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"create", "patch"}},
-		{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"create", "patch"}},
+		{
+			APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"},
+			Verbs: []string{"create", "patch"},
+		},
 	}
 }
 
 // revisionsRules is what the controllers do in the namespace of the revisions of objects with a staged rollout.
 func revisionsRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create", "delete"}}}
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create", "delete"}},
+	}
 }
 
 // ApplyRBAC lets the controllers' service account do in the fleet what they do there.
@@ -80,9 +113,11 @@ func ApplyRBAC(ctx context.Context, fleet client.Client) error {
 }
 
 // applyClusterRBAC lets somebody do something everywhere.
-func applyClusterRBAC(ctx context.Context, fleet client.Client, name string, rules []rbacv1.PolicyRule, subject rbacv1.Subject) error {
+func applyClusterRBAC(ctx context.Context, fleet client.Client, name string, rules []rbacv1.PolicyRule,
+	subject rbacv1.Subject) error {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if _, err := controllerutil.CreateOrPatch(ctx, fleet, role, func() error { role.Rules = rules; return nil }); err != nil {
+	if _, err := controllerutil.CreateOrPatch(ctx, fleet, role,
+		func() error { role.Rules = rules; return nil }); err != nil {
 		return fmt.Errorf("cluster role %s in the fleet: %w", name, err)
 	}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -97,13 +132,15 @@ func applyClusterRBAC(ctx context.Context, fleet client.Client, name string, rul
 }
 
 // applyNamespaceRBAC lets the controllers do more in a namespace, which it creates.
-func applyNamespaceRBAC(ctx context.Context, fleet client.Client, name string, rules []rbacv1.PolicyRule, subject rbacv1.Subject) error {
+func applyNamespaceRBAC(ctx context.Context, fleet client.Client, name string, rules []rbacv1.PolicyRule,
+	subject rbacv1.Subject) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if _, err := controllerutil.CreateOrPatch(ctx, fleet, namespace, func() error { return nil }); err != nil {
 		return fmt.Errorf("namespace %s in the fleet: %w", namespace.Name, err)
 	}
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: roleName}}
-	if _, err := controllerutil.CreateOrPatch(ctx, fleet, role, func() error { role.Rules = rules; return nil }); err != nil {
+	if _, err := controllerutil.CreateOrPatch(ctx, fleet, role,
+		func() error { role.Rules = rules; return nil }); err != nil {
 		return fmt.Errorf("role %s in the fleet: %w", client.ObjectKeyFromObject(role), err)
 	}
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: roleName}}

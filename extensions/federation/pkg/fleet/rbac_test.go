@@ -6,12 +6,14 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
-// Policies of the fleet are about the account by its name as a user. The Secret with its tokens is how resource-manager knows fleets.
+// Policies of the fleet are about the account by its name as a user. The Secret with its tokens is how resource-manager
+// knows fleets.
 func TestAccountIsTheOneThatPoliciesMean(t *testing.T) {
-	if want := "shoot-access-" + Name; registration.FleetAccessSecret != want {
+	if want := component.ShootAccessSecret(Name); registration.FleetAccessSecret != want {
 		t.Errorf("got %s, want %s", registration.FleetAccessSecret, want)
 	}
 	if want := "system:serviceaccount:kube-system:" + Name; registration.FleetAccount != want {
@@ -27,9 +29,12 @@ func accountRules() []rbacv1.PolicyRule {
 // Certificates are none of the process's business: who approves one says who its holder is.
 func TestTheProcessApprovesNoCertificates(t *testing.T) {
 	for _, rule := range accountRules() {
-		reads := !slices.ContainsFunc(rule.Verbs, func(verb string) bool { return !slices.Contains([]string{"get", "list", "watch"}, verb) })
+		reads := !slices.ContainsFunc(rule.Verbs,
+			func(verb string) bool { return !slices.Contains([]string{"get", "list", "watch"}, verb) })
 		named := slices.Contains(rule.APIGroups, "certificates.k8s.io")
-		covered := slices.Contains(rule.APIGroups, "*") && slices.ContainsFunc(rule.Resources, func(r string) bool { return r == "*" || r == "*/approval" || r == "signers" })
+		covered := slices.Contains(rule.APIGroups, "*") &&
+			slices.ContainsFunc(rule.Resources,
+				func(r string) bool { return r == "*" || r == "*/approval" || r == "signers" })
 		if !reads && (named || covered) {
 			t.Errorf("got %v", rule)
 		}
@@ -39,7 +44,8 @@ func TestTheProcessApprovesNoCertificates(t *testing.T) {
 // The verb that lets somebody do anything as others is given to nobody.
 func TestNobodyImpersonatesForAllRequests(t *testing.T) {
 	for _, rule := range append(accountRules(), mastersRules()...) {
-		if slices.Contains(rule.Verbs, "impersonate") || slices.Contains(rule.Verbs, "*") && !slices.Equal(rule.APIGroups, []string{"cluster.karmada.io"}) {
+		if slices.Contains(rule.Verbs, "impersonate") ||
+			slices.Contains(rule.Verbs, "*") && !slices.Equal(rule.APIGroups, []string{"cluster.karmada.io"}) {
 			t.Errorf("got %v", rule)
 		}
 	}

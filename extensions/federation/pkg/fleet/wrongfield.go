@@ -14,8 +14,8 @@ import (
 	"github.com/trellis-garden/trellis/extensions/federation/pkg/apis"
 )
 
-// explainDecoding names the field for which a provider configuration could not be decoded. The decoder doesn't: a quantity or a duration
-// that it cannot understand has no name in its errors.
+// explainDecoding names the field for which a provider configuration could not be decoded. The decoder doesn't: a
+// quantity or a duration that it cannot understand has no name in its errors.
 func explainDecoding(raw []byte, path *field.Path, err error) error {
 	var document map[string]any
 	if yaml.UnmarshalStrict(raw, &document) == nil {
@@ -26,8 +26,8 @@ func explainDecoding(raw []byte, path *field.Path, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// wrongField finds the first field, by name, that cannot be decoded when it is there alone; nil if there is none. Part of a document is
-// decoded within the document that whole makes of it.
+// wrongField finds the first field, by name, that cannot be decoded when it is there alone; nil if there is none. Part
+// of a document is decoded within the document that whole makes of it.
 func wrongField(document map[string]any, path *field.Path, whole func(map[string]any) map[string]any) *field.Error {
 	for _, name := range slices.Sorted(maps.Keys(document)) {
 		alone := func(value any) map[string]any { return whole(map[string]any{name: value}) }

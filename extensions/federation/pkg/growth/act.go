@@ -36,7 +36,8 @@ func (w *world) act(ctx context.Context, object *fleetv1alpha1.FleetGrowth) {
 	w.observe(object)
 	object.Status.ObservedGeneration = object.Generation
 	demand := object.Status.Demand
-	if demand == nil || w.now.Sub(demand.ObservedTime.Time) > demandTimeout || demand.ObservedGeneration != object.Generation && object.DeletionTimestamp == nil {
+	if demand == nil || w.now.Sub(demand.ObservedTime.Time) > demandTimeout ||
+		demand.ObservedGeneration != object.Generation && object.DeletionTimestamp == nil {
 		w.unknown(object)
 		return
 	}
@@ -50,7 +51,8 @@ func (w *world) act(ctx context.Context, object *fleetv1alpha1.FleetGrowth) {
 	for _, action := range out.Actions {
 		err := w.carryOut(ctx, object, action)
 		w.record(object, action, err)
-		log := w.log(ctx, object).WithValues("action", action.Kind, "shoot", action.Shoot, "pool", action.Pool, "minimum", action.Minimum, "maximum", action.Maximum)
+		log := w.log(ctx, object).WithValues("action", action.Kind, "shoot", action.Shoot, "pool", action.Pool,
+			"minimum", action.Minimum, "maximum", action.Maximum)
 		if err != nil {
 			log.Error(err, "A decision could not be carried out")
 		} else {
@@ -99,8 +101,10 @@ func (w *world) carryOut(ctx context.Context, object *fleetv1alpha1.FleetGrowth,
 	return w.changePool(ctx, object, shoot, action)
 }
 
-// changePool sets minimum and maximum, and writes beside them what was before. It fails if the Shoot has changed since it was read.
-func (w *world) changePool(ctx context.Context, object *fleetv1alpha1.FleetGrowth, shoot *gardencorev1beta1.Shoot, action growth.Action) error {
+// changePool sets minimum and maximum, and writes beside them what was before. It fails if the Shoot has changed since
+// it was read.
+func (w *world) changePool(ctx context.Context, object *fleetv1alpha1.FleetGrowth, shoot *gardencorev1beta1.Shoot,
+	action growth.Action) error {
 	records, err := shoots.Records(shoot)
 	if err != nil {
 		return err
@@ -114,14 +118,16 @@ func (w *world) changePool(ctx context.Context, object *fleetv1alpha1.FleetGrowt
 	delete(records, action.Pool)
 	if r := action.Record; r != nil {
 		records[action.Pool] = fleetv1alpha1.PoolRecord{
-			Fleet: w.key.Name, Growth: object.Name, Minimum: int32(r.Minimum), Maximum: int32(r.Maximum), Nodes: int32(r.Nodes),
+			Fleet: w.key.Name, Growth: object.Name, Minimum: int32(r.Minimum), Maximum: int32(r.Maximum),
+			Nodes:      int32(r.Nodes),
 			SetMinimum: int32(r.SetMinimum), SetMaximum: int32(r.SetMaximum), Since: metav1.NewTime(r.Since),
 		}
 	}
 	if err := setRecords(changed, records); err != nil {
 		return err
 	}
-	if err := w.garden.Patch(ctx, changed, client.MergeFromWithOptions(shoot.DeepCopy(), client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := w.garden.Patch(ctx, changed,
+		client.MergeFromWithOptions(shoot.DeepCopy(), client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("changing pool %s of shoot %s: %w", action.Pool, shoot.Name, err)
 	}
 	*shoot = *changed
@@ -131,7 +137,8 @@ func (w *world) changePool(ctx context.Context, object *fleetv1alpha1.FleetGrowt
 func setRecords(shoot *gardencorev1beta1.Shoot, records map[string]fleetv1alpha1.PoolRecord) error {
 	// Records of pools that are gone go too.
 	maps.DeleteFunc(records, func(name string, _ fleetv1alpha1.PoolRecord) bool {
-		return !slices.ContainsFunc(shoot.Spec.Provider.Workers, func(w gardencorev1beta1.Worker) bool { return w.Name == name })
+		return !slices.ContainsFunc(shoot.Spec.Provider.Workers,
+			func(w gardencorev1beta1.Worker) bool { return w.Name == name })
 	})
 	if len(records) == 0 {
 		delete(shoot.Annotations, fleetv1alpha1.GrownPoolsAnnotation)
@@ -145,13 +152,16 @@ func setRecords(shoot *gardencorev1beta1.Shoot, records map[string]fleetv1alpha1
 	return nil
 }
 
-// createShoot creates a shoot of the template. The name is that of the decision, so that a second try creates no second shoot.
+// createShoot creates a shoot of the template. The name is that of the decision, so that a second try creates no second
+// shoot.
 func (w *world) createShoot(ctx context.Context, object *fleetv1alpha1.FleetGrowth, name string) error {
 	spec, err := shoots.Spec(object.Spec.Shoots)
 	if err != nil {
 		return err
 	}
-	shoot := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: w.key.Namespace, Name: name}, Spec: *spec}
+	shoot := &gardencorev1beta1.Shoot{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.key.Namespace, Name: name}, Spec: *spec,
+	}
 	shoot.Labels = maps.Clone(object.Spec.Shoots.Template.Labels)
 	metav1.SetMetaDataLabel(&shoot.ObjectMeta, fleetv1alpha1.GrownByLabel, w.key.Name)
 	metav1.SetMetaDataLabel(&shoot.ObjectMeta, fleetv1alpha1.GrownForLabel, object.Name)
@@ -167,7 +177,8 @@ func (w *world) deleteShoot(ctx context.Context, shoot *gardencorev1beta1.Shoot)
 	if shoot.Annotations[gardencorev1beta1.ConfirmationDeletion] != "true" {
 		before := shoot.DeepCopy()
 		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, gardencorev1beta1.ConfirmationDeletion, "true")
-		if err := w.garden.Patch(ctx, shoot, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		if err := w.garden.Patch(ctx, shoot,
+			client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 			return fmt.Errorf("confirming the deletion of shoot %s: %w", shoot.Name, err)
 		}
 	}
@@ -185,13 +196,16 @@ func (w *world) taint(ctx context.Context, name string, leaving bool) error {
 		return apierrors.NewNotFound(clusterv1alpha1.GroupVersion.WithResource("clusters").GroupResource(), name)
 	}
 	before := member.DeepCopy()
-	member.Spec.Taints = slices.DeleteFunc(member.Spec.Taints, func(t corev1.Taint) bool { return t.Key == fleetv1alpha1.TaintLeaving })
+	member.Spec.Taints = slices.DeleteFunc(member.Spec.Taints,
+		func(t corev1.Taint) bool { return t.Key == fleetv1alpha1.TaintLeaving })
 	if leaving {
 		member.Spec.Taints = append(member.Spec.Taints, corev1.Taint{
-			Key: fleetv1alpha1.TaintLeaving, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &metav1.Time{Time: w.now.Truncate(time.Second)},
+			Key: fleetv1alpha1.TaintLeaving, Effect: corev1.TaintEffectNoSchedule,
+			TimeAdded: &metav1.Time{Time: w.now.Truncate(time.Second)},
 		})
 	}
-	if err := w.fleet.Patch(ctx, member, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := w.fleet.Patch(ctx, member,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("taints of cluster %s: %w", name, err)
 	}
 	return nil

@@ -12,15 +12,16 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/setup"
 )
 
-// Add registers the controller with a manager for the seed. It looks at each fleet from time to time: what waits changes in the fleet,
-// which is not watched from here.
+// Add registers the controller with a manager for the seed. It looks at each fleet from time to time: what waits
+// changes in the fleet, which is not watched from here.
 func Add(mgr manager.Manager, gardenConfig *rest.Config, r *Reconciler) error {
 	garden, err := fleet.Garden(gardenConfig)
 	if err != nil {
 		return err
 	}
 	r.Seed, r.Garden = mgr.GetClient(), garden
-	return setup.Add(mgr, "growth", controller.Options{Reconciler: r, MaxConcurrentReconciles: 2}, setup.Objects(mgr.GetCache(), &extensionsv1alpha1.Extension{}, fleets()))
+	return setup.Add(mgr, "growth", controller.Options{Reconciler: r, MaxConcurrentReconciles: 2},
+		setup.Objects(mgr.GetCache(), &extensionsv1alpha1.Extension{}, fleets()))
 }
 
 // fleets passes those that are there at the start or come later; from then on each is looked at by the clock.

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -33,7 +32,9 @@ const namespace = "garden-demo"
 var (
 	ctx  = context.Background()
 	list = func(cpu, memory string) corev1.ResourceList {
-		return corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory), "pods": resource.MustParse("110")}
+		return corev1.ResourceList{
+			"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory), "pods": resource.MustParse("110"),
+		}
 	}
 )
 
@@ -51,7 +52,8 @@ func newBed(t *testing.T, allowed string, change ...func(*fleetv1alpha1.FleetGro
 	b := &bed{t: t, now: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), name: "standard"}
 	refuse := func() error { return b.broken }
 	b.garden = interceptor.NewClient(fake.NewClientBuilder().WithScheme(apis.GardenScheme()).Build(), interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			options ...client.PatchOption) error {
 			return errors.Join(refuse(), c.Patch(ctx, o, p, options...))
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
@@ -65,17 +67,26 @@ func newBed(t *testing.T, allowed string, change ...func(*fleetv1alpha1.FleetGro
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.fleet = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&fleetv1alpha1.FleetGrowth{}, &clusterv1alpha1.Cluster{}).Build()
-	growth := &fleetv1alpha1.FleetGrowth{ObjectMeta: metav1.ObjectMeta{Name: b.name}, Spec: fleetv1alpha1.FleetGrowthSpec{
-		Machines: []fleetv1alpha1.GrowthMachine{{Type: "small", Capacity: list("4", "8Gi"), CostPerHour: resource.MustParse("0.2")}},
-		Limits:   fleetv1alpha1.GrowthLimits{Machines: 6, CostPerHour: ptr.To(resource.MustParse("1"))},
-		Pools:    []fleetv1alpha1.GrowthPools{{Maximum: 5}},
-		GiveBack: &fleetv1alpha1.GrowthGiveBack{IdleSeconds: ptr.To[int32](300)}, CoolDownSeconds: ptr.To[int32](0),
-	}}
+	b.fleet = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&fleetv1alpha1.FleetGrowth{},
+		&clusterv1alpha1.Cluster{}).Build()
+	growth := &fleetv1alpha1.FleetGrowth{ObjectMeta: metav1.ObjectMeta{Name: b.name},
+		Spec: fleetv1alpha1.FleetGrowthSpec{
+			Machines: []fleetv1alpha1.GrowthMachine{
+				{Type: "small", Capacity: list("4", "8Gi"), CostPerHour: resource.MustParse("0.2")},
+			},
+			Limits:   fleetv1alpha1.GrowthLimits{Machines: 6, CostPerHour: new(resource.MustParse("1"))},
+			Pools:    []fleetv1alpha1.GrowthPools{{Maximum: 5}},
+			GiveBack: &fleetv1alpha1.GrowthGiveBack{IdleSeconds: new(int32(300))}, CoolDownSeconds: new(int32(0)),
+		}}
 	for _, c := range change {
 		c(growth)
 	}
-	b.create(b.garden, &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "fleet", Annotations: map[string]string{fleetv1alpha1.AllowGrowthAnnotation: allowed}}})
+	b.create(b.garden, &gardencorev1beta1.Shoot{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "fleet",
+			Annotations: map[string]string{fleetv1alpha1.AllowGrowthAnnotation: allowed},
+		},
+	})
 	b.create(b.garden, newShoot("member", nil))
 	b.create(b.fleet, growth)
 	b.join("member", 1, "4")
@@ -85,16 +96,21 @@ func newBed(t *testing.T, allowed string, change ...func(*fleetv1alpha1.FleetGro
 
 func newShoot(name string, labels map[string]string) *gardencorev1beta1.Shoot {
 	s := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
-	s.Spec.Provider.Workers = []gardencorev1beta1.Worker{{Name: "w", Machine: gardencorev1beta1.Machine{Type: "small"}, Minimum: 1, Maximum: 2}}
+	s.Spec.Provider.Workers = []gardencorev1beta1.Worker{
+		{Name: "w", Machine: gardencorev1beta1.Machine{Type: "small"}, Minimum: 1, Maximum: 2},
+	}
 	return s
 }
 
 func template(g *fleetv1alpha1.FleetGrowth) {
 	g.Spec.Pools = nil
-	g.Spec.Shoots = &fleetv1alpha1.GrowthShoots{Maximum: 2, NamePrefix: "extra", Template: fleetv1alpha1.GrowthShootTemplate{
-		Labels: map[string]string{"tier": "burst"},
-		Spec:   runtime.RawExtension{Raw: []byte(`{"region":"r","provider":{"type":"local","workers":[{"name":"w","machine":{"type":"small"},"minimum":1,"maximum":2}]}}`)},
-	}}
+	g.Spec.Shoots = &fleetv1alpha1.GrowthShoots{Maximum: 2, NamePrefix: "extra",
+		Template: fleetv1alpha1.GrowthShootTemplate{
+			Labels: map[string]string{"tier": "burst"},
+			Spec: runtime.RawExtension{
+				Raw: []byte(`{"region":"r","provider":{"type":"local","workers":[{"name":"w","machine":{"type":"small"},"minimum":1,"maximum":2}]}}`),
+			},
+		}}
 }
 
 func (b *bed) create(c client.Client, object client.Object) {
@@ -107,7 +123,9 @@ func (b *bed) create(c client.Client, object client.Object) {
 // join makes a shoot a member with that many nodes, each with so much CPU left.
 func (b *bed) join(name string, nodes int32, free string) {
 	b.t.Helper()
-	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{registration.ShootLabel: name}}}
+	c := &clusterv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{registration.ShootLabel: name}},
+	}
 	if err := client.IgnoreAlreadyExists(b.fleet.Create(ctx, c)); err != nil {
 		b.t.Fatal(err)
 	}
@@ -118,8 +136,12 @@ func (b *bed) join(name string, nodes int32, free string) {
 	sum.Mul(int64(nodes))
 	c.Status.NodeSummary = &clusterv1alpha1.NodeSummary{TotalNum: nodes, ReadyNum: nodes}
 	c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{
-		Allocatable: corev1.ResourceList{"cpu": sum, "memory": resource.MustParse("1000Gi"), "pods": resource.MustParse("1000")},
-		NodeClasses: []clusterv1alpha1.NodeClass{{Count: nodes, Free: list(free, "8Gi"), Labels: map[string]string{gardencorev1beta1.LabelWorkerPool: "w"}}},
+		Allocatable: corev1.ResourceList{
+			"cpu": sum, "memory": resource.MustParse("1000Gi"), "pods": resource.MustParse("1000"),
+		},
+		NodeClasses: []clusterv1alpha1.NodeClass{
+			{Count: nodes, Free: list(free, "8Gi"), Labels: map[string]string{gardencorev1beta1.LabelWorkerPool: "w"}},
+		},
 	}
 	if err := b.fleet.Status().Update(ctx, c); err != nil {
 		b.t.Fatal(err)
@@ -150,7 +172,9 @@ func (b *bed) shoot(name string) *gardencorev1beta1.Shoot {
 func (b *bed) demands(items ...fleetv1alpha1.GrowthDemandItem) {
 	b.t.Helper()
 	g := b.growth()
-	g.Status.Demand = &fleetv1alpha1.GrowthDemand{ObservedTime: metav1.NewTime(b.now), ObservedGeneration: g.Generation, Items: items}
+	g.Status.Demand = &fleetv1alpha1.GrowthDemand{
+		ObservedTime: metav1.NewTime(b.now), ObservedGeneration: g.Generation, Items: items,
+	}
 	if err := b.fleet.Status().Update(ctx, g); err != nil {
 		b.t.Fatal(err)
 	}
@@ -158,7 +182,8 @@ func (b *bed) demands(items ...fleetv1alpha1.GrowthDemandItem) {
 
 func item(replicas int32, cpu string, clusters ...string) fleetv1alpha1.GrowthDemandItem {
 	return fleetv1alpha1.GrowthDemandItem{
-		Binding: "ns/web", Replicas: replicas, Request: corev1.ResourceList{"cpu": resource.MustParse(cpu)}, Clusters: clusters, NewShoot: len(clusters) == 0,
+		Binding: "ns/web", Replicas: replicas, Request: corev1.ResourceList{"cpu": resource.MustParse(cpu)},
+		Clusters: clusters, NewShoot: len(clusters) == 0,
 	}
 }
 
@@ -203,7 +228,8 @@ func (b *bed) limits(name string) string {
 func (b *bed) want(what, name, limits, condition string) {
 	b.t.Helper()
 	if got := b.limits(name); got != limits {
-		b.t.Errorf("%s: pool of %s has %s, want %s; decisions %+v", what, name, got, limits, b.growth().Status.Decisions)
+		b.t.Errorf("%s: pool of %s has %s, want %s; decisions %+v", what, name, got, limits,
+			b.growth().Status.Decisions)
 	}
 	b.satisfied(what, condition)
 }
@@ -224,7 +250,8 @@ func TestPoolsAreEnlargedAndGivenBack(t *testing.T) {
 	b.demands(item(4, "2", "member"))
 	b.sync(time.Minute)
 	b.want("four wait, two fit on a machine", "member", "3-3 recorded", "Growing")
-	if status := b.growth().Status; status.Machines != 2 || status.CostPerHour.String() != "400m" || status.Decisions[0].Machines != 2 {
+	if status := b.growth().Status; status.Machines != 2 || status.CostPerHour.String() != "400m" ||
+		status.Decisions[0].Machines != 2 {
 		t.Errorf("status %+v", status)
 	}
 	b.sync(time.Minute)
@@ -250,7 +277,8 @@ func TestLimitsAndReasonsAreToldInStatus(t *testing.T) {
 	b.join("member", 1, "0")
 	b.demands(item(40, "2", "member"))
 	b.sync(0)
-	b.want("as many as may be", "member", "5-5 recorded", "Refused ns/web: no machines for 32 of 40 replicas: pool member/w may have 5 machines")
+	b.want("as many as may be", "member", "5-5 recorded",
+		"Refused ns/web: no machines for 32 of 40 replicas: pool member/w may have 5 machines")
 	if len(b.growth().Status.Refused) != 1 {
 		t.Errorf("refused %v", b.growth().Status.Refused)
 	}
@@ -281,7 +309,8 @@ func TestNothingWithoutLeave(t *testing.T) {
 	b.demands(item(2, "2", "member"))
 	b.sync(0)
 	b.want("not allowed", "member", "1-2", "Unknown NotAllowed")
-	if c := meta.FindStatusCondition(b.growth().Status.Conditions, fleetv1alpha1.GrowthAllowed); c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "federation.trellis.garden/growth=pools") {
+	if c := meta.FindStatusCondition(b.growth().Status.Conditions, fleetv1alpha1.GrowthAllowed); c == nil ||
+		c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "federation.trellis.garden/growth=pools") {
 		t.Errorf("condition %+v", c)
 	}
 	b = newBed(t, "pools", template)
@@ -327,7 +356,8 @@ func TestShootsAreCreatedAndGivenBack(t *testing.T) {
 	b.demands(item(2, "2"))
 	b.sync(0)
 	s := b.shoot("extra-1")
-	if s == nil || s.Labels["tier"] != "burst" || s.Labels[fleetv1alpha1.GrownByLabel] != "fleet" || s.Spec.Region != "r" {
+	if s == nil || s.Labels["tier"] != "burst" || s.Labels[fleetv1alpha1.GrownByLabel] != "fleet" ||
+		s.Spec.Region != "r" {
 		t.Fatalf("shoot %+v; %+v", s, b.growth().Status)
 	}
 	s.CreationTimestamp = metav1.NewTime(b.now)
@@ -428,7 +458,8 @@ func TestInvalidTemplate(t *testing.T) {
 		`{"provider":{"workers":[{"name":"w","minimum":2,"maximum":1}]}}`:                           "maximum",
 		`{"provider":{"workers":[{"name":"w","minimum":1,"maximum":1,"machine":{"type":"huge"}}]}}`: `machine type "huge"`,
 	} {
-		b := newBed(t, "pools,shoots", template, func(g *fleetv1alpha1.FleetGrowth) { g.Spec.Shoots.Template.Spec.Raw = []byte(text) })
+		b := newBed(t, "pools,shoots", template,
+			func(g *fleetv1alpha1.FleetGrowth) { g.Spec.Shoots.Template.Spec.Raw = []byte(text) })
 		b.demands(item(1, "1"))
 		b.sync(0)
 		b.satisfied(text, want)

@@ -49,14 +49,17 @@ func (w *world) input(object *fleetv1alpha1.FleetGrowth) (growth.Input, error) {
 		return growth.Input{}, err
 	}
 	if object.Spec.Shoots != nil && object.Spec.Shoots.Template.Labels[joinLabel] == "false" {
-		return growth.Input{}, fmt.Errorf("spec.shoots.template.labels[%s]: such shoots never join the fleet", joinLabel)
+		return growth.Input{}, fmt.Errorf("spec.shoots.template.labels[%s]: such shoots never join the fleet",
+			joinLabel)
 	}
 	if !w.create {
 		template = nil
 	}
 	in := growth.Input{
-		Now: w.now, Machines: shoots.Machines(object), Limits: shoots.Limits(&object.Spec), CoolDown: shoots.CoolDown(&object.Spec),
-		Idle: shoots.Idle(&object.Spec), Ending: object.DeletionTimestamp != nil, Template: template, Items: items(object.Status.Demand),
+		Now: w.now, Machines: shoots.Machines(object), Limits: shoots.Limits(&object.Spec),
+		CoolDown: shoots.CoolDown(&object.Spec),
+		Idle:     shoots.Idle(&object.Spec), Ending: object.DeletionTimestamp != nil, Template: template,
+		Items: items(object.Status.Demand),
 	}
 	for name := range w.clusters {
 		in.Taken = append(in.Taken, name)
@@ -80,7 +83,8 @@ func (w *world) input(object *fleetv1alpha1.FleetGrowth) (growth.Input, error) {
 func (w *world) others(in *growth.Input) {
 	for name, c := range w.clusters {
 		if !slices.ContainsFunc(in.Members, func(m growth.Member) bool { return m.Name == name }) {
-			in.Members = append(in.Members, growth.Member{Name: name, Joined: true, Room: karmada.Room(c.Status.ResourceSummary)})
+			in.Members = append(in.Members,
+				growth.Member{Name: name, Joined: true, Room: karmada.Room(c.Status.ResourceSummary)})
 		}
 	}
 }
@@ -90,8 +94,10 @@ func items(demand *fleetv1alpha1.GrowthDemand) []growth.Item {
 	for i := range demand.Items {
 		d := &demand.Items[i]
 		result = append(result, growth.Item{
-			Name: d.Binding, Replicas: int64(d.Replicas), Request: karmada.Resources(d.Request), Nodes: karmada.NodeClaim(d.NodeClaim),
-			Components: components(d.Components), Clusters: d.Clusters, MaxClusters: int(d.MaxClusters), NewShoot: d.NewShoot, Useless: d.Useless,
+			Name: d.Binding, Replicas: int64(d.Replicas), Request: karmada.Resources(d.Request),
+			Nodes:      karmada.NodeClaim(d.NodeClaim),
+			Components: components(d.Components), Clusters: d.Clusters, MaxClusters: int(d.MaxClusters),
+			NewShoot: d.NewShoot, Useless: d.Useless,
 		})
 	}
 	return result
@@ -100,7 +106,10 @@ func items(demand *fleetv1alpha1.GrowthDemand) []growth.Item {
 func components(waiting []fleetv1alpha1.GrowthDemandComponent) []core.Component {
 	var result []core.Component
 	for _, c := range waiting {
-		result = append(result, core.Component{Name: c.Name, Replicas: c.Replicas, Request: karmada.Resources(c.Request), Nodes: karmada.NodeClaim(c.NodeClaim)})
+		result = append(result, core.Component{
+			Name: c.Name, Replicas: c.Replicas, Request: karmada.Resources(c.Request),
+			Nodes: karmada.NodeClaim(c.NodeClaim),
+		})
 	}
 	return result
 }
@@ -108,8 +117,9 @@ func components(waiting []fleetv1alpha1.GrowthDemandComponent) []core.Component 
 // member is a shoot as the decision sees it.
 func (w *world) member(object *fleetv1alpha1.FleetGrowth, shoot *gardencorev1beta1.Shoot) (growth.Member, error) {
 	m := growth.Member{
-		Name: shoot.Name, Created: shoot.CreationTimestamp.Time, Deleting: shoot.DeletionTimestamp != nil, Grown: w.isGrown(shoot, object.Name),
-		Used: slices.Contains(object.Status.Demand.Used, shoot.Name),
+		Name: shoot.Name, Created: shoot.CreationTimestamp.Time, Deleting: shoot.DeletionTimestamp != nil,
+		Grown: w.isGrown(shoot, object.Name),
+		Used:  slices.Contains(object.Status.Demand.Used, shoot.Name),
 	}
 	c := w.clusters[shoot.Name]
 	if c != nil && c.Labels[registration.ShootLabel] == shoot.Name {
@@ -138,7 +148,8 @@ func (w *world) member(object *fleetv1alpha1.FleetGrowth, shoot *gardencorev1bet
 }
 
 // pool is a worker pool as the decision sees it.
-func (w *world) pool(object *fleetv1alpha1.FleetGrowth, shoot *gardencorev1beta1.Shoot, c *clusterv1alpha1.Cluster, worker *gardencorev1beta1.Worker, records map[string]fleetv1alpha1.PoolRecord) (growth.Pool, error) {
+func (w *world) pool(object *fleetv1alpha1.FleetGrowth, shoot *gardencorev1beta1.Shoot, c *clusterv1alpha1.Cluster,
+	worker *gardencorev1beta1.Worker, records map[string]fleetv1alpha1.PoolRecord) (growth.Pool, error) {
 	p := shoots.Pool(worker)
 	p.Blocked = blocked(shoot)
 	if record, found := records[worker.Name]; found {
@@ -194,7 +205,8 @@ func nodesOf(c *clusterv1alpha1.Cluster, pool string) (count int64, all, told bo
 			count += int64(class.Count)
 		}
 	}
-	return count, told && sum == int64(c.Status.NodeSummary.TotalNum), told && (sum > 0 || c.Status.NodeSummary.ReadyNum == 0)
+	return count, told && sum == int64(c.Status.NodeSummary.TotalNum),
+		told && (sum > 0 || c.Status.NodeSummary.ReadyNum == 0)
 }
 
 func leavingSince(c *clusterv1alpha1.Cluster) time.Time {
@@ -206,8 +218,9 @@ func leavingSince(c *clusterv1alpha1.Cluster) time.Time {
 	return time.Time{}
 }
 
-// observe learns what empty nodes have, where that is less than the FleetGrowth says: else machines would be added again and again
-// for what does not fit on them. An empty node has three quarters at least of what it should, and hardly any pods.
+// observe learns what empty nodes have, where that is less than the FleetGrowth says: else machines would be added
+// again and again for what does not fit on them. An empty node has three quarters at least of what it should, and
+// hardly any pods.
 func (w *world) observe(object *fleetv1alpha1.FleetGrowth) {
 	if object.Status.ObservedGeneration != object.Generation {
 		object.Status.Observed = nil
@@ -236,11 +249,13 @@ func emptiest(best corev1.ResourceList, c *clusterv1alpha1.Cluster, pool string,
 	}
 	for _, class := range c.Status.ResourceSummary.NodeClasses {
 		free := karmada.Resources(class.Free)
-		if class.Labels[gardencorev1beta1.LabelWorkerPool] != pool || free.CPU < cpu/4*3 || free.Memory < memory/4*3 || free.Pods < 110-daemonPods {
+		if class.Labels[gardencorev1beta1.LabelWorkerPool] != pool || free.CPU < cpu/4*3 || free.Memory < memory/4*3 ||
+			free.Pods < 110-daemonPods {
 			continue
 		}
 		if current := best[corev1.ResourceCPU]; free.CPU > current.MilliValue() {
-			best[corev1.ResourceCPU], best[corev1.ResourceMemory] = class.Free[corev1.ResourceCPU], class.Free[corev1.ResourceMemory]
+			best[corev1.ResourceCPU], best[corev1.ResourceMemory] = class.Free[corev1.ResourceCPU],
+				class.Free[corev1.ResourceMemory]
 		}
 	}
 }

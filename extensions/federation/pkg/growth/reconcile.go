@@ -1,5 +1,5 @@
-// Package growth carries out FleetGrowths: it enlarges worker pools of shoots of a fleet's project, creates shoots there, and gives both
-// back. What it did is written on the Shoots, so it goes on wherever it was stopped.
+// Package growth carries out FleetGrowths: it enlarges worker pools of shoots of a fleet's project, creates shoots
+// there, and gives both back. What it did is written on the Shoots, so it goes on wherever it was stopped.
 package growth
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -73,7 +73,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // isServing: the fleet's API is there and not about to go.
 func isServing(object *extensionsv1alpha1.Extension, shoot *cluster.Cluster) bool {
 	last := object.Status.LastOperation
-	return object.DeletionTimestamp == nil && shoot != nil && shoot.Shoot != nil && shoot.Shoot.DeletionTimestamp == nil &&
+	return object.DeletionTimestamp == nil && shoot != nil && shoot.Shoot != nil &&
+		shoot.Shoot.DeletionTimestamp == nil &&
 		!shoot.IsHibernated() && last != nil && last.State == gardencorev1beta1.LastOperationStateSucceeded
 }
 
@@ -140,26 +141,30 @@ func (r *Reconciler) look(ctx context.Context, fleet client.Client, key client.O
 
 // handle one FleetGrowth: nothing is done before the finalizer is there, and it goes when everything is given back.
 func (w *world) handle(ctx context.Context, object *fleetv1alpha1.FleetGrowth) error {
-	if object.DeletionTimestamp == nil && w.pools && !controllerutil.ContainsFinalizer(object, fleetv1alpha1.GrowthFinalizer) {
+	if object.DeletionTimestamp == nil && w.pools &&
+		!controllerutil.ContainsFinalizer(object, fleetv1alpha1.GrowthFinalizer) {
 		before := object.DeepCopy()
 		controllerutil.AddFinalizer(object, fleetv1alpha1.GrowthFinalizer)
-		if err := w.fleet.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		if err := w.fleet.Patch(ctx, object,
+			client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 			return fmt.Errorf("adding the finalizer: %w", err)
 		}
 	}
 	before := object.DeepCopy()
 	w.act(ctx, object)
-	if !equality.Semantic.DeepEqual(before.Status, object.Status) {
+	if !apiequality.Semantic.DeepEqual(before.Status, object.Status) {
 		if err := w.fleet.Status().Patch(ctx, object, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("status: %w", err)
 		}
 	}
-	if object.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(object, fleetv1alpha1.GrowthFinalizer) || w.has(object.Name) {
+	if object.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(object, fleetv1alpha1.GrowthFinalizer) ||
+		w.has(object.Name) {
 		return nil
 	}
 	before = object.DeepCopy()
 	controllerutil.RemoveFinalizer(object, fleetv1alpha1.GrowthFinalizer)
-	return client.IgnoreNotFound(w.fleet.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
+	return client.IgnoreNotFound(w.fleet.Patch(ctx, object,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
 }
 
 // log is that of the request, with the FleetGrowth.

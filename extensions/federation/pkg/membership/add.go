@@ -20,22 +20,24 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/setup"
 )
 
-// Add registers the controller with a manager for the seed. It watches the shoots of the garden in the namespaces of the seed's
-// fleets: others are not for its eyes.
+// Add registers the controller with a manager for the seed. It watches the shoots of the garden in the namespaces of
+// the seed's fleets: others are not for its eyes.
 func Add(mgr manager.Manager, gardenConfig *rest.Config, r *Reconciler) error {
 	garden, err := fleet.Garden(gardenConfig)
 	if err != nil {
 		return err
 	}
 	r.Seed, r.Garden = mgr.GetClient(), garden
-	c, err := setup.New(mgr, "membership", controller.Options{Reconciler: r, MaxConcurrentReconciles: 5}, setup.Objects(mgr.GetCache(), &extensionsv1alpha1.Extension{}, becameServing()))
+	c, err := setup.New(mgr, "membership", controller.Options{Reconciler: r, MaxConcurrentReconciles: 5},
+		setup.Objects(mgr.GetCache(), &extensionsv1alpha1.Extension{}, becameServing()))
 	if err != nil {
 		return err
 	}
 	r.Follow = follow(func(namespace string) (cache.Cache, error) {
 		return cache.New(gardenConfig, cache.Options{
-			Scheme: garden.Scheme(), Mapper: garden.RESTMapper(), DefaultNamespaces: map[string]cache.Config{namespace: {}},
-			DefaultTransform: cache.TransformStripManagedFields(),
+			Scheme: garden.Scheme(), Mapper: garden.RESTMapper(),
+			DefaultNamespaces: map[string]cache.Config{namespace: {}},
+			DefaultTransform:  cache.TransformStripManagedFields(),
 		})
 	}, func(shoots cache.Cache) error {
 		return c.Watch(setup.Concerned(shoots, &gardencorev1beta1.Shoot{}, r.fleetsOf, membershipChanged()))
@@ -55,7 +57,8 @@ func (r *Reconciler) fleetsOf(ctx context.Context, shoot *gardencorev1beta1.Shoo
 		if object.Spec.Type != fleet.Type {
 			continue
 		}
-		if owner, err := cluster.Get(ctx, r.Seed, object.Namespace); err != nil || owner == nil || owner.Shoot == nil || owner.Shoot.Namespace != shoot.Namespace {
+		if owner, err := cluster.Get(ctx, r.Seed, object.Namespace); err != nil || owner == nil || owner.Shoot == nil ||
+			owner.Shoot.Namespace != shoot.Namespace {
 			continue
 		}
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
@@ -88,9 +91,12 @@ func membershipChanged() predicate.TypedFuncs[*gardencorev1beta1.Shoot] {
 	return predicate.TypedFuncs[*gardencorev1beta1.Shoot]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*gardencorev1beta1.Shoot]) bool {
 			before, after := e.ObjectOld, e.ObjectNew
-			return wantsMembership(before) != wantsMembership(after) || isReachable(before) != isReachable(after) || isAsleep(before) != isAsleep(after) ||
-				!reflect.DeepEqual(before.Spec.Hibernation, after.Spec.Hibernation) || authoritiesOf(before, "") != authoritiesOf(after, "") ||
-				!reflect.DeepEqual(labelsFor(before), labelsFor(after)) || !reflect.DeepEqual(zonesOf(before), zonesOf(after))
+			return wantsMembership(before) != wantsMembership(after) || isReachable(before) != isReachable(after) ||
+				isAsleep(before) != isAsleep(after) ||
+				!reflect.DeepEqual(before.Spec.Hibernation, after.Spec.Hibernation) ||
+				authoritiesOf(before, "") != authoritiesOf(after, "") ||
+				!reflect.DeepEqual(labelsFor(before), labelsFor(after)) ||
+				!reflect.DeepEqual(zonesOf(before), zonesOf(after))
 		},
 	}
 }

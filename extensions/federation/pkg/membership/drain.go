@@ -19,9 +19,11 @@ import (
 const (
 	// drainLead is how long before its schedule puts a shoot to sleep the fleet begins to move objects away.
 	drainLead = 10 * time.Minute
-	// startGrace is how long after its schedule a shoot still counts as one that is put to sleep: the garden does so a little later.
+	// startGrace is how long after its schedule a shoot still counts as one that is put to sleep: the garden does so a
+	// little later.
 	startGrace = 30 * time.Second
-	// drainTimeout is how long a shoot that falls asleep is still used for moving objects away, as far as its API lasts.
+	// drainTimeout is how long a shoot that falls asleep is still used for moving objects away, as far as its API
+	// lasts.
 	drainTimeout = 10 * time.Minute
 )
 
@@ -33,8 +35,8 @@ func wantsSleep(shoot *gardencorev1beta1.Shoot) bool {
 	return shoot.Spec.Hibernation != nil && shoot.Spec.Hibernation.Enabled != nil && *shoot.Spec.Hibernation.Enabled
 }
 
-// sleepsSoon tells whether a schedule puts the shoot to sleep within drainLead, and when that is to be asked again; zero if there
-// is no schedule. Schedules that cannot be read are none: the garden tells about them.
+// sleepsSoon tells whether a schedule puts the shoot to sleep within drainLead, and when that is to be asked again;
+// zero if there is no schedule. Schedules that cannot be read are none: the garden tells about them.
 func sleepsSoon(shoot *gardencorev1beta1.Shoot, now time.Time) (soon bool, again time.Duration) {
 	if shoot.Spec.Hibernation == nil {
 		return false, 0
@@ -73,14 +75,15 @@ func nextStart(schedule gardencorev1beta1.HibernationSchedule, now time.Time) ti
 	return expression.Next(now.In(location))
 }
 
-// drains tells whether objects are to leave a shoot: it sleeps, falls asleep, or will do so soon. They may come back when it is awake.
+// drains tells whether objects are to leave a shoot: it sleeps, falls asleep, or will do so soon. They may come back
+// when it is awake.
 func drains(shoot *gardencorev1beta1.Shoot, now time.Time) bool {
 	soon, _ := sleepsSoon(shoot, now)
 	return isAsleep(shoot) || soon
 }
 
-// restsNow tells whether the fleet is not to expect answers of a shoot: it sleeps or wakes up, or it falls asleep and nothing is
-// left to be moved away, or its API has gone, or there was time enough.
+// restsNow tells whether the fleet is not to expect answers of a shoot: it sleeps or wakes up, or it falls asleep and
+// nothing is left to be moved away, or its API has gone, or there was time enough.
 func restsNow(shoot *gardencorev1beta1.Shoot, member *clusterv1alpha1.Cluster, works int, now time.Time) bool {
 	switch {
 	case shoot.Status.IsHibernated:
@@ -109,7 +112,8 @@ func taintsFor(taints []corev1.Taint, drain bool, now time.Time) []corev1.Taint 
 	switch {
 	case drain && !slices.ContainsFunc(taints, present):
 		added := metav1.NewTime(now.Truncate(time.Second))
-		return append(slices.Clone(taints), corev1.Taint{Key: clusterv1alpha1.TaintHibernated, Effect: corev1.TaintEffectNoExecute, TimeAdded: &added})
+		return append(slices.Clone(taints),
+			corev1.Taint{Key: clusterv1alpha1.TaintHibernated, Effect: corev1.TaintEffectNoExecute, TimeAdded: &added})
 	case !drain && slices.ContainsFunc(taints, present):
 		return slices.DeleteFunc(slices.Clone(taints), present)
 	}
@@ -128,7 +132,8 @@ func (r *Reconciler) drain(ctx context.Context, fleet client.Client, shoot *gard
 	}
 	before := member.DeepCopy()
 	member.Spec.Taints = wanted
-	if err := fleet.Patch(ctx, member, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := fleet.Patch(ctx, member,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("spec.taints of cluster %s: %w", member.Name, err)
 	}
 	return nil

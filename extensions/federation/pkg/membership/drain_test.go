@@ -26,7 +26,11 @@ func TestRestsNow(t *testing.T) {
 	now := time.Date(2024, 1, 1, 12, 0, 0, 0, time.UTC)
 	drainedFor := func(d time.Duration) *clusterv1alpha1.Cluster {
 		added := metav1.NewTime(now.Add(-d))
-		return &clusterv1alpha1.Cluster{Spec: clusterv1alpha1.ClusterSpec{Taints: []corev1.Taint{{Key: clusterv1alpha1.TaintHibernated, TimeAdded: &added}}}}
+		return &clusterv1alpha1.Cluster{
+			Spec: clusterv1alpha1.ClusterSpec{
+				Taints: []corev1.Taint{{Key: clusterv1alpha1.TaintHibernated, TimeAdded: &added}},
+			},
+		}
 	}
 	marked := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Annotations: annotationsFor(true)}}
 	for name, tc := range map[string]struct {
@@ -35,15 +39,21 @@ func TestRestsNow(t *testing.T) {
 		works  int
 		want   bool
 	}{
-		"awake":                          {shoot(reachable), &clusterv1alpha1.Cluster{}, 3, false},
-		"kept awake":                     {shoot(reachable, sleeping(false, false)), &clusterv1alpha1.Cluster{}, 3, false},
-		"asleep":                         {shoot(sleeping(true, true)), &clusterv1alpha1.Cluster{}, 3, true},
-		"wakes up":                       {shoot(sleeping(false, true)), &clusterv1alpha1.Cluster{}, 3, true},
-		"falls asleep, still used":       {shoot(reachable, sleeping(true, false)), drainedFor(time.Minute), 3, false},
-		"falls asleep, drained":          {shoot(reachable, sleeping(true, false)), drainedFor(time.Minute), 0, true},
-		"falls asleep, does not answer":  {shoot(sleeping(true, false)), drainedFor(time.Minute), 3, true},
-		"falls asleep, took too long":    {shoot(reachable, sleeping(true, false)), drainedFor(21 * time.Minute), 3, true},
-		"falls asleep, not yet tainted":  {shoot(reachable, sleeping(true, false)), &clusterv1alpha1.Cluster{}, 3, false},
+		"awake": {shoot(reachable), &clusterv1alpha1.Cluster{}, 3, false},
+		"kept awake": {
+			shoot(reachable, sleeping(false, false)), &clusterv1alpha1.Cluster{}, 3, false,
+		},
+		"asleep":                        {shoot(sleeping(true, true)), &clusterv1alpha1.Cluster{}, 3, true},
+		"wakes up":                      {shoot(sleeping(false, true)), &clusterv1alpha1.Cluster{}, 3, true},
+		"falls asleep, still used":      {shoot(reachable, sleeping(true, false)), drainedFor(time.Minute), 3, false},
+		"falls asleep, drained":         {shoot(reachable, sleeping(true, false)), drainedFor(time.Minute), 0, true},
+		"falls asleep, does not answer": {shoot(sleeping(true, false)), drainedFor(time.Minute), 3, true},
+		"falls asleep, took too long": {
+			shoot(reachable, sleeping(true, false)), drainedFor(21 * time.Minute), 3, true,
+		},
+		"falls asleep, not yet tainted": {
+			shoot(reachable, sleeping(true, false)), &clusterv1alpha1.Cluster{}, 3, false,
+		},
 		"once it rests it goes on to so": {shoot(reachable, sleeping(true, false)), marked, 3, true},
 	} {
 		if got := restsNow(tc.shoot, tc.member, tc.works, now); got != tc.want {
@@ -54,13 +64,17 @@ func TestRestsNow(t *testing.T) {
 
 func scheduled(start, location string) *gardencorev1beta1.Shoot {
 	return shoot(func(s *gardencorev1beta1.Shoot) {
-		s.Spec.Hibernation = &gardencorev1beta1.Hibernation{Schedules: []gardencorev1beta1.HibernationSchedule{{Start: &start, Location: &location}}}
+		s.Spec.Hibernation = &gardencorev1beta1.Hibernation{
+			Schedules: []gardencorev1beta1.HibernationSchedule{{Start: &start, Location: &location}},
+		}
 	})
 }
 
 // A schedule that comes or goes is noticed at once: it may be due in a moment.
 func TestSchedulesAreWatched(t *testing.T) {
-	update := event.TypedUpdateEvent[*gardencorev1beta1.Shoot]{ObjectOld: shoot(), ObjectNew: scheduled("0 20 * * *", "UTC")}
+	update := event.TypedUpdateEvent[*gardencorev1beta1.Shoot]{
+		ObjectOld: shoot(), ObjectNew: scheduled("0 20 * * *", "UTC"),
+	}
 	if !membershipChanged().Update(update) {
 		t.Error("a new schedule is not noticed")
 	}
@@ -101,7 +115,9 @@ func TestSleepingMembersAreDrained(t *testing.T) {
 	r := &Reconciler{Garden: gardenThatIssues(t, clock, &issued), Now: clock}
 	fleet := fleetClient(t)
 	own := corev1.Taint{Key: "own", Effect: corev1.TaintEffectNoSchedule}
-	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.ExecutionNamespace("member1"), Name: "w"}}
+	work := &workv1alpha1.Work{
+		ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.ExecutionNamespace("member1"), Name: "w"},
+	}
 	if err := fleet.Create(ctx, work); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Follow has the shoots of a fleet's namespace watched as long as there are fleets in it. An empty namespace: the fleet is gone.
+// Follow has the shoots of a fleet's namespace watched as long as there are fleets in it. An empty namespace: the fleet
+// is gone.
 type Follow func(ctx context.Context, fleet client.ObjectKey, namespace string) error
 
 // followed are the namespaces of the garden that are watched.
@@ -25,7 +26,9 @@ type followed struct {
 
 // follow returns a Follow that watches each namespace through a cache of its own.
 func follow(newCache func(namespace string) (cache.Cache, error), watch func(cache.Cache) error) Follow {
-	f := &followed{newCache: newCache, watch: watch, fleets: map[client.ObjectKey]string{}, stops: map[string]context.CancelFunc{}}
+	f := &followed{
+		newCache: newCache, watch: watch, fleets: map[client.ObjectKey]string{}, stops: map[string]context.CancelFunc{},
+	}
 	return f.follow
 }
 

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -21,10 +20,10 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/apply"
 )
 
 const (
-	fieldManager = "trellis-membership"
 	// lifetime of a member's credentials; they are renewed when half of it is over.
 	lifetime = 24 * time.Hour
 	// checkInterval is how often a fleet is looked at when no event asks for it.
@@ -71,7 +70,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("listing the shoots of the project: %w", err)
 	}
 	if err := r.sync(ctx, fleet, shoots.Items); err != nil {
-		return reconcile.Result{}, fmt.Errorf("members of fleet %s/%s: %w", shoot.Shoot.Namespace, shoot.Shoot.Name, err)
+		return reconcile.Result{}, fmt.Errorf("members of fleet %s/%s: %w", shoot.Shoot.Namespace, shoot.Shoot.Name,
+			err)
 	}
 	return reconcile.Result{RequeueAfter: lookAgain(shoots.Items, r.Now())}, nil
 }
@@ -79,7 +79,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // isServing: the fleet's kinds are there, and its API is not about to go.
 func isServing(object *extensionsv1alpha1.Extension, shoot *cluster.Cluster) bool {
 	last := object.Status.LastOperation
-	return object.DeletionTimestamp == nil && shoot != nil && shoot.Shoot != nil && shoot.Shoot.DeletionTimestamp == nil &&
+	return object.DeletionTimestamp == nil && shoot != nil && shoot.Shoot != nil &&
+		shoot.Shoot.DeletionTimestamp == nil &&
 		!shoot.IsHibernated() && last != nil && last.State == gardencorev1beta1.LastOperationStateSucceeded
 }
 
@@ -124,7 +125,8 @@ func (r *Reconciler) join(ctx context.Context, fleet client.Client, shoot *garde
 	case !found && !isReachable(shoot), existing.DeletionTimestamp != nil:
 		return nil
 	case found && existing.Labels[ShootLabel] == "":
-		return fmt.Errorf("the fleet has an imported cluster of this name; rename it, or set the label %s=false on the shoot", JoinLabel)
+		return fmt.Errorf("the fleet has an imported cluster of this name; rename it, or set the label %s=false on "+
+			"the shoot", JoinLabel)
 	}
 	endpoint, err := r.ensureCredentials(ctx, fleet, shoot)
 	if err != nil {
@@ -136,26 +138,33 @@ func (r *Reconciler) join(ctx context.Context, fleet client.Client, shoot *garde
 			return err
 		}
 	}
-	if err := applyCluster(ctx, fleet, clusterFor(shoot, endpoint, restsNow(shoot, existing, works, r.Now()))); err != nil {
+	if err := applyCluster(ctx, fleet,
+		clusterFor(shoot, endpoint, restsNow(shoot, existing, works, r.Now()))); err != nil {
 		return err
 	}
 	return r.drain(ctx, fleet, shoot)
 }
 
 // ensureCredentials renews the Secret when it is time to, and gives the endpoint that they are good for.
-func (r *Reconciler) ensureCredentials(ctx context.Context, fleet client.Client, shoot *gardencorev1beta1.Shoot) (string, error) {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.CredentialsNamespace, Name: shoot.Name}}
+func (r *Reconciler) ensureCredentials(ctx context.Context, fleet client.Client,
+	shoot *gardencorev1beta1.Shoot) (string, error) {
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.CredentialsNamespace, Name: shoot.Name},
+	}
 	if err := fleet.Get(ctx, client.ObjectKeyFromObject(secret), secret); client.IgnoreNotFound(err) != nil {
 		return "", err
 	}
 	authorities := authoritiesOf(shoot, secret.Annotations[authoritiesAnnotation])
-	if renew, err := time.Parse(time.RFC3339, secret.Annotations[renewAnnotation]); err == nil && r.Now().Before(renew) && authorities == secret.Annotations[authoritiesAnnotation] {
+	if renew, err := time.Parse(time.RFC3339, secret.Annotations[renewAnnotation]); err == nil &&
+		r.Now().Before(renew) && authorities == secret.Annotations[authoritiesAnnotation] {
 		endpoint, _, err := reduce(secret.Data[clusterv1alpha1.SecretKubeconfig])
 		return endpoint, err
 	}
 	logr.FromContextOrDiscard(ctx).Info("Renewing credentials", "shoot", client.ObjectKeyFromObject(shoot))
 	seconds := int64(lifetime.Seconds())
-	request := &authenticationv1alpha1.AdminKubeconfigRequest{Spec: authenticationv1alpha1.AdminKubeconfigRequestSpec{ExpirationSeconds: &seconds}}
+	request := &authenticationv1alpha1.AdminKubeconfigRequest{
+		Spec: authenticationv1alpha1.AdminKubeconfigRequestSpec{ExpirationSeconds: &seconds},
+	}
 	if err := r.Garden.SubResource("adminkubeconfig").Create(ctx, shoot, request); err != nil {
 		return "", fmt.Errorf("asking for credentials: %w", err)
 	}
@@ -179,21 +188,11 @@ func (r *Reconciler) ensureCredentials(ctx context.Context, fleet client.Client,
 
 // applyCluster owns what comes from the shoot. Labels, taints and others that people add stay.
 func applyCluster(ctx context.Context, fleet client.Client, wanted *clusterv1alpha1.Cluster) error {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(wanted)
-	if err != nil {
-		return err
-	}
-	delete(fields, "status")
-	object := &unstructured.Unstructured{Object: fields}
-	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
-	err = fleet.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldManager), client.ForceOwnership)
-	if err != nil {
-		return fmt.Errorf("cluster %s: %w", wanted.Name, err)
-	}
-	return nil
+	return apply.Objects(ctx, fleet, apply.Membership, wanted)
 }
 
-// removeOthers lets members go whose shoot is gone. Their credentials are kept until nothing of the fleet is left there.
+// removeOthers lets members go whose shoot is gone. Their credentials are kept until nothing of the fleet is left
+// there.
 func (r *Reconciler) removeOthers(ctx context.Context, fleet client.Client, wanted map[string]bool) error {
 	var clusters clusterv1alpha1.ClusterList
 	if err := fleet.List(ctx, &clusters, client.HasLabels{ShootLabel}); err != nil {
@@ -211,7 +210,8 @@ func (r *Reconciler) removeOthers(ctx context.Context, fleet client.Client, want
 		}
 	}
 	var secrets corev1.SecretList
-	if err := fleet.List(ctx, &secrets, client.InNamespace(clusterv1alpha1.CredentialsNamespace), client.HasLabels{ShootLabel}); err != nil {
+	if err := fleet.List(ctx, &secrets, client.InNamespace(clusterv1alpha1.CredentialsNamespace),
+		client.HasLabels{ShootLabel}); err != nil {
 		return fmt.Errorf("listing credentials: %w", err)
 	}
 	for i := range secrets.Items {

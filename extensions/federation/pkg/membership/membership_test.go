@@ -34,7 +34,8 @@ func gardenThatIssues(t *testing.T, now func() time.Time, issued *int) client.Cl
 		t.Fatal(err)
 	}
 	return interceptor.NewClient(fake.NewClientBuilder().WithScheme(apis.GardenScheme()).Build(), interceptor.Funcs{
-		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, _, answer client.Object, _ ...client.SubResourceCreateOption) error {
+		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, _, answer client.Object,
+			_ ...client.SubResourceCreateOption) error {
 			*issued++
 			request := answer.(*authenticationv1alpha1.AdminKubeconfigRequest)
 			request.Status.Kubeconfig = kubeconfig
@@ -47,7 +48,9 @@ func gardenThatIssues(t *testing.T, now func() time.Time, issued *int) client.Cl
 func fleetClient(t *testing.T) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +60,9 @@ func fleetClient(t *testing.T) client.Client {
 
 func reachable(s *gardencorev1beta1.Shoot) {
 	s.Status.AdvertisedAddresses = []gardencorev1beta1.ShootAdvertisedAddress{{Name: "external", URL: "https://api"}}
-	s.Status.Conditions = []gardencorev1beta1.Condition{{Type: gardencorev1beta1.ShootAPIServerAvailable, Status: gardencorev1beta1.ConditionTrue}}
+	s.Status.Conditions = []gardencorev1beta1.Condition{
+		{Type: gardencorev1beta1.ShootAPIServerAvailable, Status: gardencorev1beta1.ConditionTrue},
+	}
 }
 
 func TestSync(t *testing.T) {

@@ -25,13 +25,14 @@ const (
 	// JoinLabel (value "false"), on a Shoot, keeps it out of the project's fleets.
 	JoinLabel = "federation.trellis.garden/join"
 	// renewAnnotation, on a Secret, says when its credentials are to be renewed.
-	renewAnnotation = "federation.trellis.garden/renew-at"
+	renewAnnotation = clusterv1alpha1.RenewAnnotation
 	// authoritiesAnnotation, on a Secret, says for which certificate authorities of the shoot its credentials are good.
 	authoritiesAnnotation = "federation.trellis.garden/authorities"
 )
 
-// authoritiesOf names the certificate authorities that credentials of a shoot have to be good for: those of a rotation, from when
-// its new ones are accepted, and from when the old ones are not. In between, what was there before goes on being good.
+// authoritiesOf names the certificate authorities that credentials of a shoot have to be good for: those of a rotation,
+// from when its new ones are accepted, and from when the old ones are not. In between, what was there before goes on
+// being good.
 func authoritiesOf(shoot *gardencorev1beta1.Shoot, before string) string {
 	credentials := shoot.Status.Credentials
 	if credentials == nil || credentials.Rotation == nil || credentials.Rotation.CertificateAuthorities == nil {
@@ -83,16 +84,18 @@ func clusterFor(shoot *gardencorev1beta1.Shoot, endpoint string, rests bool) *cl
 		Spec: clusterv1alpha1.ClusterSpec{
 			SyncMode:    clusterv1alpha1.Push,
 			APIEndpoint: endpoint,
-			SecretRef:   &clusterv1alpha1.LocalSecretReference{Namespace: clusterv1alpha1.CredentialsNamespace, Name: shoot.Name},
-			Provider:    shoot.Spec.Provider.Type,
-			Region:      shoot.Spec.Region,
-			Zones:       zonesOf(shoot),
+			SecretRef: &clusterv1alpha1.LocalSecretReference{
+				Namespace: clusterv1alpha1.CredentialsNamespace, Name: shoot.Name,
+			},
+			Provider: shoot.Spec.Provider.Type,
+			Region:   shoot.Spec.Region,
+			Zones:    zonesOf(shoot),
 		},
 	}
 }
 
-// labelsFor takes over the labels of the shoot, except those by which the garden keeps its own records. Those that tell of a shoot
-// that a fleet has created stay.
+// labelsFor takes over the labels of the shoot, except those by which the garden keeps its own records. Those that tell
+// of a shoot that a fleet has created stay.
 func labelsFor(shoot *gardencorev1beta1.Shoot) map[string]string {
 	labels := maps.Clone(shoot.Labels)
 	if labels == nil {
@@ -100,7 +103,8 @@ func labelsFor(shoot *gardencorev1beta1.Shoot) map[string]string {
 	}
 	maps.DeleteFunc(labels, func(key, _ string) bool {
 		domain, _, _ := strings.Cut(key, "/")
-		return domain == "gardener.cloud" || strings.HasSuffix(domain, ".gardener.cloud") || strings.HasSuffix(domain, "trellis.garden")
+		return domain == "gardener.cloud" || strings.HasSuffix(domain, ".gardener.cloud") ||
+			strings.HasSuffix(domain, "trellis.garden")
 	})
 	labels[ShootLabel] = shoot.Name
 	for _, key := range []string{fleetv1alpha1.GrownByLabel, fleetv1alpha1.GrownForLabel} {
@@ -121,7 +125,10 @@ func zonesOf(shoot *gardencorev1beta1.Shoot) []string {
 }
 
 // addressPreference is the order in which a shoot's addresses are tried, by the last part of their context's name.
-var addressPreference = []string{gardencorev1beta1.AdvertisedAddressExternal, gardencorev1beta1.AdvertisedAddressUnmanaged, gardencorev1beta1.AdvertisedAddressInternal}
+var addressPreference = []string{
+	gardencorev1beta1.AdvertisedAddressExternal, gardencorev1beta1.AdvertisedAddressUnmanaged,
+	gardencorev1beta1.AdvertisedAddressInternal,
+}
 
 // reduce keeps of a shoot's kubeconfig the one address that members are reached by, and tells it.
 func reduce(kubeconfig []byte) (endpoint string, reduced []byte, err error) {

@@ -33,7 +33,9 @@ func TestWantsMembership(t *testing.T) {
 		"with workers": {shoot(), true},
 		"without":      {shoot(func(s *gardencorev1beta1.Shoot) { s.Spec.Provider.Workers = nil }), false},
 		"deleted":      {shoot(func(s *gardencorev1beta1.Shoot) { s.DeletionTimestamp = &metav1.Time{} }), false},
-		"kept out":     {shoot(func(s *gardencorev1beta1.Shoot) { s.Labels = map[string]string{JoinLabel: "false"} }), false},
+		"kept out": {
+			shoot(func(s *gardencorev1beta1.Shoot) { s.Labels = map[string]string{JoinLabel: "false"} }), false,
+		},
 	}
 	for name, tc := range tests {
 		if got := wantsMembership(tc.shoot); got != tc.want {
@@ -45,26 +47,33 @@ func TestWantsMembership(t *testing.T) {
 func TestClusterFor(t *testing.T) {
 	c := clusterFor(shoot(func(s *gardencorev1beta1.Shoot) {
 		s.Labels = map[string]string{
-			"failuredomain.kubernetes.io/region": "dc1", "shoot.gardener.cloud/status": "healthy", "gardener.cloud/role": "x", "team": "a",
+			"failuredomain.kubernetes.io/region": "dc1", "shoot.gardener.cloud/status": "healthy",
+			"gardener.cloud/role": "x", "team": "a",
 		}
 	}), "https://api", false)
-	if diff := cmp.Diff(map[string]string{"failuredomain.kubernetes.io/region": "dc1", "team": "a", ShootLabel: "member1"}, c.Labels); diff != "" {
+	if diff := cmp.Diff(map[string]string{
+		"failuredomain.kubernetes.io/region": "dc1", "team": "a", ShootLabel: "member1",
+	}, c.Labels); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"a", "b"}, c.Spec.Zones); diff != "" {
 		t.Error(diff)
 	}
-	if c.Spec.APIEndpoint != "https://api" || c.Spec.Region != "local" || c.Spec.Provider != "local" || c.Spec.ID != "" {
+	if c.Spec.APIEndpoint != "https://api" || c.Spec.Region != "local" || c.Spec.Provider != "local" ||
+		c.Spec.ID != "" {
 		t.Errorf("got %+v", c.Spec)
 	}
 }
 
 func TestReducePrefersTheExternalAddress(t *testing.T) {
 	config := clientcmdapi.Config{
-		Clusters:  map[string]*clientcmdapi.Cluster{"p--s-internal": {Server: "https://internal"}, "p--s-external": {Server: "https://external"}},
+		Clusters: map[string]*clientcmdapi.Cluster{
+			"p--s-internal": {Server: "https://internal"}, "p--s-external": {Server: "https://external"},
+		},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{"p--s": {Token: "t"}},
 		Contexts: map[string]*clientcmdapi.Context{
-			"p--s-internal": {Cluster: "p--s-internal", AuthInfo: "p--s"}, "p--s-external": {Cluster: "p--s-external", AuthInfo: "p--s"},
+			"p--s-internal": {Cluster: "p--s-internal", AuthInfo: "p--s"},
+			"p--s-external": {Cluster: "p--s-external", AuthInfo: "p--s"},
 		},
 		CurrentContext: "p--s-internal",
 	}
@@ -86,14 +95,19 @@ func TestReducePrefersTheExternalAddress(t *testing.T) {
 func TestAuthoritiesOf(t *testing.T) {
 	initiated := metav1.Unix(1_800_000_000, 0)
 	for phase, want := range map[gardencorev1beta1.CredentialsRotationPhase]string{
-		gardencorev1beta1.RotationPreparing: "before", gardencorev1beta1.RotationPreparingWithoutWorkersRollout: "before",
-		gardencorev1beta1.RotationWaitingForWorkersRollout: "old and 1800000000", gardencorev1beta1.RotationPrepared: "old and 1800000000",
-		gardencorev1beta1.RotationCompleting: "before", gardencorev1beta1.RotationCompleted: "1800000000",
+		gardencorev1beta1.RotationPreparing:                      "before",
+		gardencorev1beta1.RotationPreparingWithoutWorkersRollout: "before",
+		gardencorev1beta1.RotationWaitingForWorkersRollout:       "old and 1800000000",
+		gardencorev1beta1.RotationPrepared:                       "old and 1800000000",
+		gardencorev1beta1.RotationCompleting:                     "before",
+		gardencorev1beta1.RotationCompleted:                      "1800000000",
 	} {
 		got := authoritiesOf(shoot(func(s *gardencorev1beta1.Shoot) {
-			s.Status.Credentials = &gardencorev1beta1.ShootCredentials{Rotation: &gardencorev1beta1.ShootCredentialsRotation{
-				CertificateAuthorities: &gardencorev1beta1.CARotation{Phase: phase, LastInitiationTime: &initiated},
-			}}
+			s.Status.Credentials = &gardencorev1beta1.ShootCredentials{
+				Rotation: &gardencorev1beta1.ShootCredentialsRotation{
+					CertificateAuthorities: &gardencorev1beta1.CARotation{Phase: phase, LastInitiationTime: &initiated},
+				},
+			}
 		}), "before")
 		if got != want {
 			t.Errorf("%s: %q, want %q", phase, got, want)
@@ -104,14 +118,19 @@ func TestAuthoritiesOf(t *testing.T) {
 	}
 }
 
-// Labels by which the garden and the fleet keep records stay behind, but for those that tell of a shoot that a fleet has created.
+// Labels by which the garden and the fleet keep records stay behind, but for those that tell of a shoot that a fleet
+// has created.
 func TestLabelsFor(t *testing.T) {
 	got := labelsFor(shoot(func(s *gardencorev1beta1.Shoot) {
 		s.Labels = map[string]string{
-			"tier": "burst", "shoot.gardener.cloud/status": "healthy", JoinLabel: "true", fleetv1alpha1.GrownByLabel: "fleet", fleetv1alpha1.GrownForLabel: "standard",
+			"tier": "burst", "shoot.gardener.cloud/status": "healthy", JoinLabel: "true",
+			fleetv1alpha1.GrownByLabel: "fleet", fleetv1alpha1.GrownForLabel: "standard",
 		}
 	}))
-	want := map[string]string{"tier": "burst", ShootLabel: "member1", fleetv1alpha1.GrownByLabel: "fleet", fleetv1alpha1.GrownForLabel: "standard"}
+	want := map[string]string{
+		"tier": "burst", ShootLabel: "member1", fleetv1alpha1.GrownByLabel: "fleet",
+		fleetv1alpha1.GrownForLabel: "standard",
+	}
 	if !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -19,7 +19,9 @@ func main() {
 	// A delegate that failed has described its error on stdout already, as CNI demands.
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
-		_ = json.NewEncoder(os.Stdout).Encode(map[string]any{"cniVersion": "1.0.0", "code": 100, "msg": "flannel: " + err.Error()})
+		_ = json.NewEncoder(os.Stdout).Encode(map[string]any{
+			"cniVersion": "1.0.0", "code": 100, "msg": "flannel: " + err.Error(),
+		})
 	}
 	os.Exit(1)
 }

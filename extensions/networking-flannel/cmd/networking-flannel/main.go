@@ -39,5 +39,6 @@ func run() error {
 			Actuator: &network.Actuator{Client: mgr.GetClient(), Images: images},
 		})
 	}
-	return command.New("networking-flannel", "Extension that gives shoots the pod network flannel", scheme, setup).ExecuteContext(ctrl.SetupSignalHandler())
+	return command.New("networking-flannel", "Extension that gives shoots the pod network flannel", scheme,
+		setup).ExecuteContext(ctrl.SetupSignalHandler())
 }

@@ -36,7 +36,10 @@ func ParseSubnet(data []byte) (Subnet, error) {
 			values[key] = value
 		}
 	}
-	subnet := Subnet{Network: values["FLANNEL_NETWORK"], Subnet: values["FLANNEL_SUBNET"], Masquerade: values["FLANNEL_IPMASQ"] == "true"}
+	subnet := Subnet{
+		Network: values["FLANNEL_NETWORK"], Subnet: values["FLANNEL_SUBNET"],
+		Masquerade: values["FLANNEL_IPMASQ"] == "true",
+	}
 	if subnet.Network == "" || subnet.Subnet == "" {
 		return Subnet{}, fmt.Errorf("FLANNEL_NETWORK and FLANNEL_SUBNET must be set")
 	}
@@ -85,7 +88,9 @@ func networkOf(cidr string) string {
 // Run carries out the CNI command of the environment: it passes the command on to the delegate.
 func Run(stdin io.Reader, stdout, stderr io.Writer) error {
 	if os.Getenv("CNI_COMMAND") == "VERSION" {
-		return json.NewEncoder(stdout).Encode(map[string]any{"cniVersion": "1.0.0", "supportedVersions": []string{"0.3.1", "0.4.0", "1.0.0"}})
+		return json.NewEncoder(stdout).Encode(map[string]any{
+			"cniVersion": "1.0.0", "supportedVersions": []string{"0.3.1", "0.4.0", "1.0.0"},
+		})
 	}
 	config := map[string]any{}
 	if err := json.NewDecoder(stdin).Decode(&config); err != nil {

@@ -7,7 +7,9 @@ import (
 )
 
 func TestParseSubnet(t *testing.T) {
-	got, err := ParseSubnet([]byte("FLANNEL_NETWORK=10.3.0.0/16\nFLANNEL_SUBNET=10.3.1.1/24\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n"))
+	got, err :=
+		ParseSubnet([]byte("FLANNEL_NETWORK=10.3.0.0/16\nFLANNEL_SUBNET=10.3.1.1/24\nFLANNEL_MTU=1450\n" +
+			"FLANNEL_IPMASQ=true\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -15,7 +17,9 @@ func TestParseSubnet(t *testing.T) {
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	for _, bad := range []string{"", "FLANNEL_NETWORK=10.3.0.0/16\n", "FLANNEL_NETWORK=a\nFLANNEL_SUBNET=b\nFLANNEL_MTU=x\n"} {
+	for _, bad := range []string{
+		"", "FLANNEL_NETWORK=10.3.0.0/16\n", "FLANNEL_NETWORK=a\nFLANNEL_SUBNET=b\nFLANNEL_MTU=x\n",
+	} {
 		if _, err := ParseSubnet([]byte(bad)); err == nil {
 			t.Errorf("%q: want an error", bad)
 		}
@@ -32,7 +36,9 @@ func FuzzParseSubnet(f *testing.F) {
 }
 
 func TestDelegate(t *testing.T) {
-	config := map[string]any{"name": "cbr0", "cniVersion": "1.0.0", "type": "flannel", "delegate": map[string]any{"hairpinMode": false}}
+	config := map[string]any{
+		"name": "cbr0", "cniVersion": "1.0.0", "type": "flannel", "delegate": map[string]any{"hairpinMode": false},
+	}
 	got := Delegate(config, Subnet{Network: "10.3.0.0/16", Subnet: "10.3.1.1/24", MTU: 1450, Masquerade: true})
 	want := map[string]any{
 		"type": "bridge", "bridge": "cni0", "isGateway": true, "isDefaultGateway": true, "hairpinMode": false,

@@ -29,7 +29,8 @@ type Actuator struct {
 }
 
 // Reconcile writes the ManagedResource with flannel for the shoot.
-func (a *Actuator) Reconcile(ctx context.Context, _ logr.Logger, network *extensionsv1alpha1.Network, shootCluster *cluster.Cluster) error {
+func (a *Actuator) Reconcile(ctx context.Context, _ logr.Logger, network *extensionsv1alpha1.Network,
+	shootCluster *cluster.Cluster) error {
 	values, err := a.values(network, shootCluster)
 	if err != nil {
 		return err
@@ -42,10 +43,14 @@ func (a *Actuator) Reconcile(ctx context.Context, _ logr.Logger, network *extens
 }
 
 // Delete removes flannel; it returns once the objects are gone from the shoot.
-func (a *Actuator) Delete(ctx context.Context, _ logr.Logger, network *extensionsv1alpha1.Network, _ *cluster.Cluster) error {
+func (a *Actuator) Delete(ctx context.Context, _ logr.Logger, network *extensionsv1alpha1.Network,
+	_ *cluster.Cluster) error {
 	gone, err := managedresource.Delete(ctx, a.Client, network.Namespace, resourceName)
 	if err == nil && !gone {
-		return &extension.RequeueAfter{After: time.Second, Cause: fmt.Errorf("waiting for ManagedResource %s/%s to be gone", network.Namespace, resourceName)}
+		return &extension.RequeueAfter{
+			After: time.Second, Cause: fmt.Errorf("waiting for ManagedResource %s/%s to be gone", network.Namespace,
+				resourceName),
+		}
 	}
 	return err
 }
@@ -71,7 +76,10 @@ func (a *Actuator) values(network *extensionsv1alpha1.Network, shootCluster *clu
 	if err != nil {
 		return Values{}, err
 	}
-	return Values{Config: config, PodCIDR: network.Spec.PodCIDR, APIServerHost: host, FlannelImage: flannelImage.String(), PluginsImage: pluginsImage.String()}, nil
+	return Values{
+		Config: config, PodCIDR: network.Spec.PodCIDR, APIServerHost: host, FlannelImage: flannelImage.String(),
+		PluginsImage: pluginsImage.String(),
+	}, nil
 }
 
 // apiServerHost is the host of the first advertised address, external before internal.

@@ -8,7 +8,8 @@ import (
 
 func TestObjects(t *testing.T) {
 	objects, err := Objects(Values{
-		Config: Config{Backend: BackendVXLAN}, PodCIDR: "100.96.0.0/11", APIServerHost: "api.shoot.example", FlannelImage: "flannel:1", PluginsImage: "cni-plugins:1",
+		Config: Config{Backend: BackendVXLAN}, PodCIDR: "100.96.0.0/11", APIServerHost: "api.shoot.example",
+		FlannelImage: "flannel:1", PluginsImage: "cni-plugins:1",
 	})
 	if err != nil {
 		t.Fatal(err)

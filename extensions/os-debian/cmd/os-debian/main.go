@@ -34,5 +34,6 @@ func run() error {
 			Actuator: &operatingsystemconfig.Actuator{Client: mgr.GetClient()},
 		})
 	}
-	return command.New("os-debian", "Extension that turns OperatingSystemConfigs of type debian into user data", scheme, setup).ExecuteContext(ctrl.SetupSignalHandler())
+	return command.New("os-debian", "Extension that turns OperatingSystemConfigs of type debian into user data", scheme,
+		setup).ExecuteContext(ctrl.SetupSignalHandler())
 }

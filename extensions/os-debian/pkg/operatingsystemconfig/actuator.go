@@ -26,7 +26,8 @@ type Actuator struct {
 }
 
 // Reconcile renders the user data into Secret osc-result-<name>, key cloud_config.
-func (a *Actuator) Reconcile(ctx context.Context, _ logr.Logger, osc *extensionsv1alpha1.OperatingSystemConfig, _ *cluster.Cluster) error {
+func (a *Actuator) Reconcile(ctx context.Context, _ logr.Logger, osc *extensionsv1alpha1.OperatingSystemConfig,
+	_ *cluster.Cluster) error {
 	if osc.Spec.Purpose != extensionsv1alpha1.OperatingSystemConfigPurposeProvision {
 		return nil
 	}
@@ -43,12 +44,15 @@ func (a *Actuator) Reconcile(ctx context.Context, _ logr.Logger, osc *extensions
 	}); err != nil {
 		return fmt.Errorf("writing user data to Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}
-	osc.Status.CloudConfig = &extensionsv1alpha1.CloudConfig{SecretRef: corev1.SecretReference{Namespace: secret.Namespace, Name: secret.Name}}
+	osc.Status.CloudConfig = &extensionsv1alpha1.CloudConfig{
+		SecretRef: corev1.SecretReference{Namespace: secret.Namespace, Name: secret.Name},
+	}
 	return nil
 }
 
 // Delete removes the user data.
-func (a *Actuator) Delete(ctx context.Context, _ logr.Logger, osc *extensionsv1alpha1.OperatingSystemConfig, _ *cluster.Cluster) error {
+func (a *Actuator) Delete(ctx context.Context, _ logr.Logger, osc *extensionsv1alpha1.OperatingSystemConfig,
+	_ *cluster.Cluster) error {
 	return client.IgnoreNotFound(a.Client.Delete(ctx, resultSecret(osc)))
 }
 

@@ -1,5 +1,5 @@
-// Package userdata renders the files and units of an OperatingSystemConfig as the shell script that a Debian machine runs
-// at its first boot.
+// Package userdata renders the files and units of an OperatingSystemConfig as the shell script that a Debian machine
+// runs at its first boot.
 package userdata
 
 import (
@@ -41,14 +41,16 @@ func Render(files []extensionsv1alpha1.File, units []extensionsv1alpha1.Unit, re
 	return script.String(), nil
 }
 
+// writeStart brings a unit to the state that it is to have: running, unless it is disabled or its command says
+// otherwise.
 func writeStart(script *strings.Builder, unit extensionsv1alpha1.Unit) {
-	name := quote(unit.Name)
+	name, verb := quote(unit.Name), "restart"
 	if unit.Enable != nil && !*unit.Enable {
+		verb = "stop"
 		fmt.Fprintf(script, "systemctl disable %s\n", name)
 	} else {
 		fmt.Fprintf(script, "systemctl enable --quiet %s\n", name)
 	}
-	verb := "restart"
 	if unit.Command != nil {
 		verb = string(*unit.Command)
 	}
@@ -68,7 +70,8 @@ func writeFile(script *strings.Builder, file extensionsv1alpha1.File, readSecret
 		}
 		writeBase64(script, file.Path, data, mode)
 	case file.Content.Inline == nil:
-		return fmt.Errorf("content: user data can hold inline content and Secrets only; leave images to purpose reconcile")
+		return fmt.Errorf("content: user data can hold inline content and Secrets only; leave images to purpose " +
+			"reconcile")
 	case file.Content.TransmitUnencoded != nil && *file.Content.TransmitUnencoded:
 		return writePlain(script, file.Path, file.Content.Inline, mode)
 	default:
@@ -93,7 +96,8 @@ func decode(inline *extensionsv1alpha1.FileContentInline) ([]byte, error) {
 
 const endOfFile = "END_OF_USER_DATA_FILE"
 
-func writePlain(script *strings.Builder, target string, inline *extensionsv1alpha1.FileContentInline, mode int32) error {
+func writePlain(script *strings.Builder, target string, inline *extensionsv1alpha1.FileContentInline,
+	mode int32) error {
 	data, err := decode(inline)
 	if err != nil {
 		return err
@@ -101,12 +105,14 @@ func writePlain(script *strings.Builder, target string, inline *extensionsv1alph
 	if strings.Contains(string(data), endOfFile) {
 		return fmt.Errorf("content.inline.data: must not contain %s", endOfFile)
 	}
-	fmt.Fprintf(script, "mkdir -p %s\ncat > %s <<'%s'\n%s\n%s\nchmod %04o %s\n", quote(path.Dir(target)), quote(target), endOfFile, strings.TrimSuffix(string(data), "\n"), endOfFile, mode, quote(target))
+	fmt.Fprintf(script, "mkdir -p %s\ncat > %s <<'%s'\n%s\n%s\nchmod %04o %s\n", quote(path.Dir(target)), quote(target),
+		endOfFile, strings.TrimSuffix(string(data), "\n"), endOfFile, mode, quote(target))
 	return nil
 }
 
 func writeBase64(script *strings.Builder, target string, data []byte, mode int32) {
-	fmt.Fprintf(script, "mkdir -p %s\nbase64 -d > %s <<'%s'\n%s\n%s\nchmod %04o %s\n", quote(path.Dir(target)), quote(target), endOfFile, base64.StdEncoding.EncodeToString(data), endOfFile, mode, quote(target))
+	fmt.Fprintf(script, "mkdir -p %s\nbase64 -d > %s <<'%s'\n%s\n%s\nchmod %04o %s\n", quote(path.Dir(target)),
+		quote(target), endOfFile, base64.StdEncoding.EncodeToString(data), endOfFile, mode, quote(target))
 }
 
 // quote makes a word of the shell.

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/utils/ptr"
-
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 )
 
@@ -23,11 +21,19 @@ func noSecrets(string, string) ([]byte, error) { return nil, errors.New("no Secr
 func TestRenderedScriptWritesFilesAndStartsUnits(t *testing.T) {
 	dir := t.TempDir()
 	plain := inline("token: <<BOOTSTRAP_TOKEN>>\n")
-	plain.TransmitUnencoded = ptr.To(true)
+	plain.TransmitUnencoded = new(true)
 	files := []extensionsv1alpha1.File{
-		{Path: filepath.Join(dir, "with space/it's"), Permissions: ptr.To(int32(0o600)), Content: inline("a\x00b\n$HOME `id`\n")},
+		{
+			Path: filepath.Join(dir, "with space/it's"), Permissions: new(int32(0o600)),
+			Content: inline("a\x00b\n$HOME `id`\n"),
+		},
 		{Path: filepath.Join(dir, "config.yaml"), Content: plain},
-		{Path: filepath.Join(dir, "secret"), Content: extensionsv1alpha1.FileContent{SecretRef: &extensionsv1alpha1.FileContentSecretRef{Name: "s", DataKey: "k"}}},
+		{
+			Path: filepath.Join(dir, "secret"),
+			Content: extensionsv1alpha1.FileContent{
+				SecretRef: &extensionsv1alpha1.FileContentSecretRef{Name: "s", DataKey: "k"},
+			},
+		},
 	}
 	units := []extensionsv1alpha1.Unit{{Name: "node-agent.service"}}
 	script, err := Render(files, units, func(name, key string) ([]byte, error) { return []byte(name + "/" + key), nil })
@@ -65,7 +71,7 @@ func TestRenderedScriptWritesFilesAndStartsUnits(t *testing.T) {
 
 func TestRenderRefuses(t *testing.T) {
 	plain := inline("x\n" + endOfFile + "\n")
-	plain.TransmitUnencoded = ptr.To(true)
+	plain.TransmitUnencoded = new(true)
 	for name, content := range map[string]extensionsv1alpha1.FileContent{
 		"image":            {ImageRef: &extensionsv1alpha1.FileContentImageRef{Image: "a", FilePathInImage: "b"}},
 		"unknown encoding": {Inline: &extensionsv1alpha1.FileContentInline{Encoding: "rot13", Data: "a"}},
@@ -77,4 +83,55 @@ func TestRenderRefuses(t *testing.T) {
 			t.Errorf("%s: want an error with the field's path, got %v", name, err)
 		}
 	}
+}
+
+// A unit that is to be off is not started at the first boot, unless its command asks for that.
+func TestUnitsAreBroughtToTheirState(t *testing.T) {
+	start, stop := extensionsv1alpha1.CommandStart, extensionsv1alpha1.CommandStop
+	for name, test := range map[string]struct {
+		unit extensionsv1alpha1.Unit
+		want string
+	}{
+		"running": {
+			extensionsv1alpha1.Unit{Name: "a.service"},
+			"systemctl enable --quiet 'a.service'\nsystemctl restart --no-block 'a.service'\n",
+		},
+		"disabled": {
+			extensionsv1alpha1.Unit{Name: "a.service", Enable: new(false)},
+			"systemctl disable 'a.service'\nsystemctl stop --no-block 'a.service'\n",
+		},
+		"disabled, but started": {
+			extensionsv1alpha1.Unit{Name: "a.service", Enable: new(false), Command: &start},
+			"systemctl disable 'a.service'\nsystemctl start --no-block 'a.service'\n",
+		},
+		"enabled for later, only": {
+			extensionsv1alpha1.Unit{Name: "a.service", Command: &stop},
+			"systemctl enable --quiet 'a.service'\nsystemctl stop --no-block 'a.service'\n",
+		},
+	} {
+		script, err := Render(nil, []extensionsv1alpha1.Unit{test.unit}, noSecrets)
+		if err != nil || !strings.HasSuffix(script, "systemctl daemon-reload\n"+test.want) {
+			t.Errorf("%s: got %s, %v", name, script, err)
+		}
+	}
+}
+
+// Whatever content and path are, they are data of the script and never commands of it.
+func FuzzRenderIsData(f *testing.F) {
+	f.Add("/etc/x", "END_OF_USER_DATA_FILE\nrm -rf /", false)
+	f.Add("/a'$(id)'", "x", true)
+	f.Fuzz(func(t *testing.T, path, data string, plain bool) {
+		file := extensionsv1alpha1.File{Path: path, Content: inline(data)}
+		file.Content.TransmitUnencoded = &plain
+		script, err := Render([]extensionsv1alpha1.File{file}, nil, noSecrets)
+		if err != nil {
+			return
+		}
+		if got := strings.Count(script, "\n"+endOfFile+"\n"); got != 1 && !strings.Contains(path, endOfFile) {
+			t.Errorf("the file ends %d times in\n%s", got, script)
+		}
+		if strings.Contains(strings.ReplaceAll(quote(path), `'\''`, ""), "''") && path != "" {
+			t.Errorf("%q is not one word: %s", path, quote(path))
+		}
+	})
 }

@@ -20,6 +20,8 @@ func main() {
 		os.Exit(delegated.Code)
 	}
 	// CNI leaves the error codes from 100 on to plugins.
-	_ = json.NewEncoder(os.Stdout).Encode(map[string]any{"cniVersion": "1.0.0", "code": 100, "msg": "local-cloud: " + err.Error()})
+	_ = json.NewEncoder(os.Stdout).Encode(map[string]any{
+		"cniVersion": "1.0.0", "code": 100, "msg": "local-cloud: " + err.Error(),
+	})
 	os.Exit(1)
 }

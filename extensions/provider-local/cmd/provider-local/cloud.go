@@ -9,10 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/kubernetes"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/trellis-garden/trellis/extensions/pkg/command"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/api"
@@ -46,16 +47,22 @@ keeps all state below --state-dir.`,
 	f := cmd.Flags()
 	f.StringVar(&flags.listen, "listen", "172.18.0.2:8090", "address of the API")
 	f.StringVar(&flags.dns, "dns", "172.18.0.2:5353", "address of the DNS server, UDP and TCP")
-	f.StringVar(&flags.forward, "forward", "", "resolver (host:port) for names outside the zone; empty: no such name exists")
+	f.StringVar(&flags.forward, "forward", "",
+		"resolver (host:port) for names outside the zone; empty: no such name exists")
 	f.StringVar(&flags.zone, "zone", "local.trellis.garden", "DNS zone")
-	f.StringToStringVar(&flags.records, "record", nil, "names of the zone with their addresses (NAME=ADDRESS) that clients cannot change")
+	f.StringToStringVar(&flags.records, "record", nil,
+		"names of the zone with their addresses (NAME=ADDRESS) that clients cannot change")
 	f.StringVar(&flags.stateDir, "state-dir", "/var/lib/local-cloud", "folder for all state")
-	f.StringVar(&flags.tokenFile, "token-file", "/etc/local-cloud/token", "file with the bearer token that clients must present")
+	f.StringVar(&flags.tokenFile, "token-file", "/etc/local-cloud/token",
+		"file with the bearer token that clients must present")
 	f.StringVar(&flags.pool, "pool", "10.180.0.0/16", "range of the networks of machines")
-	f.StringSliceVar(&flags.reserved, "reserved", []string{"172.18.0.0/24", "10.1.0.0/16", "10.2.0.0/16"}, "networks of the node that networks of machines must not overlap")
+	f.StringSliceVar(&flags.reserved, "reserved", []string{"172.18.0.0/24", "10.1.0.0/16", "10.2.0.0/16"},
+		"networks of the node that networks of machines must not overlap")
 	f.StringVar(&flags.node, "node", "", "address of the node that machines may use (default: that of --listen)")
-	f.UintSliceVar(&flags.tcp, "machine-tcp-ports", []uint{53, 443, 5000, 5353, 8090, 8443}, "TCP ports of the node that machines may use")
-	f.UintSliceVar(&flags.udp, "machine-udp-ports", []uint{53, 5353, 51820}, "UDP ports of the node that machines may use")
+	f.UintSliceVar(&flags.tcp, "machine-tcp-ports", []uint{53, 443, 5000, 5353, 8090, 8443},
+		"TCP ports of the node that machines may use")
+	f.UintSliceVar(&flags.udp, "machine-udp-ports", []uint{53, 5353, 51820},
+		"UDP ports of the node that machines may use")
 	f.BoolVar(&flags.volumes, "volumes", true, "provision volumes in the cluster this runs in")
 	f.IntVarP(&flags.verbosity, "v", "v", 0, "verbosity of the log")
 	return cmd
@@ -72,19 +79,31 @@ func runCloud(ctx context.Context, flags cloudFlags) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.New(options).Run(ctx) })
 	if flags.volumes {
-		config, err := ctrl.GetConfig()
-		if err != nil {
-			return fmt.Errorf("find the cluster for volumes (turn them off with --volumes=false): %w", err)
-		}
-		config.QPS, config.Burst = 50, 100
-		client, err := kubernetes.NewForConfig(config)
+		mgr, err := volumesManager(filepath.Join(flags.stateDir, "volumes"), log)
 		if err != nil {
 			return err
 		}
-		controller := volumes.New(client, filepath.Join(flags.stateDir, "volumes"), log.WithName("volumes"))
-		group.Go(func() error { return controller.Run(ctx) })
+		group.Go(func() error { return mgr.Start(ctx) })
 	}
 	return group.Wait()
+}
+
+// volumesManager provisions volumes in the cluster that this runs in.
+func volumesManager(dir string, log logr.Logger) (manager.Manager, error) {
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the cluster for volumes (turn them off with --volumes=false): %w", err)
+	}
+	config.QPS, config.Burst = 50, 100
+	scheme, err := command.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(config, command.Inside(scheme, log))
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster for volumes: %w", err)
+	}
+	return mgr, volumes.Add(mgr, dir)
 }
 
 func (f cloudFlags) serverOptions() (server.Options, error) {
@@ -109,8 +128,9 @@ func (f cloudFlags) serverOptions() (server.Options, error) {
 		return server.Options{}, err
 	}
 	return server.Options{
-		Listen: f.listen, DNS: f.dns, Forward: f.forward, Zone: f.zone, Records: f.ownRecords(), StateDir: f.stateDir, Token: token,
-		Pool: pool, Reserved: reserved, Node: services.Node, Host: server.LinuxHost{Services: services},
+		Listen: f.listen, DNS: f.dns, Forward: f.forward, Zone: f.zone, Records: f.ownRecords(), StateDir: f.stateDir,
+		Token: token,
+		Pool:  pool, Reserved: reserved, Node: services.Node, Host: server.LinuxHost{Services: services},
 	}, nil
 }
 

@@ -43,16 +43,23 @@ func controllersCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	options.AddFlags(f)
-	f.StringVar(&flags.endpoint, "cloud-endpoint", "http://172.18.0.2:8090", "URL of the local cloud, for objects whose Secret names none")
-	f.StringVar(&flags.tokenNamespace, "cloud-token-namespace", "local-cloud", "namespace of the Secret with the token for it")
+	f.StringVar(&flags.endpoint, "cloud-endpoint", "http://172.18.0.2:8090",
+		"URL of the local cloud, for objects whose Secret names none")
+	f.StringVar(&flags.tokenNamespace, "cloud-token-namespace", "local-cloud",
+		"namespace of the Secret with the token for it")
 	f.StringVar(&flags.tokenName, "cloud-token-secret", "local-cloud", "name of that Secret; its key is token")
 	f.StringVar(&flags.zone, "zone", "local.trellis.garden", "DNS zone of the local cloud")
 	f.StringSliceVar(&flags.nameservers, "machine-nameservers", []string{"172.18.0.2"}, "name servers of the machines")
-	f.StringVar(&flags.volumesDir, "machine-volumes-dir", "", "folder of the seed's nodes for volumes of shoots, as the local cloud has it (its --state-dir, and machine-volumes below it); without it shoots have none")
-	f.StringVar(&flags.image, "image", "", "image of this program, for the machine driver (default: from the image vector)")
-	f.StringVar(&flags.machineControllerManager, "machine-controller-manager-image", "", "image of machine-controller-manager (default: from the image vector)")
+	f.StringVar(&flags.volumesDir, "machine-volumes-dir", "",
+		"folder of the seed's nodes for volumes of shoots, as the local cloud has it (its --state-dir, and "+
+			"machine-volumes below it); without it shoots have none")
+	f.StringVar(&flags.image, "image", "",
+		"image of this program, for the machine driver (default: from the image vector)")
+	f.StringVar(&flags.machineControllerManager, "machine-controller-manager-image", "",
+		"image of machine-controller-manager (default: from the image vector)")
 	f.StringVar(&flags.terraform.Binary, "terraform", terraform.Binary, "program terraform or tofu")
-	f.StringVar(&flags.terraform.ProvidersDir, "terraform-providers", terraform.ProvidersDir, "filesystem mirror with the provider")
+	f.StringVar(&flags.terraform.ProvidersDir, "terraform-providers", terraform.ProvidersDir,
+		"filesystem mirror with the provider")
 	return cmd
 }
 
@@ -71,7 +78,8 @@ func (f *controllersFlags) setup(_ context.Context, mgr manager.Manager) error {
 	}
 	adders := []func() error{
 		func() error {
-			return infrastructure.Add(mgr, infrastructure.Options{Credentials: source, Nameservers: f.nameservers, Terraform: f.terraform})
+			return infrastructure.Add(mgr,
+				infrastructure.Options{Credentials: source, Nameservers: f.nameservers, Terraform: f.terraform})
 		},
 		func() error { return controlplane.Add(mgr) },
 		func() error { return dnsrecord.Add(mgr, source, f.zone) },
@@ -94,7 +102,9 @@ func (f *controllersFlags) setup(_ context.Context, mgr manager.Manager) error {
 }
 
 func (f *controllersFlags) completeImages(images imagevector.Vector) error {
-	for name, target := range map[string]*string{"provider-local": &f.image, "machine-controller-manager": &f.machineControllerManager} {
+	for name, target := range map[string]*string{
+		"provider-local": &f.image, "machine-controller-manager": &f.machineControllerManager,
+	} {
 		if *target != "" {
 			continue
 		}
@@ -112,7 +122,8 @@ func machineImages(images imagevector.Vector) func(name, version string) (string
 	return func(name, version string) (string, error) {
 		image, err := images.Find("machine-"+name, imagevector.Tag(version))
 		if err != nil {
-			return "", fmt.Errorf("machine image %s %s: name its container image in providerConfig.machineImages of the CloudProfile: %w", name, version, err)
+			return "", fmt.Errorf("machine image %s %s: name its container image in providerConfig.machineImages of "+
+				"the CloudProfile: %w", name, version, err)
 		}
 		return image.String(), nil
 	}

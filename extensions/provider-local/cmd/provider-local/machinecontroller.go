@@ -1,12 +1,10 @@
 package main
 
 import (
-	"context"
-
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/trellis-garden/trellis/extensions/pkg/machinecontroller"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/loadbalancers"
@@ -23,49 +21,16 @@ func machineControllerCommand() *cobra.Command {
 			client, err := kubernetes.NewForConfig(clusters.Control)
 			return &machine.Driver{Client: client}, err
 		},
-		Start: func(ctx context.Context, clusters machinecontroller.Clusters) error {
-			if err := startVolumes(ctx, volumesDir, clusters); err != nil {
-				return err
+		Shoot: func(mgr manager.Manager) error {
+			if volumesDir != "" {
+				if err := volumes.Add(mgr, volumesDir); err != nil {
+					return err
+				}
 			}
-			return startLoadBalancers(ctx, clusters)
+			return loadbalancers.Add(mgr)
 		},
 	})
-	cmd.Flags().StringVar(&volumesDir, "volumes-dir", "", "folder that all machines share; if set, volumes for the pods of the target cluster are provisioned in it")
+	cmd.Flags().StringVar(&volumesDir, "volumes-dir", "",
+		"folder that all machines share; if set, volumes for the pods of the target cluster are provisioned in it")
 	return cmd
-}
-
-// startVolumes provisions volumes in the target cluster for as long as the process runs.
-func startVolumes(ctx context.Context, dir string, clusters machinecontroller.Clusters) error {
-	if dir == "" || clusters.Target == nil {
-		return nil
-	}
-	client, err := kubernetes.NewForConfig(clusters.Target)
-	if err != nil {
-		return err
-	}
-	log := klog.Background().WithName("volumes")
-	go func() {
-		if err := volumes.New(client, dir, log).Run(ctx); err != nil {
-			log.Error(err, "volumes are not provisioned any more")
-		}
-	}()
-	return nil
-}
-
-// startLoadBalancers gives Services of the target cluster their addresses for as long as the process runs.
-func startLoadBalancers(ctx context.Context, clusters machinecontroller.Clusters) error {
-	if clusters.Target == nil {
-		return nil
-	}
-	client, err := kubernetes.NewForConfig(clusters.Target)
-	if err != nil {
-		return err
-	}
-	log := klog.Background().WithName("loadbalancers")
-	go func() {
-		if err := loadbalancers.New(client, log).Run(ctx); err != nil {
-			log.Error(err, "load balancers get no addresses any more")
-		}
-	}()
-	return nil
 }

@@ -1,5 +1,5 @@
-// provider-local is everything of the local infrastructure in one program: the cloud itself, the extension's controllers and
-// the machine driver.
+// provider-local is everything of the local infrastructure in one program: the cloud itself, the extension's
+// controllers and the machine driver.
 package main
 
 import (

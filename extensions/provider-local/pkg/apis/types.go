@@ -26,8 +26,8 @@ type InfrastructureConfig struct {
 
 // Networks restricts the network of the machines.
 type Networks struct {
-	// Workers is the range from which the network of the machines is taken. Default: spec.networking.nodes of the Shoot, else
-	// the local cloud's own.
+	// Workers is the range from which the network of the machines is taken. Default: spec.networking.nodes of the
+	// Shoot, else the local cloud's own.
 	Workers string `json:"workers,omitempty"`
 }
 
@@ -50,7 +50,8 @@ type Network struct {
 	Bridge  string `json:"bridge"`
 }
 
-// MachineVolumesDir is where machines, and what provisions volumes for their pods, find the folder of the node for their volumes.
+// MachineVolumesDir is where machines, and what provisions volumes for their pods, find the folder of the node for
+// their volumes.
 const MachineVolumesDir = "/var/lib/local-volumes"
 
 // CloudProfileConfig is the providerConfig of CloudProfiles: which image a machine pod has for a machine image.
@@ -79,8 +80,8 @@ type MachineSpec struct {
 	Namespace string `json:"namespace"`
 	// Nameservers are for the machine.
 	Nameservers []string `json:"nameservers,omitempty"`
-	// VolumesDir is the folder of the node for volumes of the machine's pods; all machines of a shoot share it, as disks of a
-	// cloud can be attached to any of them.
+	// VolumesDir is the folder of the node for volumes of the machine's pods; all machines of a shoot share it, as
+	// disks of a cloud can be attached to any of them.
 	VolumesDir string `json:"volumesDir,omitempty"`
 }
 

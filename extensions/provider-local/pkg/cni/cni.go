@@ -53,7 +53,8 @@ func ParseConfig(stdin []byte) (config Config, all map[string]any, err error) {
 		config.NetworksDir = DefaultNetworksDir
 	}
 	if plugin, _ := config.Delegate["type"].(string); plugin == "" {
-		return config, nil, errors.New("network configuration: delegate.type is missing; name the plugin for pods outside the local cloud")
+		return config, nil, errors.New("network configuration: delegate.type is missing; name the plugin for pods " +
+			"outside the local cloud")
 	}
 	return config, all, nil
 }
@@ -83,7 +84,8 @@ func Delegate(config Config, all map[string]any, network *NetworkFile) (Delegati
 	return Delegation{Plugin: delegate["type"].(string), Config: data}, nil
 }
 
-// bridgeConfig is the configuration of the standard bridge plugin for a network. The name is what host-local keeps its leases under.
+// bridgeConfig is the configuration of the standard bridge plugin for a network. The name is what host-local keeps its
+// leases under.
 func bridgeConfig(network NetworkFile) map[string]any {
 	return map[string]any{
 		"name":      "local-cloud-" + network.Name,
@@ -91,7 +93,8 @@ func bridgeConfig(network NetworkFile) map[string]any {
 		"bridge":    network.Bridge,
 		"isGateway": true,
 		"ipMasq":    true,
-		// Machines send from the addresses of the clusters' pods inside them only when these leave through masquerading.
+		// Machines send from the addresses of the clusters' pods inside them only when these leave through
+		// masquerading.
 		"hairpinMode": false,
 		"ipam": map[string]any{
 			"type":   "host-local",

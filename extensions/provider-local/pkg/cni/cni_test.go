@@ -22,9 +22,15 @@ func TestDelegate(t *testing.T) {
 		network *NetworkFile
 		want    string
 	}{
-		"pod of the cluster": {nil, `{"bridge":"cni0","cniVersion":"1.0.0","ipam":{"type":"host-local"},"name":"landscape","runtimeConfig":{"portMappings":[]},"type":"bridge"}`},
-		"machine": {network, `{"bridge":"lc1","cniVersion":"1.0.0","hairpinMode":false,"ipMasq":true,"ipam":{"ranges":[[{"gateway":"10.180.3.1","subnet":"10.180.3.0/24"}]],` +
-			`"routes":[{"dst":"0.0.0.0/0"}],"type":"host-local"},"isGateway":true,"name":"local-cloud-shoot--a","runtimeConfig":{"portMappings":[]},"type":"bridge"}`},
+		"pod of the cluster": {
+			nil,
+			`{"bridge":"cni0","cniVersion":"1.0.0","ipam":{"type":"host-local"},"name":"landscape","runtimeConfig":{"portMappings":[]},"type":"bridge"}`,
+		},
+		"machine": {
+			network,
+			`{"bridge":"lc1","cniVersion":"1.0.0","hairpinMode":false,"ipMasq":true,"ipam":{"ranges":[[{"gateway":"10.180.3.1","subnet":"10.180.3.0/24"}]],` +
+				`"routes":[{"dst":"0.0.0.0/0"}],"type":"host-local"},"isGateway":true,"name":"local-cloud-shoot--a","runtimeConfig":{"portMappings":[]},"type":"bridge"}`,
+		},
 	} {
 		config, all, err := ParseConfig([]byte(input))
 		if err != nil {
@@ -56,7 +62,8 @@ func TestPodNamespace(t *testing.T) {
 	}
 }
 
-// TestRun calls a plugin that writes down its input, and removes the network before the pod: DEL must still go to the bridge.
+// TestRun calls a plugin that writes down its input, and removes the network before the pod: DEL must still go to the
+// bridge.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	networks := filepath.Join(dir, "networks")
@@ -74,9 +81,12 @@ func TestRun(t *testing.T) {
 	}
 	run := func(command string) string {
 		t.Setenv("CNI_COMMAND", command)
-		env := Environment{Command: command, ContainerID: "c1", Args: "K8S_POD_NAMESPACE=infra-a", Path: filepath.Join(dir, "bin")}
+		env := Environment{
+			Command: command, ContainerID: "c1", Args: "K8S_POD_NAMESPACE=infra-a", Path: filepath.Join(dir, "bin"),
+		}
 		var stdout bytes.Buffer
-		if err := Run(env, strings.NewReader(strings.Replace(input, "NETWORKS", networks, 1)), &stdout, os.Stderr); err != nil {
+		if err := Run(env, strings.NewReader(strings.Replace(input, "NETWORKS", networks, 1)), &stdout,
+			os.Stderr); err != nil {
 			t.Fatal(err)
 		}
 		data, err := os.ReadFile(filepath.Join(dir, command+".json"))

@@ -37,7 +37,9 @@ var supportedVersions = []string{"0.3.1", "0.4.0", "1.0.0", "1.1.0"}
 // attached is remembered until it is detached, because its network may be gone by then.
 func Run(env Environment, stdin io.Reader, stdout, stderr io.Writer) error {
 	if env.Command == "VERSION" {
-		return json.NewEncoder(stdout).Encode(map[string]any{"cniVersion": "1.1.0", "supportedVersions": supportedVersions})
+		return json.NewEncoder(stdout).Encode(map[string]any{
+			"cniVersion": "1.1.0", "supportedVersions": supportedVersions,
+		})
 	}
 	input, err := io.ReadAll(stdin)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package credentials finds the local cloud and the token for it: in the Secret of the user who owns a shoot or a domain, or
-// else what the operator gave the extension.
+// Package credentials finds the local cloud and the token for it: in the Secret of the user who owns a shoot or a
+// domain, or else what the operator gave the extension.
 package credentials
 
 import (
@@ -32,8 +32,9 @@ type Source struct {
 	Secret client.ObjectKey
 }
 
-// Client returns a client for the cloud of the Secret. A Secret without a token, or none, means the operator's cloud; so does one with
-// a token of the garden: the local cloud has tokens of its own. Only an error that says that there is no token tells the user to act.
+// Client returns a client for the cloud of the Secret. A Secret without a token, or none, means the operator's cloud;
+// so does one with a token of the garden: the local cloud has tokens of its own. Only an error that says that there is
+// no token tells the user to act.
 func (s Source) Client(ctx context.Context, ref corev1.SecretReference) (*api.Client, error) {
 	secret, err := s.read(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})
 	if err != nil {
@@ -56,7 +57,8 @@ func (s Source) Client(ctx context.Context, ref corev1.SecretReference) (*api.Cl
 	// The operator's token goes to the operator's cloud only.
 	result = &api.Client{Endpoint: s.Endpoint, Token: string(secret.Data[KeyToken])}
 	if result.Token == "" {
-		err := fmt.Errorf("no token for the local cloud: Secret %s/%s has no key %s, and neither has %s", ref.Namespace, ref.Name, KeyToken, s.Secret)
+		err := fmt.Errorf("no token for the local cloud: Secret %s/%s has no key %s, and neither has %s", ref.Namespace,
+			ref.Name, KeyToken, s.Secret)
 		return nil, extension.WithCodes(err, gardencorev1beta1.ErrorInfraUnauthenticated)
 	}
 	return result, nil

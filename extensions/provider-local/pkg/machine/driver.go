@@ -1,5 +1,5 @@
-// Package machine is the driver of machine-controller-manager for the local cloud: a machine is a privileged pod that boots
-// systemd from a machine image.
+// Package machine is the driver of machine-controller-manager for the local cloud: a machine is a privileged pod that
+// boots systemd from a machine image.
 package machine
 
 import (
@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/utils/ptr"
 
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/apis"
 )
@@ -34,14 +33,16 @@ type Driver struct {
 var _ driver.Driver = &Driver{}
 
 // CreateMachine implements driver.Driver. It may be repeated after any failure.
-func (d *Driver) CreateMachine(ctx context.Context, request *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+func (d *Driver) CreateMachine(ctx context.Context,
+	request *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	spec, err := specOf(request.MachineClass)
 	if err != nil {
 		return nil, err
 	}
 	userData := request.Secret.Data["userData"]
 	if len(userData) == 0 {
-		return nil, status.Error(codes.InvalidArgument, fmt.Sprintf("machine class %s: its Secret has no userData", request.MachineClass.Name))
+		return nil, status.Error(codes.InvalidArgument,
+			fmt.Sprintf("machine class %s: its Secret has no userData", request.MachineClass.Name))
 	}
 	pod := podFor(request.Machine.Name, request.MachineClass.Name, spec)
 	created, err := d.ensurePod(ctx, pod)
@@ -51,7 +52,9 @@ func (d *Driver) CreateMachine(ctx context.Context, request *driver.CreateMachin
 	if err := d.ensureUserData(ctx, created, userData); err != nil {
 		return nil, err
 	}
-	return &driver.CreateMachineResponse{ProviderID: providerID(spec.Namespace, request.Machine.Name), NodeName: request.Machine.Name}, nil
+	return &driver.CreateMachineResponse{
+		ProviderID: providerID(spec.Namespace, request.Machine.Name), NodeName: request.Machine.Name,
+	}, nil
 }
 
 func (d *Driver) ensurePod(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
@@ -64,7 +67,8 @@ func (d *Driver) ensurePod(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, e
 		return nil, statusOf(err, "create pod "+pod.Namespace+"/"+pod.Name)
 	}
 	if created.DeletionTimestamp != nil {
-		return nil, status.Error(codes.Unavailable, fmt.Sprintf("the former pod %s/%s is still being deleted", pod.Namespace, pod.Name))
+		return nil, status.Error(codes.Unavailable,
+			fmt.Sprintf("the former pod %s/%s is still being deleted", pod.Namespace, pod.Name))
 	}
 	return created, nil
 }
@@ -76,7 +80,8 @@ func (d *Driver) ensureUserData(ctx context.Context, pod *corev1.Pod, userData [
 			Namespace: pod.Namespace,
 			Name:      pod.Name,
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(false),
+				APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: new(true),
+				BlockOwnerDeletion: new(false),
 			}},
 		},
 		Data: map[string][]byte{userDataKey: userData},
@@ -91,12 +96,14 @@ func (d *Driver) ensureUserData(ctx context.Context, pod *corev1.Pod, userData [
 }
 
 // InitializeMachine implements driver.Driver: there is nothing to do.
-func (d *Driver) InitializeMachine(context.Context, *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
+func (d *Driver) InitializeMachine(context.Context,
+	*driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "machines of the local cloud need no initialization")
 }
 
 // DeleteMachine implements driver.Driver. It returns when the pod is gone; a machine that is not there is deleted.
-func (d *Driver) DeleteMachine(ctx context.Context, request *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+func (d *Driver) DeleteMachine(ctx context.Context,
+	request *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
 	spec, err := specOf(request.MachineClass)
 	if err != nil {
 		return nil, err
@@ -110,13 +117,14 @@ func (d *Driver) DeleteMachine(ctx context.Context, request *driver.DeleteMachin
 	if err != nil {
 		return nil, statusOf(err, "delete pod "+spec.Namespace+"/"+name)
 	}
-	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, goneTimeout, true, func(ctx context.Context) (bool, error) {
-		_, err := pods.Get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return true, nil
-		}
-		return false, err
-	})
+	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, goneTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			_, err := pods.Get(ctx, name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return true, nil
+			}
+			return false, err
+		})
 	if err != nil {
 		return nil, statusOf(err, "wait for the end of pod "+spec.Namespace+"/"+name)
 	}
@@ -124,7 +132,8 @@ func (d *Driver) DeleteMachine(ctx context.Context, request *driver.DeleteMachin
 }
 
 // GetMachineStatus implements driver.Driver.
-func (d *Driver) GetMachineStatus(ctx context.Context, request *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
+func (d *Driver) GetMachineStatus(ctx context.Context,
+	request *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
 	spec, err := specOf(request.MachineClass)
 	if err != nil {
 		return nil, err
@@ -134,7 +143,9 @@ func (d *Driver) GetMachineStatus(ctx context.Context, request *driver.GetMachin
 	if err != nil {
 		return nil, statusOf(err, "read pod "+spec.Namespace+"/"+name)
 	}
-	response := &driver.GetMachineStatusResponse{ProviderID: providerID(spec.Namespace, request.Machine.Name), NodeName: request.Machine.Name}
+	response := &driver.GetMachineStatusResponse{
+		ProviderID: providerID(spec.Namespace, request.Machine.Name), NodeName: request.Machine.Name,
+	}
 	if pod.Status.PodIP != "" {
 		response.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: pod.Status.PodIP}}
 	}
@@ -142,7 +153,8 @@ func (d *Driver) GetMachineStatus(ctx context.Context, request *driver.GetMachin
 }
 
 // ListMachines implements driver.Driver.
-func (d *Driver) ListMachines(ctx context.Context, request *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
+func (d *Driver) ListMachines(ctx context.Context,
+	request *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
 	spec, err := specOf(request.MachineClass)
 	if err != nil {
 		return nil, err
@@ -174,13 +186,16 @@ func (d *Driver) GetVolumeIDs(context.Context, *driver.GetVolumeIDsRequest) (*dr
 func specOf(class *machinev1alpha1.MachineClass) (apis.MachineSpec, error) {
 	var spec apis.MachineSpec
 	if class.Provider != apis.Type {
-		return spec, status.Error(codes.InvalidArgument, fmt.Sprintf("machine class %s is for provider %q, not %q", class.Name, class.Provider, apis.Type))
+		return spec, status.Error(codes.InvalidArgument,
+			fmt.Sprintf("machine class %s is for provider %q, not %q", class.Name, class.Provider, apis.Type))
 	}
 	if err := json.Unmarshal(class.ProviderSpec.Raw, &spec); err != nil {
-		return spec, status.Error(codes.InvalidArgument, fmt.Sprintf("machine class %s: providerSpec: %v", class.Name, err))
+		return spec, status.Error(codes.InvalidArgument,
+			fmt.Sprintf("machine class %s: providerSpec: %v", class.Name, err))
 	}
 	if spec.Image == "" || spec.Namespace == "" {
-		return spec, status.Error(codes.InvalidArgument, fmt.Sprintf("machine class %s: providerSpec needs image and namespace", class.Name))
+		return spec, status.Error(codes.InvalidArgument,
+			fmt.Sprintf("machine class %s: providerSpec needs image and namespace", class.Name))
 	}
 	return spec, nil
 }

@@ -18,7 +18,10 @@ import (
 )
 
 func TestPod(t *testing.T) {
-	pod := podFor("shoot--a--b-cpu-z1-1234-abcde", "class", apis.MachineSpec{Image: "machine:1", Namespace: "infra-a", Nameservers: []string{"172.18.0.2"}, VolumesDir: "/volumes/a"})
+	pod := podFor("shoot--a--b-cpu-z1-1234-abcde", "class",
+		apis.MachineSpec{
+			Image: "machine:1", Namespace: "infra-a", Nameservers: []string{"172.18.0.2"}, VolumesDir: "/volumes/a",
+		})
 	if pod.Name != "machine-shoot--a--b-cpu-z1-1234-abcde" || pod.Namespace != "infra-a" {
 		t.Errorf("%s/%s", pod.Namespace, pod.Name)
 	}
@@ -51,7 +54,8 @@ func TestHostname(t *testing.T) {
 
 func TestMachinesOfAClass(t *testing.T) {
 	pods := []corev1.Pod{
-		*podFor("m1", "a", apis.MachineSpec{Namespace: "infra"}), *podFor("m2", "b", apis.MachineSpec{Namespace: "infra"}),
+		*podFor("m1", "a", apis.MachineSpec{Namespace: "infra"}),
+		*podFor("m2", "b", apis.MachineSpec{Namespace: "infra"}),
 	}
 	machines := machinesOf(pods, "a")
 	if len(machines) != 1 || machines["local:///infra/m1"] != "m1" {
@@ -63,7 +67,8 @@ func TestSpecOf(t *testing.T) {
 	class := func(provider, spec string) *machinev1alpha1.MachineClass {
 		return &machinev1alpha1.MachineClass{Provider: provider, ProviderSpec: runtime.RawExtension{Raw: []byte(spec)}}
 	}
-	if spec, err := specOf(class("local", `{"image":"a","namespace":"b"}`)); err != nil || spec.Image != "a" || spec.Namespace != "b" {
+	if spec, err := specOf(class("local", `{"image":"a","namespace":"b"}`)); err != nil || spec.Image != "a" ||
+		spec.Namespace != "b" {
 		t.Errorf("%+v, %v", spec, err)
 	}
 	for name, bad := range map[string]*machinev1alpha1.MachineClass{
@@ -99,5 +104,8 @@ func TestStatusOf(t *testing.T) {
 }
 
 func TestPodInFull(t *testing.T) {
-	golden.Check(t, "pod", podFor("m1", "class", apis.MachineSpec{Image: "machine:1", Namespace: "infra-a", Nameservers: []string{"172.18.0.2"}, VolumesDir: "/volumes/a"}))
+	golden.Check(t, "pod", podFor("m1", "class",
+		apis.MachineSpec{
+			Image: "machine:1", Namespace: "infra-a", Nameservers: []string{"172.18.0.2"}, VolumesDir: "/volumes/a",
+		}))
 }

@@ -4,7 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/apis"
 )
@@ -16,7 +15,8 @@ const (
 	annotationMachine = "local.provider.extensions.gardener.cloud/machine-name"
 	annotationClass   = "local.provider.extensions.gardener.cloud/machine-class"
 
-	// bootPath is the program of machine images that prepares the pod and becomes systemd; see the folder machine of this extension.
+	// bootPath is the program of machine images that prepares the pod and becomes systemd; see the folder machine of
+	// this extension.
 	bootPath = "/usr/local/sbin/machine-boot"
 	// userDataDir is where machine images expect the file userdata.
 	userDataDir = "/etc/machine"
@@ -52,10 +52,10 @@ func podFor(machine, class string, spec apis.MachineSpec) *corev1.Pod {
 		Spec: corev1.PodSpec{
 			Hostname:                     hostname(machine),
 			RestartPolicy:                corev1.RestartPolicyAlways,
-			AutomountServiceAccountToken: ptr.To(false),
-			EnableServiceLinks:           ptr.To(false),
+			AutomountServiceAccountToken: new(false),
+			EnableServiceLinks:           new(false),
 			// Like a virtual machine that is deleted: nothing in it is waited for.
-			TerminationGracePeriodSeconds: ptr.To[int64](0),
+			TerminationGracePeriodSeconds: new(int64(0)),
 			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			Containers: []corev1.Container{{
 				Name:            "machine",
@@ -66,9 +66,13 @@ func podFor(machine, class string, spec apis.MachineSpec) *corev1.Pod {
 					{Name: "container", Value: "trellis"},
 					{Name: "MACHINE_NAME", Value: machine},
 					{Name: "PROVIDER_ID", Value: providerID(spec.Namespace, machine)},
-					{Name: "MACHINE_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
+					{
+						Name: "MACHINE_IP", ValueFrom: &corev1.EnvVarSource{
+							FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"},
+						},
+					},
 				},
-				SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)},
+				SecurityContext: &corev1.SecurityContext{Privileged: new(true)},
 				// Everything in the machine shares this weight, kubelet and all pods.
 				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 					corev1.ResourceCPU: resource.MustParse("60m"), corev1.ResourceMemory: resource.MustParse("256Mi"),
@@ -76,25 +80,30 @@ func podFor(machine, class string, spec apis.MachineSpec) *corev1.Pod {
 				VolumeMounts: []corev1.VolumeMount{{Name: "userdata", MountPath: userDataDir, ReadOnly: true}},
 			}},
 			Volumes: []corev1.Volume{{Name: "userdata", VolumeSource: corev1.VolumeSource{
-				Secret: &corev1.SecretVolumeSource{SecretName: name, DefaultMode: ptr.To[int32](0o500)},
+				Secret: &corev1.SecretVolumeSource{SecretName: name, DefaultMode: new(int32(0o500))},
 			}}},
 		},
 	}
 	for _, volume := range volumes {
-		pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: volume.name, MountPath: volume.path})
-		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: volume.name, VolumeSource: corev1.VolumeSource{EmptyDir: volume.source}})
+		pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts,
+			corev1.VolumeMount{Name: volume.name, MountPath: volume.path})
+		pod.Spec.Volumes = append(pod.Spec.Volumes,
+			corev1.Volume{Name: volume.name, VolumeSource: corev1.VolumeSource{EmptyDir: volume.source}})
 	}
 	if spec.VolumesDir != "" {
-		pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "volumes", MountPath: apis.MachineVolumesDir})
+		pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts,
+			corev1.VolumeMount{Name: "volumes", MountPath: apis.MachineVolumesDir})
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "volumes", VolumeSource: corev1.VolumeSource{
-			HostPath: &corev1.HostPathVolumeSource{Path: spec.VolumesDir, Type: ptr.To(corev1.HostPathDirectoryOrCreate)},
+			HostPath: &corev1.HostPathVolumeSource{Path: spec.VolumesDir, Type: new(corev1.HostPathDirectoryOrCreate)},
 		}})
 	}
 	if len(spec.Nameservers) > 0 {
 		pod.Spec.DNSPolicy = corev1.DNSNone
 		pod.Spec.DNSConfig = &corev1.PodDNSConfig{
 			Nameservers: spec.Nameservers,
-			Options:     []corev1.PodDNSConfigOption{{Name: "timeout", Value: ptr.To("1")}, {Name: "attempts", Value: ptr.To("5")}},
+			Options: []corev1.PodDNSConfigOption{
+				{Name: "timeout", Value: new("1")}, {Name: "attempts", Value: new("5")},
+			},
 		}
 	}
 	return pod

@@ -38,7 +38,8 @@ var (
 )
 
 // Metadata implements resource.Resource.
-func (*networkResource) Metadata(_ context.Context, request resource.MetadataRequest, response *resource.MetadataResponse) {
+func (*networkResource) Metadata(_ context.Context, request resource.MetadataRequest,
+	response *resource.MetadataResponse) {
 	response.TypeName = request.ProviderTypeName + "_network"
 }
 
@@ -49,22 +50,41 @@ func (*networkResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 	response.Schema = schema.Schema{
 		Description: "An isolated network of machines.",
 		Attributes: map[string]schema.Attribute{
-			"id":        schema.StringAttribute{Computed: true, PlanModifiers: keep, Description: "The name."},
-			"name":      schema.StringAttribute{Required: true, PlanModifiers: replace, Description: "Name in the cloud."},
-			"namespace": schema.StringAttribute{Required: true, PlanModifiers: replace, Description: "Namespace whose pods are attached."},
-			"cidr": schema.StringAttribute{Optional: true, Computed: true, Description: "Subnet; allocated when absent.",
-				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace(), stringplanmodifier.UseStateForUnknown()}},
-			"range":       schema.StringAttribute{Optional: true, Description: "Where to allocate the subnet from; used only when the network is created."},
-			"gateway":     schema.StringAttribute{Computed: true, PlanModifiers: keep, Description: "Address of the bridge."},
-			"bridge":      schema.StringAttribute{Computed: true, PlanModifiers: keep, Description: "Name of the bridge device."},
-			"volumes_dir": schema.StringAttribute{Computed: true, PlanModifiers: keep, Description: "Folder of the node for volumes of the machines."},
-			"egress_cidr": schema.StringAttribute{Computed: true, PlanModifiers: keep, Description: "Source of connections out of the network."},
+			"id": schema.StringAttribute{Computed: true, PlanModifiers: keep, Description: "The name."},
+			"name": schema.StringAttribute{
+				Required: true, PlanModifiers: replace, Description: "Name in the cloud.",
+			},
+			"namespace": schema.StringAttribute{
+				Required: true, PlanModifiers: replace, Description: "Namespace whose pods are attached.",
+			},
+			"cidr": schema.StringAttribute{Optional: true, Computed: true,
+				Description: "Subnet; allocated when absent.",
+				PlanModifiers: []planmodifier.String{
+					stringplanmodifier.RequiresReplace(), stringplanmodifier.UseStateForUnknown(),
+				}},
+			"range": schema.StringAttribute{
+				Optional: true, Description: "Where to allocate the subnet from; used only when the network is " +
+					"created.",
+			},
+			"gateway": schema.StringAttribute{
+				Computed: true, PlanModifiers: keep, Description: "Address of the bridge.",
+			},
+			"bridge": schema.StringAttribute{
+				Computed: true, PlanModifiers: keep, Description: "Name of the bridge device.",
+			},
+			"volumes_dir": schema.StringAttribute{
+				Computed: true, PlanModifiers: keep, Description: "Folder of the node for volumes of the machines.",
+			},
+			"egress_cidr": schema.StringAttribute{
+				Computed: true, PlanModifiers: keep, Description: "Source of connections out of the network.",
+			},
 		},
 	}
 }
 
 // Configure implements resource.ResourceWithConfigure.
-func (r *networkResource) Configure(_ context.Context, request resource.ConfigureRequest, response *resource.ConfigureResponse) {
+func (r *networkResource) Configure(_ context.Context, request resource.ConfigureRequest,
+	response *resource.ConfigureResponse) {
 	if request.ProviderData == nil {
 		return
 	}
@@ -77,7 +97,8 @@ func (r *networkResource) Configure(_ context.Context, request resource.Configur
 }
 
 // Create implements resource.Resource.
-func (r *networkResource) Create(ctx context.Context, request resource.CreateRequest, response *resource.CreateResponse) {
+func (r *networkResource) Create(ctx context.Context, request resource.CreateRequest,
+	response *resource.CreateResponse) {
 	var model networkModel
 	response.Diagnostics.Append(request.Plan.Get(ctx, &model)...)
 	if response.Diagnostics.HasError() {
@@ -111,7 +132,8 @@ func (r *networkResource) Read(ctx context.Context, request resource.ReadRequest
 }
 
 // Update implements resource.Resource. Every attribute that can be set requires replacement, so this only confirms.
-func (r *networkResource) Update(ctx context.Context, request resource.UpdateRequest, response *resource.UpdateResponse) {
+func (r *networkResource) Update(ctx context.Context, request resource.UpdateRequest,
+	response *resource.UpdateResponse) {
 	var model networkModel
 	response.Diagnostics.Append(request.Plan.Get(ctx, &model)...)
 	if response.Diagnostics.HasError() {
@@ -126,7 +148,8 @@ func (r *networkResource) Update(ctx context.Context, request resource.UpdateReq
 }
 
 // Delete implements resource.Resource.
-func (r *networkResource) Delete(ctx context.Context, request resource.DeleteRequest, response *resource.DeleteResponse) {
+func (r *networkResource) Delete(ctx context.Context, request resource.DeleteRequest,
+	response *resource.DeleteResponse) {
 	var model networkModel
 	response.Diagnostics.Append(request.State.Get(ctx, &model)...)
 	if response.Diagnostics.HasError() {
@@ -138,12 +161,16 @@ func (r *networkResource) Delete(ctx context.Context, request resource.DeleteReq
 }
 
 // ImportState implements resource.ResourceWithImportState: the identifier is the name.
-func (*networkResource) ImportState(ctx context.Context, request resource.ImportStateRequest, response *resource.ImportStateResponse) {
+func (*networkResource) ImportState(ctx context.Context, request resource.ImportStateRequest,
+	response *resource.ImportStateResponse) {
 	resource.ImportStatePassthroughID(ctx, path.Root("id"), request, response)
 }
 
 func (m networkModel) network() api.Network {
-	return api.Network{Name: m.Name.ValueString(), Namespace: m.Namespace.ValueString(), CIDR: m.CIDR.ValueString(), Range: m.Range.ValueString()}
+	return api.Network{
+		Name: m.Name.ValueString(), Namespace: m.Namespace.ValueString(), CIDR: m.CIDR.ValueString(),
+		Range: m.Range.ValueString(),
+	}
 }
 
 // modelOf is the state of a network. The range is what the configuration says: it matters only to the creation.

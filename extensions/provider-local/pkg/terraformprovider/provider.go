@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// Source is the provider's address in configurations. Its registry is the default one of the program, which is never asked:
-	// a filesystem mirror has the provider.
+	// Source is the provider's address in configurations. Its registry is the default one of the program, which is
+	// never asked: a filesystem mirror has the provider.
 	Source = "trellis-garden/local"
 	// Version is that of the provider; it is part of the path in a filesystem mirror.
 	Version = "0.1.0"
@@ -51,14 +51,21 @@ func (*localProvider) Schema(_ context.Context, _ provider.SchemaRequest, respon
 	response.Schema = schema.Schema{
 		Description: "The local cloud of a Trellis landscape.",
 		Attributes: map[string]schema.Attribute{
-			"endpoint": schema.StringAttribute{Optional: true, Description: "URL of the local cloud. Default: the environment variable " + EnvEndpoint + "."},
-			"token":    schema.StringAttribute{Optional: true, Sensitive: true, Description: "Bearer token. Default: the environment variable " + EnvToken + "."},
+			"endpoint": schema.StringAttribute{
+				Optional: true, Description: "URL of the local cloud. Default: the environment variable " +
+					EnvEndpoint + ".",
+			},
+			"token": schema.StringAttribute{
+				Optional: true, Sensitive: true,
+				Description: "Bearer token. Default: the environment variable " + EnvToken + ".",
+			},
 		},
 	}
 }
 
 // Configure implements provider.Provider.
-func (*localProvider) Configure(ctx context.Context, request provider.ConfigureRequest, response *provider.ConfigureResponse) {
+func (*localProvider) Configure(ctx context.Context, request provider.ConfigureRequest,
+	response *provider.ConfigureResponse) {
 	var model providerModel
 	response.Diagnostics.Append(request.Config.Get(ctx, &model)...)
 	if response.Diagnostics.HasError() {
@@ -72,7 +79,8 @@ func (*localProvider) Configure(ctx context.Context, request provider.ConfigureR
 		client.Token = value
 	}
 	if client.Endpoint == "" {
-		response.Diagnostics.AddAttributeError(path.Root("endpoint"), "Endpoint missing", "Set endpoint or the environment variable "+EnvEndpoint+".")
+		response.Diagnostics.AddAttributeError(path.Root("endpoint"), "Endpoint missing",
+			"Set endpoint or the environment variable "+EnvEndpoint+".")
 	}
 	response.ResourceData = client
 }

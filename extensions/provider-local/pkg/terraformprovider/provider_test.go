@@ -29,7 +29,8 @@ import (
 // TestMain makes this test program the provider when Terraform starts it.
 func TestMain(m *testing.M) {
 	if os.Getenv("TF_PLUGIN_MAGIC_COOKIE") != "" {
-		if err := providerserver.Serve(context.Background(), New, providerserver.ServeOpts{Address: Address}); err != nil {
+		if err := providerserver.Serve(context.Background(), New,
+			providerserver.ServeOpts{Address: Address}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -96,8 +97,9 @@ func TestTerraform(t *testing.T) {
 	providers := mirror(t)
 	newRunner := func(token string) *terraform.Runner {
 		return terraform.New(terraform.Options{
-			Client: seed, Namespace: "shoot--a--b", Name: "b", WorkDir: t.TempDir(), Binary: binary, ProvidersDir: providers,
-			Env: map[string]string{EnvEndpoint: cloud.URL, EnvToken: token}, Log: logr.Discard(),
+			Client: seed, Namespace: "shoot--a--b", Name: "b", WorkDir: t.TempDir(), Binary: binary,
+			ProvidersDir: providers,
+			Env:          map[string]string{EnvEndpoint: cloud.URL, EnvToken: token}, Log: logr.Discard(),
 		})
 	}
 	apply := func(runner *terraform.Runner) {
@@ -135,7 +137,8 @@ func TestTerraform(t *testing.T) {
 	}
 	apply(newRunner("secret"))
 
-	if _, err := newRunner("wrong").Apply(ctx, configuration); err == nil || !api.MessageHasCode(err.Error(), 401) || strings.Contains(err.Error(), "│") {
+	if _, err := newRunner("wrong").Apply(ctx, configuration); err == nil || !api.MessageHasCode(err.Error(), 401) ||
+		strings.Contains(err.Error(), "│") {
 		t.Errorf("a wrong token must be told by the error: %v", err)
 	}
 	if err := newRunner("secret").Destroy(ctx, ""); err != nil {

@@ -1,5 +1,5 @@
-// Package v1alpha1 holds the WorkloadRebalancer, with which people ask for placements to be decided anew. The wire shape is that of
-// apps.karmada.io/v1alpha1.
+// Package v1alpha1 holds the WorkloadRebalancer, with which people ask for placements to be decided anew. The wire
+// shape is that of apps.karmada.io/v1alpha1.
 //
 // +k8s:deepcopy-gen=package
 // +kubebuilder:object:generate=true

@@ -40,11 +40,12 @@ type WorkloadRebalancerList struct {
 
 // WorkloadRebalancerSpec lists objects.
 type WorkloadRebalancerSpec struct {
-	// Workloads are the objects whose placement is decided anew. An object that is added later is handled then; one that was handled
-	// is not handled again.
+	// Workloads are the objects whose placement is decided anew. An object that is added later is handled then; one
+	// that was handled is not handled again.
 	// +kubebuilder:validation:MinItems=1
 	Workloads []ObjectReference `json:"workloads"`
-	// TTLSecondsAfterFinished is how long the WorkloadRebalancer stays once all workloads were handled. Absent: for ever.
+	// TTLSecondsAfterFinished is how long the WorkloadRebalancer stays once all workloads were handled. Absent: for
+	// ever.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
@@ -65,7 +66,8 @@ type ObjectReference struct {
 
 // WorkloadRebalancerStatus tells what was done.
 type WorkloadRebalancerStatus struct {
-	// ObservedWorkloads has an entry per workload. Entries of workloads that were taken out of the spec stay if they were handled.
+	// ObservedWorkloads has an entry per workload. Entries of workloads that were taken out of the spec stay if they
+	// were handled.
 	// +optional
 	ObservedWorkloads []ObservedWorkload `json:"observedWorkloads,omitempty"`
 	// ObservedGeneration is the generation that the status is about.

@@ -20,8 +20,8 @@ type AdminKubeconfigRequest struct {
 
 // AdminKubeconfigRequestSpec is what is asked for.
 type AdminKubeconfigRequestSpec struct {
-	// Seconds that the kubeconfig is to be valid, at least 600. The server shortens what it finds too long, at most 24 hours by
-	// default. Defaults to one hour.
+	// Seconds that the kubeconfig is to be valid, at least 600. The server shortens what it finds too long, at most 24
+	// hours by default. Defaults to one hour.
 	// +optional
 	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty" protobuf:"bytes,1,opt,name=expirationSeconds"`
 }

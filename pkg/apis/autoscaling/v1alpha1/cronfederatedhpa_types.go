@@ -69,8 +69,8 @@ type CronFederatedHPARule struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
 	Name string `json:"name"`
-	// Schedule has five fields, as in a CronJob: minute, hour, day of the month, month, day of the week. @hourly, @daily, @weekly,
-	// @monthly, @yearly and @annually are known.
+	// Schedule has five fields, as in a CronJob: minute, hour, day of the month, month, day of the week. @hourly,
+	// @daily, @weekly, @monthly, @yearly and @annually are known.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|[[:space:]]*[^[:space:]]+([[:space:]]+[^[:space:]]+){4}[[:space:]]*)$')",message="must have five fields (minute, hour, day of the month, month, day of the week), or be one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually"

@@ -51,8 +51,8 @@ type FederatedHPAList struct {
 type FederatedHPASpec struct {
 	// ScaleTargetRef names an object of the fleet that has the subresource scale.
 	ScaleTargetRef autoscalingv2.CrossVersionObjectReference `json:"scaleTargetRef"`
-	// MinReplicas is the least number of replicas that is set. An object that has none, because somebody scaled it to zero, is left alone.
-	// Default: 1.
+	// MinReplicas is the least number of replicas that is set. An object that has none, because somebody scaled it to
+	// zero, is left alone. Default: 1.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +optional
@@ -60,13 +60,14 @@ type FederatedHPASpec struct {
 	// MaxReplicas is the largest number of replicas that is set.
 	// +kubebuilder:validation:Minimum=1
 	MaxReplicas int32 `json:"maxReplicas"`
-	// Metrics that decide, each by itself: the one that asks for most replicas counts. Absent: 80 % of the CPU that pods request.
+	// Metrics that decide, each by itself: the one that asks for most replicas counts. Absent: 80 % of the CPU that
+	// pods request.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
 	Metrics []autoscalingv2.MetricSpec `json:"metrics,omitempty"`
-	// Behavior says how fast replicas may be added and removed. Absent: at most the double or 4 more in 15 seconds; fewer only after what is
-	// measured has asked for it for 300 seconds.
+	// Behavior says how fast replicas may be added and removed. Absent: at most the double or 4 more in 15 seconds;
+	// fewer only after what is measured has asked for it for 300 seconds.
 	// +optional
 	Behavior *autoscalingv2.HorizontalPodAutoscalerBehavior `json:"behavior,omitempty"`
 }

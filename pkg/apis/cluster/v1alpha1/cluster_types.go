@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -22,36 +23,57 @@ const (
 	TaintUnreachable = "cluster.karmada.io/unreachable"
 	// TaintUnschedulable is on clusters that people cordon or drain.
 	TaintUnschedulable = "cluster.karmada.io/unschedulable"
-	// TaintHibernated, with effect NoExecute, is on shoots that sleep, fall asleep, or will do so soon by their schedule (extension).
+	// TaintHibernated, with effect NoExecute, is on shoots that sleep, fall asleep, or will do so soon by their
+	// schedule (extension).
 	TaintHibernated = "federation.trellis.garden/hibernated"
 
 	// ConditionReady says whether the cluster's API answers.
 	ConditionReady = "Ready"
 	// ReasonHibernated is why a cluster that sleeps is not Ready.
 	ReasonHibernated = "ClusterHibernated"
-	// HibernatedAnnotation is "true" on a cluster that sleeps or wakes up, or falls asleep and is drained: that it does not answer is no failure.
+	// HibernatedAnnotation is "true" on a cluster that sleeps or wakes up, or falls asleep and is drained: that it does
+	// not answer is no failure.
 	HibernatedAnnotation = "federation.trellis.garden/hibernated"
-	// SteadySinceAnnotation holds since when neither readiness nor taints of a cluster have changed, and a digest of them.
+	// DrainLeaseLabel (value "true") is on Leases in namespace kube-system of a shoot that is a member. Each is a
+	// fleet's, which renews it while it has objects there that have to leave before the shoot sleeps. Until all of them
+	// are gone or have expired, though not for longer than DrainTimeout, the shoot's machines stay.
+	DrainLeaseLabel = "federation.trellis.garden/drain"
+	// SteadySinceAnnotation holds since when neither readiness nor taints of a cluster have changed, and a digest of
+	// them.
 	SteadySinceAnnotation = "federation.trellis.garden/steady-since"
-	// ConfirmDeletionAnnotation, on a cluster, confirms all deletions in it that were asked for until the time that it holds
-	// (RFC 3339).
+	// ConfirmDeletionAnnotation, on a cluster, confirms all deletions in it that were asked for until the time that it
+	// holds (RFC 3339).
 	ConfirmDeletionAnnotation = "federation.trellis.garden/confirm-deletion"
+	// RenewAnnotation, on the Secret with a member's credentials, says when they are to be renewed (RFC 3339).
+	RenewAnnotation = "federation.trellis.garden/renew-at"
+	// ManagedByLabel has the value ManagedByFleet on objects that a fleet's federation process makes for itself, in the
+	// fleet and in members.
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+	// ManagedByFleet is the value of ManagedByLabel.
+	ManagedByFleet = "trellis-federation"
 	// DeletionsAnnotation, on a cluster, counts the objects that were deleted in it lately.
 	DeletionsAnnotation = "federation.trellis.garden/deletions"
 	// ConditionDeletionHeld is True while deletions in the cluster wait for a confirmation.
 	ConditionDeletionHeld = "DeletionHeld"
+	// ConditionRemovalPending is True while the cluster has objects that the fleet has taken away from it and that
+	// could not be removed yet (extension). What ConditionDeletionHeld is about doesn't count.
+	ConditionRemovalPending = "RemovalPending"
 	// ConditionCompleteAPIEnablements says whether status.apiEnablements is complete.
 	ConditionCompleteAPIEnablements = "CompleteAPIEnablements"
-	// ConditionResourcesObserved says whether status.resourceSummary tells what the cluster's nodes have (extension). True
-	// with reason ReasonObserved: node by node; with ReasonSummed: sums only. False: why it does not, or what was left out of it.
+	// ConditionResourcesObserved says whether status.resourceSummary tells what the cluster's nodes have (extension).
+	// True with reason ReasonObserved: node by node; with ReasonSummed: sums only. False: why it does not, or what was
+	// left out of it.
 	ConditionResourcesObserved = "ResourcesObserved"
-	// ConditionAnswersWithinLimits is False for a while after an answer of the cluster was too large to be read (extension).
+	// ConditionAnswersWithinLimits is False for a while after an answer of the cluster was too large to be read
+	// (extension).
 	ConditionAnswersWithinLimits = "AnswersWithinLimits"
-	// ConditionCredentialsRenewed is False while the fleet fails to renew its credentials for a cluster that joined (extension).
+	// ConditionCredentialsRenewed is False while the fleet fails to renew its credentials for a cluster that joined
+	// (extension).
 	ConditionCredentialsRenewed = "CredentialsRenewed"
 
-	// ConditionAgentReported is what the agent of a member with syncMode Pull says about the member's API (extension): True when it is ready,
-	// False when it is not or the agent does not serve the member, Unknown when it does not answer the agent.
+	// ConditionAgentReported is what the agent of a member with syncMode Pull says about the member's API (extension):
+	// True when it is ready, False when it is not or the agent does not serve the member, Unknown when it does not
+	// answer the agent.
 	ConditionAgentReported = "AgentReported"
 
 	// ReasonObserved: every node is watched.
@@ -65,6 +87,9 @@ const (
 	// ReasonInvalidModels: spec.resourceModels cannot be used.
 	ReasonInvalidModels = "InvalidResourceModels"
 )
+
+// DrainTimeout is how long a shoot that is to sleep waits for its fleets.
+const DrainTimeout = 2 * time.Minute
 
 // MaxNodeClasses bounds status.resourceSummary.nodeClasses.
 const MaxNodeClasses = 64
@@ -142,14 +167,15 @@ type ClusterSpec struct {
 	// +kubebuilder:validation:MaxLength=128000
 	// +optional
 	ID string `json:"id,omitempty"`
-	// SyncMode Push has the fleet write to the cluster's API; with Pull, an agent in the cluster fetches what it has to run.
+	// SyncMode Push has the fleet write to the cluster's API; with Pull, an agent in the cluster fetches what it has to
+	// run.
 	// +kubebuilder:validation:Enum=Push;Pull
 	SyncMode SyncMode `json:"syncMode"`
 	// APIEndpoint is the URL of the cluster's API, for example https://10.0.0.1:6443.
 	// +optional
 	APIEndpoint string `json:"apiEndpoint,omitempty"`
-	// SecretRef names the Secret with the credentials. Its keys are either kubeconfig, or caBundle with token or with a client certificate and
-	// its key.
+	// SecretRef names the Secret with the credentials. Its keys are either kubeconfig, or caBundle with token or with a
+	// client certificate and its key.
 	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
 	// ImpersonatorSecretRef names the Secret of a user that may impersonate others.
@@ -220,8 +246,8 @@ type ClusterStatus struct {
 	// APIEnablements are the APIs that the cluster serves.
 	// +optional
 	APIEnablements []APIEnablement `json:"apiEnablements,omitempty"`
-	// Conditions: Ready, CompleteAPIEnablements; as extensions ResourcesObserved, AnswersWithinLimits, CredentialsRenewed, AgentReported,
-	// DeletionHeld.
+	// Conditions: Ready, CompleteAPIEnablements; as extensions ResourcesObserved, AnswersWithinLimits,
+	// CredentialsRenewed, AgentReported, DeletionHeld, RemovalPending.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -281,13 +307,13 @@ type ResourceSummary struct {
 	// Available is what is left of Allocatable: neither allocated nor allocating, never less than nothing (extension).
 	// +optional
 	Available corev1.ResourceList `json:"available,omitempty"`
-	// Contiguous is what is free on the one node with the most room, so that a pod which requests no more fits somewhere
-	// (extension). Taints are not looked at.
+	// Contiguous is what is free on the one node with the most room, so that a pod which requests no more fits
+	// somewhere (extension). Taints are not looked at.
 	// +optional
 	Contiguous corev1.ResourceList `json:"contiguous,omitempty"`
-	// NodeClasses are the nodes with what each has free, equal ones merged (extension). Where there were more classes, amounts
-	// are rounded down, labels left out in which nodes differ, and at last small classes left out, so nothing is promised that
-	// is not there.
+	// NodeClasses are the nodes with what each has free, equal ones merged (extension). Where there were more classes,
+	// amounts are rounded down, labels left out in which nodes differ, and at last small classes left out, so nothing
+	// is promised that is not there.
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	NodeClasses []NodeClass `json:"nodeClasses,omitempty"`

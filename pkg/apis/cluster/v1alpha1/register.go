@@ -7,11 +7,11 @@ import (
 )
 
 var (
-	// GroupVersion is the API group and version by which Trellis itself reads and writes the kinds in this package. The fleet's
-	// kube-apiserver always serves it by itself.
+	// GroupVersion is the API group and version by which Trellis itself reads and writes the kinds in this package. The
+	// fleet's kube-apiserver always serves it by itself.
 	GroupVersion = schema.GroupVersion{Group: "cluster.karmada.io", Version: "v1"}
-	// KarmadaGroupVersion is the version that people know, with the same fields. The federation process serves it while it runs, with the
-	// subresource clusters/proxy.
+	// KarmadaGroupVersion is the version that people know, with the same fields. The federation process serves it while
+	// it runs, with the subresource clusters/proxy.
 	KarmadaGroupVersion = schema.GroupVersion{Group: "cluster.karmada.io", Version: "v1alpha1"}
 )
 

@@ -4,8 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ResourceInterpreterCustomization teaches a fleet a kind by scripts. What it says goes before webhooks and before what is
-// built in, for each operation on its own.
+// ResourceInterpreterCustomization teaches a fleet a kind by scripts. What it says goes before webhooks and before what
+// is built in, for each operation on its own.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=resourceinterpretercustomizations,scope=Cluster,shortName=ric,categories={karmada-io}
@@ -52,8 +52,8 @@ type CustomizationTarget struct {
 	Kind string `json:"kind"`
 }
 
-// CustomizationRules are scripts by operation. Each defines one function, besides what it needs for itself, and may load
-// the library kube.
+// CustomizationRules are scripts by operation. Each defines one function, besides what it needs for itself, and may
+// load the library kube.
 type CustomizationRules struct {
 	// Retention keeps in the object that is to be applied what the member decides about.
 	// +optional
@@ -89,8 +89,8 @@ type LocalValueRetention struct {
 
 // ReplicaResourceRequirement is the script for InterpretReplica.
 type ReplicaResourceRequirement struct {
-	// LuaScript defines GetReplicas(obj), which returns the number of replicas and what one needs, in the form of a binding's
-	// spec.replicaRequirements; the second may be nil.
+	// LuaScript defines GetReplicas(obj), which returns the number of replicas and what one needs, in the form of a
+	// binding's spec.replicaRequirements; the second may be nil.
 	LuaScript string `json:"luaScript"`
 }
 
@@ -114,8 +114,8 @@ type StatusReflection struct {
 
 // StatusAggregation is the script for AggregateStatus.
 type StatusAggregation struct {
-	// LuaScript defines AggregateStatus(desiredObj, statusItems), which returns the object with its new status. Each item has
-	// the fields of a binding's status.aggregatedStatus.
+	// LuaScript defines AggregateStatus(desiredObj, statusItems), which returns the object with its new status. Each
+	// item has the fields of a binding's status.aggregatedStatus.
 	LuaScript string `json:"luaScript"`
 }
 
@@ -127,7 +127,7 @@ type HealthInterpretation struct {
 
 // DependencyInterpretation is the script for InterpretDependency.
 type DependencyInterpretation struct {
-	// LuaScript defines GetDependencies(obj), which returns a list of references: apiVersion, kind, namespace, and name or
-	// labelSelector.
+	// LuaScript defines GetDependencies(obj), which returns a list of references: apiVersion, kind, namespace, and name
+	// or labelSelector.
 	LuaScript string `json:"luaScript"`
 }

@@ -1,5 +1,5 @@
-// Package v1alpha1 holds what teaches a fleet the kinds that it does not know: rules in Lua, webhooks that are asked, and
-// the form of question and answer. The wire shape is that of config.karmada.io/v1alpha1.
+// Package v1alpha1 holds what teaches a fleet the kinds that it does not know: rules in Lua, webhooks that are asked,
+// and the form of question and answer. The wire shape is that of config.karmada.io/v1alpha1.
 //
 // +k8s:deepcopy-gen=package
 // +kubebuilder:object:generate=true

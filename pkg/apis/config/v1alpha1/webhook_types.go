@@ -42,8 +42,9 @@ type ResourceInterpreterWebhookConfigurationList struct {
 type ResourceInterpreterWebhook struct {
 	// Name tells the webhook apart in messages, for example workloads.example.com.
 	Name string `json:"name"`
-	// ClientConfig says where the webhook listens, and which authorities its certificate may be from. A fleet has no nodes,
-	// so url is the usual form; a service must exist in the fleet with an external name or an address that the fleet's controllers reach.
+	// ClientConfig says where the webhook listens, and which authorities its certificate may be from. A fleet has no
+	// nodes, so url is the usual form; a service must exist in the fleet with an external name or an address that the
+	// fleet's controllers reach.
 	ClientConfig admissionregistrationv1.WebhookClientConfig `json:"clientConfig"`
 	// Rules say which operations on which kinds the webhook answers; one that matches is enough.
 	// +optional
@@ -54,7 +55,8 @@ type ResourceInterpreterWebhook struct {
 	// +kubebuilder:default=10
 	// +optional
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
-	// InterpreterContextVersions are the versions of ResourceInterpreterContext that the webhook reads; v1alpha1 must be one.
+	// InterpreterContextVersions are the versions of ResourceInterpreterContext that the webhook reads; v1alpha1 must
+	// be one.
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="'v1alpha1' in self",message="must contain v1alpha1"

@@ -7,7 +7,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // +genclient
@@ -32,7 +32,7 @@ type ControllerDeployment struct {
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
-	Resources []v1beta1.NamedResourceReference `json:"resources,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,4,opt,name=resources"`
+	Resources []gardencorev1beta1.NamedResourceReference `json:"resources,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,4,opt,name=resources"`
 }
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -78,8 +78,8 @@ type OCIRepository struct {
 	// Secret in the garden's namespace with credentials for the registry, of type kubernetes.io/dockerconfigjson.
 	// +optional
 	PullSecretRef *corev1.LocalObjectReference `json:"pullSecretRef,omitempty" protobuf:"bytes,5,opt,name=pullSecretRef"`
-	// Secret in the garden's namespace whose key bundle.crt holds the CAs (PEM) that the registry is verified with. Defaults to
-	// the CAs of the system.
+	// Secret in the garden's namespace whose key bundle.crt holds the CAs (PEM) that the registry is verified with.
+	// Defaults to the CAs of the system.
 	// +optional
 	CABundleSecretRef *corev1.LocalObjectReference `json:"caBundleSecretRef,omitempty" protobuf:"bytes,6,opt,name=caBundleSecretRef"`
 }

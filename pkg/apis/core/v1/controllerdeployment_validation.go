@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 const (
@@ -32,13 +32,15 @@ var (
 
 // ValidateControllerDeployment checks a ControllerDeployment on its own.
 func ValidateControllerDeployment(deployment *ControllerDeployment) field.ErrorList {
-	errs := apivalidation.ValidateObjectMeta(&deployment.ObjectMeta, false, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs := apivalidation.ValidateObjectMeta(&deployment.ObjectMeta, false, apivalidation.NameIsDNSSubdomain,
+		field.NewPath("metadata"))
 	errs = append(errs, validateResources(deployment.Resources, field.NewPath("resources"))...)
 	if deployment.Helm != nil {
 		return append(errs, validateHelm(deployment.Helm, deployment.Resources, field.NewPath("helm"))...)
 	}
 	if deployment.Annotations[MigrationType] == "" {
-		errs = append(errs, field.Required(field.NewPath("helm"), "say how the extension is deployed: with rawChart or ociRepository"))
+		errs = append(errs, field.Required(field.NewPath("helm"),
+			"say how the extension is deployed: with rawChart or ociRepository"))
 	}
 	return errs
 }
@@ -49,13 +51,15 @@ func ValidateControllerDeploymentUpdate(deployment, old *ControllerDeployment) f
 	return append(errs, ValidateControllerDeployment(deployment)...)
 }
 
-func validateHelm(helm *HelmControllerDeployment, resources []v1beta1.NamedResourceReference, path *field.Path) field.ErrorList {
+func validateHelm(helm *HelmControllerDeployment, resources []gardencorev1beta1.NamedResourceReference,
+	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch hasChart, hasRepository := len(helm.RawChart) > 0, helm.OCIRepository != nil; {
 	case hasChart && hasRepository:
 		errs = append(errs, field.Forbidden(path.Child("ociRepository"), "cannot be set together with rawChart"))
 	case !hasChart && !hasRepository:
-		errs = append(errs, field.Required(path.Child("rawChart"), "give the chart itself, or ociRepository to pull it from"))
+		errs = append(errs, field.Required(path.Child("rawChart"),
+			"give the chart itself, or ociRepository to pull it from"))
 	case hasRepository:
 		errs = append(errs, ValidateOCIRepository(helm.OCIRepository, path.Child("ociRepository"))...)
 	}
@@ -73,7 +77,8 @@ func ValidateOCIRepository(repository *OCIRepository, path *field.Path) field.Er
 		return append(errs, validateOnlyRef(repository, path)...)
 	}
 	if !isSet(repository.Repository) {
-		return append(errs, field.Required(path.Child("ref"), "give the whole reference, or repository with tag or digest"))
+		return append(errs, field.Required(path.Child("ref"),
+			"give the whole reference, or repository with tag or digest"))
 	}
 	if !isSet(repository.Tag) && !isSet(repository.Digest) {
 		errs = append(errs, field.Required(path.Child("tag"), "give the tag or the digest"))
@@ -88,10 +93,13 @@ func isSet(value *string) bool { return value != nil && *value != "" }
 
 func validateOnlyRef(repository *OCIRepository, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	others := map[string]*string{"repository": repository.Repository, "tag": repository.Tag, "digest": repository.Digest}
+	others := map[string]*string{
+		"repository": repository.Repository, "tag": repository.Tag, "digest": repository.Digest,
+	}
 	for _, name := range slices.Sorted(maps.Keys(others)) {
 		if isSet(others[name]) {
-			errs = append(errs, field.Forbidden(path.Child(name), "cannot be set together with ref, which names all of it"))
+			errs = append(errs, field.Forbidden(path.Child(name),
+				"cannot be set together with ref, which names all of it"))
 		}
 	}
 	return errs
@@ -116,29 +124,33 @@ func invalid(path *field.Path, value string, messages []string) field.ErrorList 
 }
 
 // validateResources accepts Secrets and ConfigMaps with names that templates can hold.
-func validateResources(resources []v1beta1.NamedResourceReference, path *field.Path) field.ErrorList {
+func validateResources(resources []gardencorev1beta1.NamedResourceReference, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := map[string]bool{}
 	for i, resource := range resources {
 		at := path.Index(i)
 		switch {
 		case !resourceName.MatchString(resource.Name):
-			errs = append(errs, field.Invalid(at.Child("name"), resource.Name, "must consist of letters and digits, so that values can quote it"))
+			errs = append(errs, field.Invalid(at.Child("name"), resource.Name,
+				"must consist of letters and digits, so that values can quote it"))
 		case seen[resource.Name]:
 			errs = append(errs, field.Duplicate(at.Child("name"), resource.Name))
 		}
 		seen[resource.Name] = true
 		reference := at.Child("resourceRef")
-		if kind := resource.ResourceRef.APIVersion + "/" + resource.ResourceRef.Kind; kind != "v1/Secret" && kind != "v1/ConfigMap" {
+		if kind := resource.ResourceRef.APIVersion + "/" + resource.ResourceRef.Kind; kind != "v1/Secret" &&
+			kind != "v1/ConfigMap" {
 			errs = append(errs, field.NotSupported(reference, kind, []string{"v1/ConfigMap", "v1/Secret"}))
 		}
-		errs = append(errs, invalid(reference.Child("name"), resource.ResourceRef.Name, validation.IsDNS1123Subdomain(resource.ResourceRef.Name))...)
+		errs = append(errs, invalid(reference.Child("name"), resource.ResourceRef.Name,
+			validation.IsDNS1123Subdomain(resource.ResourceRef.Name))...)
 	}
 	return errs
 }
 
 // validateValues checks what the strings among values quote.
-func validateValues(raw []byte, resources []v1beta1.NamedResourceReference, path *field.Path) field.ErrorList {
+func validateValues(raw []byte, resources []gardencorev1beta1.NamedResourceReference,
+	path *field.Path) field.ErrorList {
 	var values any
 	if err := json.Unmarshal(raw, &values); err != nil {
 		return field.ErrorList{field.Invalid(path, "<value omitted>", "must be JSON: "+err.Error())}
@@ -189,12 +201,14 @@ func validateQuotations(text string, known map[string]bool, path *field.Path) fi
 		case match == nil:
 			errs = append(errs, field.Invalid(path, found, "must be of the form {{ .resources.<name>.data.<key> }}"))
 		case !known[match[1]]:
-			errs = append(errs, field.Invalid(path, found, fmt.Sprintf("quotes %q, which is not among resources", match[1])))
+			errs = append(errs, field.Invalid(path, found,
+				fmt.Sprintf("quotes %q, which is not among resources", match[1])))
 		}
 	}
 	rest := template.ReplaceAllString(text, "")
 	if strings.Contains(rest, "{{") || strings.Contains(rest, "}}") {
-		errs = append(errs, field.Invalid(path, rest, "double braces must enclose a quotation: {{ .resources.<name>.data.<key> }}"))
+		errs = append(errs, field.Invalid(path, rest,
+			"double braces must enclose a quotation: {{ .resources.<name>.data.<key> }}"))
 	}
 	return errs
 }

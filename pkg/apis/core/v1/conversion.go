@@ -11,14 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/conversion"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // Annotations that hold what a version has no field for. An object has them only in that version.
 const (
 	// MigrationType is on v1 objects whose v1beta1 type is not helm: that type.
 	MigrationType = "migration.controllerdeployment.gardener.cloud/type"
-	// MigrationProviderConfig is on v1 objects: the providerConfig of another type, or the keys of helm's that v1 does not know.
+	// MigrationProviderConfig is on v1 objects: the providerConfig of another type, or the keys of helm's that v1 does
+	// not know.
 	MigrationProviderConfig = "migration.controllerdeployment.gardener.cloud/providerConfig"
 	// MigrationResources is on v1beta1 objects: the resources of v1.
 	MigrationResources = "migration.controllerdeployment.gardener.cloud/resources"
@@ -43,22 +44,26 @@ var helmConfigKeys = []string{"chart", "rawChart", "values", "ociRepository", "h
 
 func addConversions(scheme *runtime.Scheme) error {
 	return errors.Join(
-		scheme.AddConversionFunc((*ControllerDeployment)(nil), (*v1beta1.ControllerDeployment)(nil), func(in, out any, _ conversion.Scope) error {
-			return ToV1beta1(in.(*ControllerDeployment), out.(*v1beta1.ControllerDeployment))
-		}),
-		scheme.AddConversionFunc((*v1beta1.ControllerDeployment)(nil), (*ControllerDeployment)(nil), func(in, out any, _ conversion.Scope) error {
-			return FromV1beta1(in.(*v1beta1.ControllerDeployment), out.(*ControllerDeployment))
-		}),
-		scheme.AddConversionFunc((*ControllerDeploymentList)(nil), (*v1beta1.ControllerDeploymentList)(nil), func(in, out any, _ conversion.Scope) error {
-			from, to := in.(*ControllerDeploymentList), out.(*v1beta1.ControllerDeploymentList)
-			to.ListMeta = from.ListMeta
-			return convertItems(from.Items, &to.Items, ToV1beta1)
-		}),
-		scheme.AddConversionFunc((*v1beta1.ControllerDeploymentList)(nil), (*ControllerDeploymentList)(nil), func(in, out any, _ conversion.Scope) error {
-			from, to := in.(*v1beta1.ControllerDeploymentList), out.(*ControllerDeploymentList)
-			to.ListMeta = from.ListMeta
-			return convertItems(from.Items, &to.Items, FromV1beta1)
-		}),
+		scheme.AddConversionFunc((*ControllerDeployment)(nil), (*gardencorev1beta1.ControllerDeployment)(nil),
+			func(in, out any, _ conversion.Scope) error {
+				return ToV1beta1(in.(*ControllerDeployment), out.(*gardencorev1beta1.ControllerDeployment))
+			}),
+		scheme.AddConversionFunc((*gardencorev1beta1.ControllerDeployment)(nil), (*ControllerDeployment)(nil),
+			func(in, out any, _ conversion.Scope) error {
+				return FromV1beta1(in.(*gardencorev1beta1.ControllerDeployment), out.(*ControllerDeployment))
+			}),
+		scheme.AddConversionFunc((*ControllerDeploymentList)(nil), (*gardencorev1beta1.ControllerDeploymentList)(nil),
+			func(in, out any, _ conversion.Scope) error {
+				from, to := in.(*ControllerDeploymentList), out.(*gardencorev1beta1.ControllerDeploymentList)
+				to.ListMeta = from.ListMeta
+				return convertItems(from.Items, &to.Items, ToV1beta1)
+			}),
+		scheme.AddConversionFunc((*gardencorev1beta1.ControllerDeploymentList)(nil), (*ControllerDeploymentList)(nil),
+			func(in, out any, _ conversion.Scope) error {
+				from, to := in.(*gardencorev1beta1.ControllerDeploymentList), out.(*ControllerDeploymentList)
+				to.ListMeta = from.ListMeta
+				return convertItems(from.Items, &to.Items, FromV1beta1)
+			}),
 	)
 }
 
@@ -75,9 +80,9 @@ func convertItems[From, To any](in []From, out *[]To, convert func(*From, *To) e
 	return nil
 }
 
-// ToV1beta1 writes a v1 object as v1beta1. It fails when annotations contradict fields. The objects share no memory that is
-// changed here.
-func ToV1beta1(in *ControllerDeployment, out *v1beta1.ControllerDeployment) error {
+// ToV1beta1 writes a v1 object as v1beta1. It fails when annotations contradict fields. The objects share no memory
+// that is changed here.
+func ToV1beta1(in *ControllerDeployment, out *gardencorev1beta1.ControllerDeployment) error {
 	annotations := maps.Clone(in.Annotations)
 	config, kind := annotations[MigrationProviderConfig], annotations[MigrationType]
 	delete(annotations, MigrationProviderConfig)
@@ -94,14 +99,15 @@ func ToV1beta1(in *ControllerDeployment, out *v1beta1.ControllerDeployment) erro
 		return setRaw(&out.ProviderConfig, config)
 	}
 	if kind != "" {
-		return fmt.Errorf("metadata.annotations[%s]: cannot be set together with helm: remove one of them", MigrationType)
+		return fmt.Errorf("metadata.annotations[%s]: cannot be set together with helm: remove one of them",
+			MigrationType)
 	}
 	out.Type = typeHelm
 	return setHelmConfig(&out.ProviderConfig, in.Helm, config)
 }
 
 // setResources keeps resources in an annotation.
-func setResources(annotations *map[string]string, resources []v1beta1.NamedResourceReference) error {
+func setResources(annotations *map[string]string, resources []gardencorev1beta1.NamedResourceReference) error {
 	if len(resources) == 0 {
 		return nil
 	}
@@ -150,8 +156,9 @@ func setHelmConfig(raw *runtime.RawExtension, helm *HelmControllerDeployment, mo
 	return err
 }
 
-// FromV1beta1 writes a v1beta1 object as v1. It never fails for an object that is stored, so that lists can always be read.
-func FromV1beta1(in *v1beta1.ControllerDeployment, out *ControllerDeployment) error {
+// FromV1beta1 writes a v1beta1 object as v1. It never fails for an object that is stored, so that lists can always be
+// read.
+func FromV1beta1(in *gardencorev1beta1.ControllerDeployment, out *ControllerDeployment) error {
 	out.ObjectMeta = in.ObjectMeta
 	out.Annotations = maps.Clone(in.Annotations)
 	out.InjectGardenKubeconfig = in.InjectGardenKubeconfig
@@ -186,7 +193,7 @@ func takeResources(out *ControllerDeployment) {
 	if !ok {
 		return
 	}
-	var resources []v1beta1.NamedResourceReference
+	var resources []gardencorev1beta1.NamedResourceReference
 	if err := json.Unmarshal([]byte(data), &resources); err != nil || len(resources) == 0 {
 		return
 	}
@@ -222,5 +229,7 @@ func parseHelmConfig(raw []byte) (helm *HelmControllerDeployment, more string, o
 	if len(config.Chart) == 0 {
 		config.Chart = config.RawChart
 	}
-	return &HelmControllerDeployment{RawChart: config.Chart, Values: config.Values, OCIRepository: config.OCIRepository}, more, true
+	return &HelmControllerDeployment{
+		RawChart: config.Chart, Values: config.Values, OCIRepository: config.OCIRepository,
+	}, more, true
 }

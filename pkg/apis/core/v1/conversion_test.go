@@ -12,13 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/randfill"
 
-	"github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 func newScheme(t testing.TB) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{AddToScheme, v1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{AddToScheme, gardencorev1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -26,8 +26,12 @@ func newScheme(t testing.TB) *runtime.Scheme {
 	return scheme
 }
 
-func namedSecret(name string) v1beta1.NamedResourceReference {
-	return v1beta1.NamedResourceReference{Name: name, ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: name}}
+func namedSecret(name string) gardencorev1beta1.NamedResourceReference {
+	return gardencorev1beta1.NamedResourceReference{
+		Name: name, ResourceRef: autoscalingv1.CrossVersionObjectReference{
+			APIVersion: "v1", Kind: "Secret", Name: name,
+		},
+	}
 }
 
 func withAnnotations(pairs ...string) metav1.ObjectMeta {
@@ -43,51 +47,86 @@ func raw(json string) runtime.RawExtension { return runtime.RawExtension{Raw: []
 func TestConversion(t *testing.T) {
 	meta := metav1.ObjectMeta{Name: "extension"}
 	for name, test := range map[string]struct {
-		v1beta1 v1beta1.ControllerDeployment
+		v1beta1 gardencorev1beta1.ControllerDeployment
 		v1      ControllerDeployment
 	}{
 		"chart and values": {
-			v1beta1.ControllerDeployment{ObjectMeta: meta, Type: "helm", ProviderConfig: raw(`{"chart":"Zm9v","values":{"a":1}}`)},
-			ControllerDeployment{ObjectMeta: meta, Helm: &HelmControllerDeployment{RawChart: []byte("foo"), Values: &apiextensionsv1.JSON{Raw: []byte(`{"a":1}`)}}},
-		},
-		"repository": {
-			v1beta1.ControllerDeployment{ObjectMeta: meta, Type: "helm", ProviderConfig: raw(`{"ociRepository":{"ref":"registry.example.com/chart:v1"}}`)},
-			ControllerDeployment{ObjectMeta: meta, Helm: &HelmControllerDeployment{OCIRepository: &OCIRepository{Ref: new("registry.example.com/chart:v1")}}},
-		},
-		"keys that v1 does not know": {
-			v1beta1.ControllerDeployment{ObjectMeta: meta, Type: "helm", ProviderConfig: raw(`{"chart":"Zm9v","more":true}`)},
-			ControllerDeployment{ObjectMeta: withAnnotations(MigrationProviderConfig, `{"more":true}`), Helm: &HelmControllerDeployment{RawChart: []byte("foo")}},
-		},
-		"another type": {
-			v1beta1.ControllerDeployment{ObjectMeta: withAnnotations("a", "b"), Type: "custom", ProviderConfig: raw(`{"x":1}`)},
-			ControllerDeployment{ObjectMeta: withAnnotations("a", "b", MigrationType, "custom", MigrationProviderConfig, `{"x":1}`)},
-		},
-		"helm that cannot be read": {
-			v1beta1.ControllerDeployment{ObjectMeta: meta, Type: "helm", ProviderConfig: raw(`{"chart":"?"}`)},
-			ControllerDeployment{ObjectMeta: withAnnotations(MigrationType, "helm", MigrationProviderConfig, `{"chart":"?"}`)},
-		},
-		"resources": {
-			v1beta1.ControllerDeployment{
-				ObjectMeta: withAnnotations(MigrationResources, `[{"name":"pull","resourceRef":{"kind":"Secret","name":"pull","apiVersion":"v1"}}]`),
-				Type:       "helm", ProviderConfig: raw(`{"chart":"Zm9v"}`), InjectGardenKubeconfig: new(true),
+			gardencorev1beta1.ControllerDeployment{
+				ObjectMeta: meta, Type: "helm", ProviderConfig: raw(`{"chart":"Zm9v","values":{"a":1}}`),
 			},
 			ControllerDeployment{
-				ObjectMeta: meta, Helm: &HelmControllerDeployment{RawChart: []byte("foo")}, InjectGardenKubeconfig: new(true),
-				Resources: []v1beta1.NamedResourceReference{namedSecret("pull")},
+				ObjectMeta: meta, Helm: &HelmControllerDeployment{
+					RawChart: []byte("foo"), Values: &apiextensionsv1.JSON{Raw: []byte(`{"a":1}`)},
+				},
+			},
+		},
+		"repository": {
+			gardencorev1beta1.ControllerDeployment{
+				ObjectMeta: meta, Type: "helm",
+				ProviderConfig: raw(`{"ociRepository":{"ref":"registry.example.com/chart:v1"}}`),
+			},
+			ControllerDeployment{
+				ObjectMeta: meta, Helm: &HelmControllerDeployment{
+					OCIRepository: &OCIRepository{Ref: new("registry.example.com/chart:v1")},
+				},
+			},
+		},
+		"keys that v1 does not know": {
+			gardencorev1beta1.ControllerDeployment{
+				ObjectMeta: meta, Type: "helm", ProviderConfig: raw(`{"chart":"Zm9v","more":true}`),
+			},
+			ControllerDeployment{
+				ObjectMeta: withAnnotations(MigrationProviderConfig, `{"more":true}`),
+				Helm:       &HelmControllerDeployment{RawChart: []byte("foo")},
+			},
+		},
+		"another type": {
+			gardencorev1beta1.ControllerDeployment{
+				ObjectMeta: withAnnotations("a", "b"), Type: "custom", ProviderConfig: raw(`{"x":1}`),
+			},
+			ControllerDeployment{
+				ObjectMeta: withAnnotations("a", "b", MigrationType, "custom", MigrationProviderConfig, `{"x":1}`),
+			},
+		},
+		"helm that cannot be read": {
+			gardencorev1beta1.ControllerDeployment{
+				ObjectMeta: meta, Type: "helm", ProviderConfig: raw(`{"chart":"?"}`),
+			},
+			ControllerDeployment{
+				ObjectMeta: withAnnotations(MigrationType, "helm", MigrationProviderConfig, `{"chart":"?"}`),
+			},
+		},
+		"resources": {
+			gardencorev1beta1.ControllerDeployment{
+				ObjectMeta: withAnnotations(MigrationResources,
+					`[{"name":"pull","resourceRef":{"kind":"Secret","name":"pull","apiVersion":"v1"}}]`),
+				Type: "helm", ProviderConfig: raw(`{"chart":"Zm9v"}`), InjectGardenKubeconfig: new(true),
+			},
+			ControllerDeployment{
+				ObjectMeta: meta, Helm: &HelmControllerDeployment{RawChart: []byte("foo")},
+				InjectGardenKubeconfig: new(true),
+				Resources:              []gardencorev1beta1.NamedResourceReference{namedSecret("pull")},
 			},
 		},
 		"resources that cannot be read": {
-			v1beta1.ControllerDeployment{ObjectMeta: withAnnotations(MigrationResources, `?`), Type: "helm", ProviderConfig: raw(`{"chart":"Zm9v"}`)},
-			ControllerDeployment{ObjectMeta: withAnnotations(MigrationResources, `?`), Helm: &HelmControllerDeployment{RawChart: []byte("foo")}},
+			gardencorev1beta1.ControllerDeployment{
+				ObjectMeta: withAnnotations(MigrationResources, `?`), Type: "helm",
+				ProviderConfig: raw(`{"chart":"Zm9v"}`),
+			},
+			ControllerDeployment{
+				ObjectMeta: withAnnotations(MigrationResources, `?`),
+				Helm:       &HelmControllerDeployment{RawChart: []byte("foo")},
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var older v1beta1.ControllerDeployment
+			var older gardencorev1beta1.ControllerDeployment
 			if err := ToV1beta1(&test.v1, &older); err != nil || !apiequality.Semantic.DeepEqual(older, test.v1beta1) {
 				t.Errorf("to v1beta1: %+v, %v\nwant %+v", older, err, test.v1beta1)
 			}
 			var newer ControllerDeployment
-			if err := FromV1beta1(&test.v1beta1, &newer); err != nil || !apiequality.Semantic.DeepEqual(newer, test.v1) {
+			if err := FromV1beta1(&test.v1beta1, &newer); err != nil ||
+				!apiequality.Semantic.DeepEqual(newer, test.v1) {
 				t.Errorf("to v1: %+v, %v\nwant %+v", newer, err, test.v1)
 			}
 		})
@@ -95,12 +134,16 @@ func TestConversion(t *testing.T) {
 }
 
 func TestOtherFormsOfHelmConfig(t *testing.T) {
-	for _, config := range []string{`{"rawChart":"Zm9v","values":{"a":1}}`, `{"helm":{"rawChart":"Zm9v","values":{"a":1}}}`} {
+	for _, config := range []string{
+		`{"rawChart":"Zm9v","values":{"a":1}}`, `{"helm":{"rawChart":"Zm9v","values":{"a":1}}}`,
+	} {
 		var newer ControllerDeployment
-		if err := FromV1beta1(&v1beta1.ControllerDeployment{Type: "helm", ProviderConfig: raw(config)}, &newer); err != nil {
+		if err := FromV1beta1(&gardencorev1beta1.ControllerDeployment{Type: "helm", ProviderConfig: raw(config)},
+			&newer); err != nil {
 			t.Fatal(err)
 		}
-		if newer.Helm == nil || string(newer.Helm.RawChart) != "foo" || string(newer.Helm.Values.Raw) != `{"a":1}` || len(newer.Annotations) > 0 {
+		if newer.Helm == nil || string(newer.Helm.RawChart) != "foo" || string(newer.Helm.Values.Raw) != `{"a":1}` ||
+			len(newer.Annotations) > 0 {
 			t.Errorf("%s is read as %+v", config, newer)
 		}
 	}
@@ -108,11 +151,16 @@ func TestOtherFormsOfHelmConfig(t *testing.T) {
 
 func TestContradictionsAreRefused(t *testing.T) {
 	for want, deployment := range map[string]*ControllerDeployment{
-		"together with helm":    {ObjectMeta: withAnnotations(MigrationType, "custom"), Helm: &HelmControllerDeployment{}},
-		"must be a JSON object": {ObjectMeta: withAnnotations(MigrationProviderConfig, "?"), Helm: &HelmControllerDeployment{}},
-		"must be JSON":          {ObjectMeta: withAnnotations(MigrationProviderConfig, "?")},
+		"together with helm": {
+			ObjectMeta: withAnnotations(MigrationType, "custom"), Helm: &HelmControllerDeployment{},
+		},
+		"must be a JSON object": {
+			ObjectMeta: withAnnotations(MigrationProviderConfig, "?"), Helm: &HelmControllerDeployment{},
+		},
+		"must be JSON": {ObjectMeta: withAnnotations(MigrationProviderConfig, "?")},
 	} {
-		if err := ToV1beta1(deployment, &v1beta1.ControllerDeployment{}); err == nil || !strings.Contains(err.Error(), want) {
+		if err := ToV1beta1(deployment, &gardencorev1beta1.ControllerDeployment{}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("error = %v, want …%s…", err, want)
 		}
 	}
@@ -135,7 +183,8 @@ func TestConversionRoundTrip(t *testing.T) {
 		func(*metav1.TypeMeta, randfill.Continue) {},
 	)
 	for range 200 {
-		list, older, again := &ControllerDeploymentList{}, &v1beta1.ControllerDeploymentList{}, &ControllerDeploymentList{}
+		list, older, again := &ControllerDeploymentList{}, &gardencorev1beta1.ControllerDeploymentList{},
+			&ControllerDeploymentList{}
 		filler.Fill(&list.Items)
 		before := list.DeepCopy()
 		if err := scheme.Convert(list, older, nil); err != nil {

@@ -1,7 +1,8 @@
-// Package v1 holds the one kind of core.gardener.cloud/v1, ControllerDeployment, and its conversion from and to v1beta1.
+// Package v1 holds the one kind of core.gardener.cloud/v1, ControllerDeployment, and its conversion from and to
+// v1beta1.
 //
-// Objects are stored as v1beta1. What one version has no field for travels in annotations, so that nothing is lost when an object
-// is read in one version and written in the other (see conversion.go).
+// Objects are stored as v1beta1. What one version has no field for travels in annotations, so that nothing is lost when
+// an object is read in one version and written in the other (see conversion.go).
 //
 // +k8s:deepcopy-gen=package
 // +k8s:openapi-gen=true

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ResolveQuotations returns values whose strings hold what they quote of resources, as {{ .resources.<name>.data.<key> }}. What is
-// quoted is not read again. Resources hold data by their names. Errors name the field of values.
+// ResolveQuotations returns values whose strings hold what they quote of resources, as {{ .resources.<name>.data.<key>
+// }}. What is quoted is not read again. Resources hold data by their names. Errors name the field of values.
 func ResolveQuotations(values map[string]any, resources map[string]map[string]string) (map[string]any, error) {
 	resolved, err := resolveValue(values, field.NewPath("values"), resources)
 	if err != nil {

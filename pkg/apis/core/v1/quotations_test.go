@@ -7,7 +7,9 @@ import (
 )
 
 func TestResolveQuotations(t *testing.T) {
-	resources := map[string]map[string]string{"account": {"user": "alice", "tls.key": "{{ .resources.account.data.user }}"}}
+	resources := map[string]map[string]string{
+		"account": {"user": "alice", "tls.key": "{{ .resources.account.data.user }}"},
+	}
 	given := map[string]any{
 		"plain": "text", "number": 3.0, "off": false, "nothing": nil,
 		"whole": "{{ .resources.account.data.user }}", "within": "user={{.resources.account.data.user}};",
@@ -22,10 +24,13 @@ func TestResolveQuotations(t *testing.T) {
 		t.Errorf("got %v, %v", got, err)
 	}
 	for name, test := range map[string]struct{ value, want string }{
-		"no such key":      {"{{ .resources.account.data.password }}", `values.a[0]: resource "account" has no key "password"`},
+		"no such key": {
+			"{{ .resources.account.data.password }}", `values.a[0]: resource "account" has no key "password"`,
+		},
 		"no such resource": {"{{ .resources.other.data.user }}", `values.a[0]: resource "other" has no key "user"`},
 	} {
-		if _, err := ResolveQuotations(map[string]any{"a": []any{test.value}}, resources); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := ResolveQuotations(map[string]any{"a": []any{test.value}}, resources); err == nil ||
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %s", name, err, test.want)
 		}
 	}

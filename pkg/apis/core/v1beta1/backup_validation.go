@@ -17,12 +17,15 @@ func ValidateNewBackupBucket(bucket *BackupBucket) field.ErrorList {
 func ValidateBackupBucket(bucket *BackupBucket) field.ErrorList {
 	errs := validateMeta(&bucket.ObjectMeta, false, apivalidation.NameIsDNSSubdomain)
 	spec, path := &bucket.Spec, field.NewPath("spec")
-	errs = append(errs, validateRequired(spec.Provider.Type, path.Child("provider", "type"), "name the type of the object store's provider")...)
-	errs = append(errs, validateRequired(spec.Provider.Region, path.Child("provider", "region"), "name the region of the bucket")...)
+	errs = append(errs, validateRequired(spec.Provider.Type, path.Child("provider", "type"),
+		"name the type of the object store's provider")...)
+	errs = append(errs, validateRequired(spec.Provider.Region, path.Child("provider", "region"),
+		"name the region of the bucket")...)
 	errs = append(errs, validateSeedOrShoot(spec.SeedName != nil, spec.ShootRef != nil, path, "seedName")...)
 	errs = append(errs, validateShootRef(spec.ShootRef, path.Child("shootRef"))...)
 	if spec.CredentialsRef == nil {
-		return append(errs, field.Required(path.Child("credentialsRef"), "refer to the credentials for the object store"))
+		return append(errs, field.Required(path.Child("credentialsRef"),
+			"refer to the credentials for the object store"))
 	}
 	return append(errs, validateCredentialsRef(spec.CredentialsRef, credentialKinds, path.Child("credentialsRef"))...)
 }
@@ -66,7 +69,8 @@ func migrationNotOffered(entry, old *BackupEntry) field.ErrorList {
 	}
 	errs := refuseIf(moves, field.NewPath("metadata", "annotations").Key(GardenerOperation), why, instead)
 	if old != nil {
-		errs = append(errs, refuseIf(deref(entry.Spec.SeedName) != deref(old.Spec.SeedName), field.NewPath("spec", "seedName"), why, instead)...)
+		errs = append(errs, refuseIf(deref(entry.Spec.SeedName) != deref(old.Spec.SeedName),
+			field.NewPath("spec", "seedName"), why, instead)...)
 	}
 	return errs
 }
@@ -77,7 +81,8 @@ func ValidateBackupEntry(entry *BackupEntry) field.ErrorList {
 	path := field.NewPath("spec")
 	errs = append(errs, validateRequired(entry.Spec.BucketName, path.Child("bucketName"), "name the BackupBucket")...)
 	errs = append(errs, validateShootRef(entry.Spec.ShootRef, path.Child("shootRef"))...)
-	return append(errs, validateSeedOrShoot(entry.Spec.SeedName != nil, entry.Spec.ShootRef != nil, path, "seedName")...)
+	return append(errs, validateSeedOrShoot(entry.Spec.SeedName != nil, entry.Spec.ShootRef != nil, path,
+		"seedName")...)
 }
 
 // ValidateBackupEntryUpdate checks a change of a BackupEntry. Bucket and seed would change when a control plane moves.
@@ -86,7 +91,8 @@ func ValidateBackupEntryUpdate(entry, old *BackupEntry) field.ErrorList {
 	path := field.NewPath("spec")
 	errs = append(errs, validateImmutableOnceSet(entry.Spec.ShootRef, old.Spec.ShootRef, path.Child("shootRef"))...)
 	if entry.Spec.BucketName != old.Spec.BucketName && deref(entry.Spec.SeedName) == deref(old.Spec.SeedName) {
-		errs = append(errs, field.Invalid(path.Child("bucketName"), entry.Spec.BucketName, fmt.Sprintf("can only change together with seedName; it was %q", old.Spec.BucketName)))
+		errs = append(errs, field.Invalid(path.Child("bucketName"), entry.Spec.BucketName,
+			fmt.Sprintf("can only change together with seedName; it was %q", old.Spec.BucketName)))
 	}
 	errs = append(errs, migrationNotOffered(entry, old)...)
 	return append(errs, ValidateBackupEntry(entry)...)

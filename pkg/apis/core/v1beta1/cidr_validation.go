@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// namedRange is a range of addresses with the field that holds it. A range that is not set, or not well-formed, overlaps with none.
+// namedRange is a range of addresses with the field that holds it. A range that is not set, or not well-formed,
+// overlaps with none.
 // +k8s:openapi-gen=false
 type namedRange struct {
 	path *field.Path
@@ -33,9 +34,11 @@ func (r namedRanges) validate() field.ErrorList {
 		}
 		prefix, ok := one.prefix()
 		if !ok {
-			errs = append(errs, field.Invalid(one.path, *one.cidr, "must be a range in CIDR notation, such as 10.3.0.0/16"))
+			errs = append(errs, field.Invalid(one.path, *one.cidr,
+				"must be a range in CIDR notation, such as 10.3.0.0/16"))
 		} else if masked := prefix.Masked(); masked != prefix {
-			errs = append(errs, field.Invalid(one.path, *one.cidr, fmt.Sprintf("must be the first address of the range: %s", masked)))
+			errs = append(errs, field.Invalid(one.path, *one.cidr,
+				fmt.Sprintf("must be the first address of the range: %s", masked)))
 		}
 	}
 	return errs
@@ -52,7 +55,8 @@ func (r namedRanges) validateDisjointFrom(first int) field.ErrorList {
 			a, aOK := r[i].prefix()
 			b, bOK := earlier.prefix()
 			if aOK && bOK && a.Overlaps(b) {
-				errs = append(errs, field.Invalid(r[i].path, *r[i].cidr, fmt.Sprintf("overlaps with %s (%s); the ranges must be disjoint", earlier.path, b)))
+				errs = append(errs, field.Invalid(r[i].path, *r[i].cidr,
+					fmt.Sprintf("overlaps with %s (%s); the ranges must be disjoint", earlier.path, b)))
 			}
 		}
 	}
@@ -67,7 +71,8 @@ func (r namedRanges) validateFamily(families []IPFamily) field.ErrorList {
 	var errs field.ErrorList
 	for _, one := range r {
 		if prefix, ok := one.prefix(); ok && prefix.Addr().Is4() != (families[0] == IPFamilyIPv4) {
-			errs = append(errs, field.Invalid(one.path, *one.cidr, fmt.Sprintf("must be a range of %s addresses, as ipFamilies says", families[0])))
+			errs = append(errs, field.Invalid(one.path, *one.cidr,
+				fmt.Sprintf("must be a range of %s addresses, as ipFamilies says", families[0])))
 		}
 	}
 	return errs

@@ -8,7 +8,8 @@ func SetDefaultsCloudProfile(profile *CloudProfile) {
 	setDefaultsVolumeTypes(profile.Spec.VolumeTypes)
 }
 
-// SetDefaultsNamespacedCloudProfile sets what a NamespacedCloudProfile has when nothing is said. Architectures are left to its parent.
+// SetDefaultsNamespacedCloudProfile sets what a NamespacedCloudProfile has when nothing is said. Architectures are left
+// to its parent.
 func SetDefaultsNamespacedCloudProfile(profile *NamespacedCloudProfile) {
 	setDefaultsMachineTypes(profile.Spec.MachineTypes, true)
 	setDefaultsVolumeTypes(profile.Spec.VolumeTypes)

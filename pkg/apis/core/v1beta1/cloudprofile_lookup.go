@@ -52,7 +52,8 @@ func newestSupported(versions []ExpirableVersion, wanted string, now time.Time) 
 	newest := ""
 	for i := range versions {
 		candidate := versions[i].Version
-		if versions[i].ClassificationAt(now) == ClassificationSupported && beginsAs(candidate, wanted) && (newest == "" || compareVersions(candidate, newest) > 0) {
+		if versions[i].ClassificationAt(now) == ClassificationSupported && beginsAs(candidate, wanted) &&
+			(newest == "" || compareVersions(candidate, newest) > 0) {
 			newest = candidate
 		}
 	}
@@ -103,13 +104,14 @@ func (t *MachineType) architectureOf() string {
 	return defaultArchitecture
 }
 
-// runsOn tells whether machines of a type can boot the image version: whether, for one of its flavors, each capability that both
-// name has a value in common.
+// runsOn tells whether machines of a type can boot the image version: whether, for one of its flavors, each capability
+// that both name has a value in common.
 func (v *MachineImageVersion) runsOn(machine *MachineType) bool {
 	capabilities := machine.capabilitiesOf()
 	return slices.ContainsFunc(v.flavors(), func(flavor MachineImageFlavor) bool {
 		for name, values := range capabilities {
-			if offered := flavor.Capabilities[name]; len(offered) > 0 && !slices.ContainsFunc(values, func(value string) bool { return slices.Contains(offered, value) }) {
+			if offered := flavor.Capabilities[name]; len(offered) > 0 &&
+				!slices.ContainsFunc(values, func(value string) bool { return slices.Contains(offered, value) }) {
 				return false
 			}
 		}

@@ -375,8 +375,8 @@ type CapabilityValues []string
 // +protobuf.options.(gogoproto.goproto_stringer)=false
 type Capabilities map[string]CapabilityValues
 
-// MachineImageFlavor is a combination of capabilities in which a version of a machine image exists. In JSON it is the capabilities
-// themselves.
+// MachineImageFlavor is a combination of capabilities in which a version of a machine image exists. In JSON it is the
+// capabilities themselves.
 type MachineImageFlavor struct {
 	// The capabilities with their values.
 	Capabilities Capabilities `json:"-" protobuf:"bytes,1,rep,name=capabilities,casttype=Capabilities"`

@@ -27,7 +27,8 @@ const (
 var (
 	architectures   = []string{"amd64", "arm64"}
 	classifications = []VersionClassification{
-		ClassificationUnavailable, ClassificationPreview, ClassificationSupported, ClassificationDeprecated, ClassificationExpired,
+		ClassificationUnavailable, ClassificationPreview, ClassificationSupported, ClassificationDeprecated,
+		ClassificationExpired,
 	}
 	updateStrategies = []MachineImageUpdateStrategy{UpdateStrategyPatch, UpdateStrategyMinor, UpdateStrategyMajor}
 )
@@ -38,7 +39,8 @@ func ValidateCloudProfile(profile *CloudProfile) field.ErrorList {
 	return append(errs, ValidateCloudProfileSpec(&profile.Spec, field.NewPath("spec"))...)
 }
 
-// ValidateCloudProfileUpdate checks a change of a CloudProfile. Whether shoots use what was removed is for admission to find out.
+// ValidateCloudProfileUpdate checks a change of a CloudProfile. Whether shoots use what was removed is for admission to
+// find out.
 func ValidateCloudProfileUpdate(profile, old *CloudProfile) field.ErrorList {
 	errs := validateMetaUpdate(&profile.ObjectMeta, &old.ObjectMeta)
 	spec := field.NewPath("spec")
@@ -54,7 +56,10 @@ func validateLimitsUpdate(limits, old *Limits, path *field.Path) field.ErrorList
 	if *limits.MaxNodesTotal >= *old.MaxNodesTotal {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path.Child("maxNodesTotal"), *limits.MaxNodesTotal, fmt.Sprintf("cannot be decreased; it was %d", *old.MaxNodesTotal))}
+	return field.ErrorList{
+		field.Invalid(path.Child("maxNodesTotal"), *limits.MaxNodesTotal,
+			fmt.Sprintf("cannot be decreased; it was %d", *old.MaxNodesTotal)),
+	}
 }
 
 // ValidateCloudProfileSpec checks the specification of a CloudProfile, also when it is the outcome of merging.
@@ -83,7 +88,8 @@ func validateOfferedKubernetes(versions []ExpirableVersion, path *field.Path) fi
 }
 
 func validateExpirableVersions(versions []ExpirableVersion, path *field.Path) field.ErrorList {
-	errs := validateUnique(versions, func(v ExpirableVersion) string { return v.Version }, func(i int) *field.Path { return path.Index(i).Child("version") })
+	errs := validateUnique(versions, func(v ExpirableVersion) string { return v.Version },
+		func(i int) *field.Path { return path.Index(i).Child("version") })
 	for i := range versions {
 		errs = append(errs, validateExpirableVersion(&versions[i], path.Index(i))...)
 	}
@@ -93,10 +99,12 @@ func validateExpirableVersions(versions []ExpirableVersion, path *field.Path) fi
 func validateExpirableVersion(version *ExpirableVersion, path *field.Path) field.ErrorList {
 	errs := validateVersion(version.Version, path.Child("version"))
 	if version.Classification != nil {
-		errs = append(errs, validateSupported(*version.Classification, classifications, path.Child("classification"))...)
+		errs = append(errs, validateSupported(*version.Classification, classifications,
+			path.Child("classification"))...)
 	}
 	if len(version.Lifecycle) > 0 && (version.Classification != nil || version.ExpirationDate != nil) {
-		errs = append(errs, field.Forbidden(path.Child("lifecycle"), "cannot be set together with classification or expirationDate, which it replaces"))
+		errs = append(errs, field.Forbidden(path.Child("lifecycle"),
+			"cannot be set together with classification or expirationDate, which it replaces"))
 	}
 	for i, stage := range version.Lifecycle {
 		at := path.Child("lifecycle").Index(i)
@@ -104,8 +112,10 @@ func validateExpirableVersion(version *ExpirableVersion, path *field.Path) field
 		if i > 0 && stage.StartTime == nil {
 			errs = append(errs, field.Required(at.Child("startTime"), "only the first stage can begin at once"))
 		}
-		if i > 0 && stage.StartTime != nil && version.Lifecycle[i-1].StartTime != nil && !version.Lifecycle[i-1].StartTime.Before(stage.StartTime) {
-			errs = append(errs, field.Invalid(at.Child("startTime"), stage.StartTime, "must be later than that of the stage before"))
+		if i > 0 && stage.StartTime != nil && version.Lifecycle[i-1].StartTime != nil &&
+			!version.Lifecycle[i-1].StartTime.Before(stage.StartTime) {
+			errs = append(errs, field.Invalid(at.Child("startTime"), stage.StartTime,
+				"must be later than that of the stage before"))
 		}
 	}
 	return errs
@@ -143,7 +153,8 @@ func validateOneSupportedPerMinor(versions []ExpirableVersion, path *field.Path)
 		}
 		minor := fmt.Sprintf("%d.%d", version.Major(), version.Minor())
 		if other := supported[minor]; other != "" {
-			errs = append(errs, field.Forbidden(path.Index(i).Child("classification"), fmt.Sprintf("%s is supported already; one version per minor can be", other)))
+			errs = append(errs, field.Forbidden(path.Index(i).Child("classification"),
+				fmt.Sprintf("%s is supported already; one version per minor can be", other)))
 		}
 		supported[minor] = versions[i].Version
 	}
@@ -161,7 +172,8 @@ func validateMachineImages(images []MachineImage, path *field.Path, required boo
 	if tooMany := validateCount(versions, maxImageVersions, path); len(tooMany) > 0 {
 		return tooMany
 	}
-	errs := validateUnique(images, func(i MachineImage) string { return i.Name }, func(i int) *field.Path { return path.Index(i).Child("name") })
+	errs := validateUnique(images, func(i MachineImage) string { return i.Name },
+		func(i int) *field.Path { return path.Index(i).Child("name") })
 	for i := range images {
 		image, at := &images[i], path.Index(i)
 		errs = append(errs, validateRequired(image.Name, at.Child("name"), "name the image")...)
@@ -169,7 +181,8 @@ func validateMachineImages(images []MachineImage, path *field.Path, required boo
 			errs = append(errs, field.Required(at.Child("versions"), "offer at least one version of the image"))
 		}
 		if image.UpdateStrategy != nil {
-			errs = append(errs, validateSupported(*image.UpdateStrategy, updateStrategies, at.Child("updateStrategy"))...)
+			errs = append(errs, validateSupported(*image.UpdateStrategy, updateStrategies,
+				at.Child("updateStrategy"))...)
 		}
 		errs = append(errs, validateMachineImageVersions(image.Versions, at.Child("versions"))...)
 	}
@@ -177,7 +190,8 @@ func validateMachineImages(images []MachineImage, path *field.Path, required boo
 }
 
 func validateMachineImageVersions(versions []MachineImageVersion, path *field.Path) field.ErrorList {
-	errs := validateUnique(versions, func(v MachineImageVersion) string { return v.Version }, func(i int) *field.Path { return path.Index(i).Child("version") })
+	errs := validateUnique(versions, func(v MachineImageVersion) string { return v.Version },
+		func(i int) *field.Path { return path.Index(i).Child("version") })
 	for i := range versions {
 		version, at := &versions[i], path.Index(i)
 		errs = append(errs, validateImageVersion(version, at)...)
@@ -187,7 +201,8 @@ func validateMachineImageVersions(versions []MachineImageVersion, path *field.Pa
 		for j := range version.CRI {
 			errs = append(errs, validateCRI(&version.CRI[j], at.Child("cri").Index(j))...)
 		}
-		errs = append(errs, validateVersionConstraint(version.KubeletVersionConstraint, at.Child("kubeletVersionConstraint"))...)
+		errs = append(errs, validateVersionConstraint(version.KubeletVersionConstraint,
+			at.Child("kubeletVersionConstraint"))...)
 		errs = append(errs, validateInPlaceUpdates(version.InPlaceUpdates, at.Child("inPlaceUpdates"))...)
 	}
 	return errs
@@ -202,7 +217,10 @@ func validateVersionConstraint(constraint *string, path *field.Path) field.Error
 	}
 	separates := func(r rune) bool { return strings.ContainsRune(" ,|", r) }
 	if parts := len(strings.FieldsFunc(*constraint, separates)); parts > maxConstraintParts {
-		return field.ErrorList{field.Invalid(path, *constraint, fmt.Sprintf("must have at most %d versions and operators", maxConstraintParts))}
+		return field.ErrorList{
+			field.Invalid(path, *constraint,
+				fmt.Sprintf("must have at most %d versions and operators", maxConstraintParts)),
+		}
 	}
 	if _, err := semver.NewConstraint(*constraint); err != nil {
 		return field.ErrorList{field.Invalid(path, *constraint, `must be a constraint such as ">= 1.34"`)}
@@ -215,18 +233,22 @@ func validateInPlaceUpdates(updates *InPlaceUpdates, path *field.Path) field.Err
 		return nil
 	}
 	if _, err := semver.NewVersion(*updates.MinVersionForUpdate); err != nil {
-		return field.ErrorList{field.Invalid(path.Child("minVersionForUpdate"), *updates.MinVersionForUpdate, "must be a semantic version such as 12.5.0")}
+		return field.ErrorList{
+			field.Invalid(path.Child("minVersionForUpdate"), *updates.MinVersionForUpdate,
+				"must be a semantic version such as 12.5.0"),
+		}
 	}
 	return nil
 }
 
-// validateImageVersion checks the life of an image version. Versions of images are less strict than those of Kubernetes: images
-// number themselves as they like, as long as versions can be compared.
+// validateImageVersion checks the life of an image version. Versions of images are less strict than those of
+// Kubernetes: images number themselves as they like, as long as versions can be compared.
 func validateImageVersion(version *MachineImageVersion, path *field.Path) field.ErrorList {
 	life := version.ExpirableVersion
 	var errs field.ErrorList
 	if _, err := semver.NewVersion(life.Version); err != nil {
-		errs = append(errs, field.Invalid(path.Child("version"), life.Version, "must be a semantic version such as 12.5.0"))
+		errs = append(errs, field.Invalid(path.Child("version"), life.Version,
+			"must be a semantic version such as 12.5.0"))
 	}
 	life.Version = "0.0.0" // checked above
 	return append(errs, validateExpirableVersion(&life, path)...)
@@ -246,7 +268,8 @@ func validateMachineTypes(types []MachineType, path *field.Path, required bool) 
 	if required && len(types) == 0 {
 		return field.ErrorList{field.Required(path, "offer at least one machine type")}
 	}
-	errs := validateUnique(types, func(t MachineType) string { return t.Name }, func(i int) *field.Path { return path.Index(i).Child("name") })
+	errs := validateUnique(types, func(t MachineType) string { return t.Name },
+		func(i int) *field.Path { return path.Index(i).Child("name") })
 	for i := range types {
 		errs = append(errs, validateMachineType(&types[i], path.Index(i))...)
 	}
@@ -262,7 +285,8 @@ func validateMachineType(machine *MachineType, path *field.Path) field.ErrorList
 		errs = append(errs, validateSupported(*machine.Architecture, architectures, path.Child("architecture"))...)
 	}
 	if settings := machine.MachineControllerManager; settings != nil {
-		errs = append(errs, validatePositive(settings.MachineCreationTimeout, path.Child("machineControllerManager", "machineCreationTimeout"))...)
+		errs = append(errs, validatePositive(settings.MachineCreationTimeout,
+			path.Child("machineControllerManager", "machineCreationTimeout"))...)
 	}
 	if storage := machine.Storage; storage != nil {
 		at := path.Child("storage")
@@ -271,7 +295,8 @@ func validateMachineType(machine *MachineType, path *field.Path) field.ErrorList
 		errs = append(errs, validateRequired(storage.Class, at.Child("class"), "such as standard or premium")...)
 		errs = append(errs, validateRequired(storage.Type, at.Child("type"), "name the type of the storage")...)
 		if (storage.StorageSize == nil) == (storage.MinSize == nil) {
-			errs = append(errs, field.Invalid(at.Child("size"), describeQuantity(storage), "exactly one of size and minSize has to be set"))
+			errs = append(errs, field.Invalid(at.Child("size"), describeQuantity(storage),
+				"exactly one of size and minSize has to be set"))
 		}
 	}
 	return errs
@@ -285,10 +310,12 @@ func describeQuantity(storage *MachineTypeStorage) string {
 }
 
 func validateVolumeTypes(types []VolumeType, path *field.Path) field.ErrorList {
-	errs := validateUnique(types, func(t VolumeType) string { return t.Name }, func(i int) *field.Path { return path.Index(i).Child("name") })
+	errs := validateUnique(types, func(t VolumeType) string { return t.Name },
+		func(i int) *field.Path { return path.Index(i).Child("name") })
 	for i := range types {
 		errs = append(errs, validateRequired(types[i].Name, path.Index(i).Child("name"), "name the volume type")...)
-		errs = append(errs, validateRequired(types[i].Class, path.Index(i).Child("class"), "such as standard or premium")...)
+		errs = append(errs, validateRequired(types[i].Class, path.Index(i).Child("class"),
+			"such as standard or premium")...)
 		errs = append(errs, validateOptionalQuantity(types[i].MinSize, path.Index(i).Child("minSize"))...)
 	}
 	return errs
@@ -298,7 +325,8 @@ func validateRegions(regions []Region, path *field.Path) field.ErrorList {
 	if len(regions) == 0 {
 		return field.ErrorList{field.Required(path, "offer at least one region")}
 	}
-	errs := validateUnique(regions, func(r Region) string { return r.Name }, func(i int) *field.Path { return path.Index(i).Child("name") })
+	errs := validateUnique(regions, func(r Region) string { return r.Name },
+		func(i int) *field.Path { return path.Index(i).Child("name") })
 	for i := range regions {
 		region, at := &regions[i], path.Index(i)
 		errs = append(errs, validateRequired(region.Name, at.Child("name"), "name the region")...)
@@ -306,8 +334,10 @@ func validateRegions(regions []Region, path *field.Path) field.ErrorList {
 		errs = append(errs, validateUnique(region.Zones, func(z AvailabilityZone) string { return z.Name }, zones)...)
 		for j, zone := range region.Zones {
 			errs = append(errs, validateRequired(zone.Name, zones(j), "name the zone")...)
-			errs = append(errs, validateUniqueStrings(zone.UnavailableMachineTypes, at.Child("zones").Index(j).Child("unavailableMachineTypes"))...)
-			errs = append(errs, validateUniqueStrings(zone.UnavailableVolumeTypes, at.Child("zones").Index(j).Child("unavailableVolumeTypes"))...)
+			errs = append(errs, validateUniqueStrings(zone.UnavailableMachineTypes,
+				at.Child("zones").Index(j).Child("unavailableMachineTypes"))...)
+			errs = append(errs, validateUniqueStrings(zone.UnavailableVolumeTypes,
+				at.Child("zones").Index(j).Child("unavailableVolumeTypes"))...)
 		}
 		errs = append(errs, metav1validation.ValidateLabels(region.Labels, at.Child("labels"))...)
 		var restrictions []string
@@ -335,7 +365,8 @@ func validateBastion(spec *CloudProfileSpec, path *field.Path) field.ErrorList {
 	}
 	errs := validateBastionImage(spec, path.Child("machineImage"))
 	if machine := spec.Bastion.MachineType; machine != nil && spec.machineType(machine.Name) == nil {
-		errs = append(errs, field.NotSupported(path.Child("machineType", "name"), machine.Name, namesOf(spec.MachineTypes, func(t MachineType) string { return t.Name })))
+		errs = append(errs, field.NotSupported(path.Child("machineType", "name"), machine.Name,
+			namesOf(spec.MachineTypes, func(t MachineType) string { return t.Name })))
 	}
 	return errs
 }
@@ -347,9 +378,13 @@ func validateBastionImage(spec *CloudProfileSpec, path *field.Path) field.ErrorL
 	}
 	image := spec.machineImage(wanted.Name)
 	if image == nil {
-		return field.ErrorList{field.NotSupported(path.Child("name"), wanted.Name, namesOf(spec.MachineImages, func(i MachineImage) string { return i.Name }))}
+		return field.ErrorList{
+			field.NotSupported(path.Child("name"), wanted.Name,
+				namesOf(spec.MachineImages, func(i MachineImage) string { return i.Name })),
+		}
 	}
-	return validateOptionalSupported(wanted.Version, namesOf(image.Versions, func(v MachineImageVersion) string { return v.Version }), path.Child("version"))
+	return validateOptionalSupported(wanted.Version,
+		namesOf(image.Versions, func(v MachineImageVersion) string { return v.Version }), path.Child("version"))
 }
 
 // validateCapabilitiesInUse checks that machine types and images have only capabilities that the profile defines.
@@ -360,7 +395,8 @@ func validateCapabilitiesInUse(spec *CloudProfileSpec, path *field.Path) field.E
 	}
 	var errs field.ErrorList
 	for i, machine := range spec.MachineTypes {
-		errs = append(errs, validateCapabilities(machine.Capabilities, defined, path.Child("machineTypes").Index(i).Child("capabilities"))...)
+		errs = append(errs, validateCapabilities(machine.Capabilities, defined,
+			path.Child("machineTypes").Index(i).Child("capabilities"))...)
 	}
 	for i, image := range spec.MachineImages {
 		for j, version := range image.Versions {
@@ -373,7 +409,8 @@ func validateCapabilitiesInUse(spec *CloudProfileSpec, path *field.Path) field.E
 	return errs
 }
 
-func validateCapabilities(capabilities Capabilities, defined map[string]sets.Set[string], path *field.Path) field.ErrorList {
+func validateCapabilities(capabilities Capabilities, defined map[string]sets.Set[string],
+	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range sortedKeys(capabilities) {
 		values, ok := defined[name]
@@ -383,7 +420,8 @@ func validateCapabilities(capabilities Capabilities, defined map[string]sets.Set
 		}
 		for i, value := range capabilities[name] {
 			if !values.Has(value) {
-				errs = append(errs, field.Invalid(path.Key(name).Index(i), value, "must be one of the values that spec.machineCapabilities defines"))
+				errs = append(errs, field.Invalid(path.Key(name).Index(i), value,
+					"must be one of the values that spec.machineCapabilities defines"))
 			}
 		}
 	}
@@ -394,8 +432,10 @@ func validateCapabilityDefinitions(definitions []CapabilityDefinition, path *fie
 	if len(definitions) == 0 {
 		return nil
 	}
-	errs := validateUnique(definitions, func(d CapabilityDefinition) string { return d.Name }, func(i int) *field.Path { return path.Index(i).Child("name") })
-	if !slices.ContainsFunc(definitions, func(d CapabilityDefinition) bool { return d.Name == capabilityArchitecture }) {
+	errs := validateUnique(definitions, func(d CapabilityDefinition) string { return d.Name },
+		func(i int) *field.Path { return path.Index(i).Child("name") })
+	if !slices.ContainsFunc(definitions,
+		func(d CapabilityDefinition) bool { return d.Name == capabilityArchitecture }) {
 		errs = append(errs, field.Required(path, "capability "+capabilityArchitecture+" has to be defined"))
 	}
 	for i, definition := range definitions {
@@ -407,7 +447,8 @@ func validateCapabilityDefinitions(definitions []CapabilityDefinition, path *fie
 func validateCapabilityDefinition(definition CapabilityDefinition, path *field.Path) field.ErrorList {
 	errs := validateRequired(definition.Name, path.Child("name"), "name the capability")
 	if strings.HasPrefix(definition.Name, reservedCapabilityPrefix) {
-		errs = append(errs, field.Invalid(path.Child("name"), definition.Name, "must not begin with "+reservedCapabilityPrefix+", which is reserved"))
+		errs = append(errs, field.Invalid(path.Child("name"), definition.Name,
+			"must not begin with "+reservedCapabilityPrefix+", which is reserved"))
 	}
 	if len(definition.Values) == 0 {
 		errs = append(errs, field.Required(path.Child("values"), "give at least one value"))

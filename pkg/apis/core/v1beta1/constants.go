@@ -54,8 +54,8 @@ const (
 	ShootSkipCleanup = "shoot.gardener.cloud/skip-cleanup"
 	// ShootNoCleanup is the label, "true", of objects in a shoot that stay when it is cleaned up for its deletion.
 	ShootNoCleanup = "shoot.gardener.cloud/no-cleanup"
-	// ShootCleanupWebhooksFinalizeGracePeriod, and the others, are for how many seconds what is deleted in a shoot, because
-	// the shoot is, may take to go before its finalizers are removed.
+	// ShootCleanupWebhooksFinalizeGracePeriod, and the others, are for how many seconds what is deleted in a shoot,
+	// because the shoot is, may take to go before its finalizers are removed.
 	ShootCleanupWebhooksFinalizeGracePeriod            = "shoot.gardener.cloud/cleanup-webhooks-finalize-grace-period-seconds"
 	ShootCleanupExtendedAPIsFinalizeGracePeriod        = "shoot.gardener.cloud/cleanup-extended-apis-finalize-grace-period-seconds"
 	ShootCleanupKubernetesResourcesFinalizeGracePeriod = "shoot.gardener.cloud/cleanup-kubernetes-resources-finalize-grace-period-seconds"
@@ -64,22 +64,26 @@ const (
 	ShootExpirationTimestamp = "shoot.gardener.cloud/expiration-timestamp"
 	// ShootNeedsRetryOperation is "true" when a failed Shoot is to be tried again at the next maintenance.
 	ShootNeedsRetryOperation = "maintenance.shoot.gardener.cloud/needs-retry-operation"
-	// SeedEmergencyStop is "true" on a Seed whose shoots are to be left alone, as with ShootIgnore; operations that run are cut off.
+	// SeedEmergencyStop is "true" on a Seed whose shoots are to be left alone, as with ShootIgnore; operations that run
+	// are cut off.
 	SeedEmergencyStop = "shoot.gardener.cloud/emergency-stop-reconciliations"
-	// GeneratedBackupBucketSecretPrefix begins the names of the Secrets, in namespace garden, with the access to a bucket that an
-	// extension made; the name of the BackupBucket follows.
+	// GeneratedBackupBucketSecretPrefix begins the names of the Secrets, in namespace garden, with the access to a
+	// bucket that an extension made; the name of the BackupBucket follows.
 	GeneratedBackupBucketSecretPrefix = "generated-bucket-"
 	// BackupEntryForceDeletion is "true" when a BackupEntry is to be deleted without its grace period.
 	BackupEntryForceDeletion = "backupentry.core.gardener.cloud/force-deletion"
-	// AnnotationGenericTokenKubeconfigSecretName names, on a Cluster, the Secret with the kubeconfig that reads its token from a file.
+	// AnnotationGenericTokenKubeconfigSecretName names, on a Cluster, the Secret with the kubeconfig that reads its
+	// token from a file.
 	AnnotationGenericTokenKubeconfigSecretName = "generic-token-kubeconfig.secret.gardener.cloud/name"
-	// AnnotationEgressClientSecretName names, on a Cluster, the Secret by which what extensions run for the control plane leaves the seed:
-	// tls.crt and tls.key for the egress proxy, and its authority, ca.crt.
+	// AnnotationInstalledChecksum says, on what gardenlet has installed from a chart, what it was installed of.
+	AnnotationInstalledChecksum = "trellis.garden/installed-checksum"
+	// AnnotationEgressClientSecretName names, on a Cluster, the Secret by which what extensions run for the control
+	// plane leaves the seed: tls.crt and tls.key for the egress proxy, and its authority, ca.crt.
 	AnnotationEgressClientSecretName = "egress-client.secret.trellis.garden/name"
 	// AnnotationShootUID is the UID of the Shoot on objects in its seed.
 	AnnotationShootUID = "shoot.gardener.cloud/uid"
-	// AnnotationPodSecurityEnforce, on a ControllerRegistration, is the level of PodSecurity that the extension's namespace in seeds enforces:
-	// restricted, baseline or privileged, which is the default.
+	// AnnotationPodSecurityEnforce, on a ControllerRegistration, is the level of PodSecurity that the extension's
+	// namespace in seeds enforces: restricted, baseline or privileged, which is the default.
 	AnnotationPodSecurityEnforce = "security.gardener.cloud/pod-security-enforce"
 )
 
@@ -186,10 +190,30 @@ const (
 	LabelWorkerPoolSystemComponents = "worker.gardener.cloud/system-components"
 	// LabelNodeCriticalComponent is "true" on pods without which a node is not ready.
 	LabelNodeCriticalComponent = "node.gardener.cloud/critical-component"
+	// LabelNetworkPolicyAllowed is the value of the labels by which pods of control planes and extensions ask for
+	// connections: to DNS, to the API server of their seed, to the networks outside (the internet, private ones, and
+	// those that the seed blocks), and to the API server of their namespace's shoot.
+	LabelNetworkPolicyAllowed            = "allowed"
+	LabelNetworkPolicyToDNS              = "networking.gardener.cloud/to-dns"
+	LabelNetworkPolicyToRuntimeAPIServer = "networking.gardener.cloud/to-runtime-apiserver"
+	LabelNetworkPolicyToPublicNetworks   = "networking.gardener.cloud/to-public-networks"
+	LabelNetworkPolicyToPrivateNetworks  = "networking.gardener.cloud/to-private-networks"
+	LabelNetworkPolicyToBlockedCIDRs     = "networking.gardener.cloud/to-blocked-cidrs"
+	LabelNetworkPolicyToShootAPIServer   = "networking.resources.gardener.cloud/to-kube-apiserver-tcp-443"
 	// LabelApp names a component.
 	LabelApp = "app"
 	// LabelRole names the part that a component plays.
 	LabelRole = "role"
+)
+
+// Names of objects that several processes know.
+const (
+	// SecretNameGardenerInternal is the Secret in a shoot's namespace with an administrator's kubeconfig for processes
+	// of the seed.
+	SecretNameGardenerInternal = "gardener-internal"
+	// GardenerSeedLeaseNamespace holds one Lease for each seed in the garden, of the seed's name, which its gardenlet
+	// renews.
+	GardenerSeedLeaseNamespace = "gardener-system-seed-lease"
 )
 
 // Taints.
@@ -289,7 +313,8 @@ const (
 
 // Names of what belongs to a Shoot in the garden: <shoot>.<suffix>.
 const (
-	// ShootProjectConfigMapSuffixCACluster is the suffix of the ConfigMap with the certificates to trust under DataKeyCACert.
+	// ShootProjectConfigMapSuffixCACluster is the suffix of the ConfigMap with the certificates to trust under
+	// DataKeyCACert.
 	ShootProjectConfigMapSuffixCACluster = "ca-cluster"
 	// ShootProjectSecretSuffixCAClient is the suffix of the Secret with the CA that signs client certificates.
 	ShootProjectSecretSuffixCAClient = "ca-client"
@@ -306,5 +331,6 @@ const (
 // ResourceShoots is the resource of a Seed's capacity that counts control planes.
 const ResourceShoots = "shoots"
 
-// ResourceWorks is the resource, of fleets, that embeds what is placed in members, Secrets among it. It is encrypted as Secrets are.
+// ResourceWorks is the resource, of fleets, that embeds what is placed in members, Secrets among it. It is encrypted as
+// Secrets are.
 const ResourceWorks = "works.work.karmada.io"

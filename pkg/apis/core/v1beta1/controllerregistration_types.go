@@ -68,7 +68,8 @@ type ControllerResource struct {
 	// Clusters that can have the extension. Defaults to 'shoot'.
 	// +optional
 	ClusterCompatibility []ClusterType `json:"clusterCompatibility,omitempty" protobuf:"bytes,9,opt,name=clusterCompatibility"`
-	// Whether changes of the endpoints are passed on at any time. Not offered: the endpoint of a control plane is its DNS name.
+	// Whether changes of the endpoints are passed on at any time. Not offered: the endpoint of a control plane is its
+	// DNS name.
 	// +optional
 	ContinuousEndpointUpdate *bool `json:"continuousEndpointUpdate,omitempty" protobuf:"bytes,10,opt,name=continuousEndpointUpdate"`
 }

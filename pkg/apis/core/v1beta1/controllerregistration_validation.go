@@ -13,12 +13,14 @@ const extensionKind = "Extension"
 
 var (
 	extensionKinds = []string{
-		"BackupBucket", "BackupEntry", "Bastion", "ContainerRuntime", "ControlPlane", "DNSRecord", extensionKind, "Infrastructure",
+		"BackupBucket", "BackupEntry", "Bastion", "ContainerRuntime", "ControlPlane", "DNSRecord", extensionKind,
+		"Infrastructure",
 		"Network", "OperatingSystemConfig", "SelfHostedShootExposure", "Worker",
 	}
 	lifecycleStrategies = []ControllerResourceLifecycleStrategy{BeforeKubeAPIServer, AfterKubeAPIServer, AfterWorker}
 	deploymentPolicies  = []ControllerDeploymentPolicy{
-		ControllerDeploymentPolicyOnDemand, ControllerDeploymentPolicyAlways, ControllerDeploymentPolicyAlwaysExceptNoShoots,
+		ControllerDeploymentPolicyOnDemand, ControllerDeploymentPolicyAlways,
+		ControllerDeploymentPolicyAlwaysExceptNoShoots,
 	}
 	clusterTypes = []ClusterType{ClusterTypeShoot, ClusterTypeSeed}
 )
@@ -47,7 +49,8 @@ func ValidateControllerRegistrationUpdate(registration, old *ControllerRegistrat
 	}
 	for i, resource := range registration.Spec.Resources {
 		if before, ok := primary[keyOf(resource)]; ok && before != isPrimary(resource) {
-			errs = append(errs, field.Invalid(field.NewPath("spec", "resources").Index(i).Child("primary"), isPrimary(resource), fmt.Sprintf("cannot be changed; it was %t", before)))
+			errs = append(errs, field.Invalid(field.NewPath("spec", "resources").Index(i).Child("primary"),
+				isPrimary(resource), fmt.Sprintf("cannot be changed; it was %t", before)))
 		}
 	}
 	return append(errs, ValidateControllerRegistration(registration)...)
@@ -63,7 +66,8 @@ func isPrimary(resource ControllerResource) bool { return resource.Primary == ni
 
 func validateControllerResource(resource *ControllerResource, path *field.Path) field.ErrorList {
 	errs := validateSupported(resource.Kind, extensionKinds, path.Child("kind"))
-	errs = append(errs, validateRequired(resource.Type, path.Child("type"), "name the type, as Shoots and Seeds will")...)
+	errs = append(errs, validateRequired(resource.Type, path.Child("type"),
+		"name the type, as Shoots and Seeds will")...)
 	errs = append(errs, validateClusterTypes(resource.AutoEnable, path.Child("autoEnable"))...)
 	errs = append(errs, validateClusterTypes(resource.ClusterCompatibility, path.Child("clusterCompatibility"))...)
 	errs = append(errs, refuseIf(deref(resource.ContinuousEndpointUpdate), path.Child("continuousEndpointUpdate"),
@@ -131,13 +135,15 @@ func validateRegistrationDeployment(spec *ControllerRegistrationSpec, path *fiel
 	}
 	errs = append(errs, validateSelector(deployment.SeedSelector, path.Child("seedSelector"))...)
 	if deployment.SeedSelector != nil && slices.ContainsFunc(spec.Resources, isPrimary) {
-		errs = append(errs, field.Forbidden(path.Child("seedSelector"), "only possible when primary is false for all resources: every seed needs the primary controller"))
+		errs = append(errs, field.Forbidden(path.Child("seedSelector"),
+			"only possible when primary is false for all resources: every seed needs the primary controller"))
 	}
 	if len(deployment.DeploymentRefs) > 1 {
 		errs = append(errs, field.TooMany(path.Child("deploymentRefs"), len(deployment.DeploymentRefs), 1))
 	}
 	for i, ref := range deployment.DeploymentRefs {
-		errs = append(errs, validateRequired(ref.Name, path.Child("deploymentRefs").Index(i).Child("name"), "name the ControllerDeployment")...)
+		errs = append(errs, validateRequired(ref.Name, path.Child("deploymentRefs").Index(i).Child("name"),
+			"name the ControllerDeployment")...)
 	}
 	return errs
 }
@@ -163,14 +169,16 @@ func ValidateNewControllerInstallation(installation *ControllerInstallation) fie
 func ValidateControllerInstallation(installation *ControllerInstallation) field.ErrorList {
 	errs := validateMeta(&installation.ObjectMeta, false, apivalidation.NameIsDNSSubdomain)
 	spec, path := &installation.Spec, field.NewPath("spec")
-	errs = append(errs, validateRequired(spec.RegistrationRef.Name, path.Child("registrationRef", "name"), "name the ControllerRegistration")...)
+	errs = append(errs, validateRequired(spec.RegistrationRef.Name, path.Child("registrationRef", "name"),
+		"name the ControllerRegistration")...)
 	errs = append(errs, validateSeedOrShoot(spec.SeedRef != nil, spec.ShootRef != nil, path, "seedRef")...)
 	if spec.SeedRef != nil {
 		errs = append(errs, validateRequired(spec.SeedRef.Name, path.Child("seedRef", "name"), "name the Seed")...)
 	}
 	if spec.ShootRef != nil {
 		errs = append(errs, validateRequired(spec.ShootRef.Name, path.Child("shootRef", "name"), "name the Shoot")...)
-		errs = append(errs, validateRequired(spec.ShootRef.Namespace, path.Child("shootRef", "namespace"), "name the namespace of the Shoot")...)
+		errs = append(errs, validateRequired(spec.ShootRef.Namespace, path.Child("shootRef", "namespace"),
+			"name the namespace of the Shoot")...)
 	}
 	return errs
 }
@@ -182,13 +190,16 @@ func ValidateControllerInstallationUpdate(installation, old *ControllerInstallat
 	if installation.DeletionTimestamp != nil {
 		return append(errs, validateImmutable(installation.Spec, old.Spec, path)...)
 	}
-	errs = append(errs, validateImmutable(installation.Spec.RegistrationRef.Name, old.Spec.RegistrationRef.Name, path.Child("registrationRef", "name"))...)
+	errs = append(errs, validateImmutable(installation.Spec.RegistrationRef.Name, old.Spec.RegistrationRef.Name,
+		path.Child("registrationRef", "name"))...)
 	if old.Spec.SeedRef != nil {
-		errs = append(errs, validateImmutable(deref(installation.Spec.SeedRef).Name, old.Spec.SeedRef.Name, path.Child("seedRef", "name"))...)
+		errs = append(errs, validateImmutable(deref(installation.Spec.SeedRef).Name, old.Spec.SeedRef.Name,
+			path.Child("seedRef", "name"))...)
 	}
 	if old.Spec.ShootRef != nil {
 		before, after := deref(old.Spec.ShootRef), deref(installation.Spec.ShootRef)
-		errs = append(errs, validateImmutable(after.Namespace+"/"+after.Name, before.Namespace+"/"+before.Name, path.Child("shootRef"))...)
+		errs = append(errs, validateImmutable(after.Namespace+"/"+after.Name, before.Namespace+"/"+before.Name,
+			path.Child("shootRef"))...)
 	}
 	return append(errs, ValidateControllerInstallation(installation)...)
 }

@@ -10,9 +10,12 @@ func RegisterDefaults(scheme *runtime.Scheme) error {
 	registerDefaults(scheme, SetDefaultsSeed, func(list *SeedList) []Seed { return list.Items })
 	registerDefaults(scheme, SetDefaultsProject, func(list *ProjectList) []Project { return list.Items })
 	registerDefaults(scheme, SetDefaultsCloudProfile, func(list *CloudProfileList) []CloudProfile { return list.Items })
-	registerDefaults(scheme, SetDefaultsNamespacedCloudProfile, func(list *NamespacedCloudProfileList) []NamespacedCloudProfile { return list.Items })
-	registerDefaults(scheme, SetDefaultsControllerRegistration, func(list *ControllerRegistrationList) []ControllerRegistration { return list.Items })
-	registerDefaults(scheme, SetDefaultsSecretBinding, func(list *SecretBindingList) []SecretBinding { return list.Items })
+	registerDefaults(scheme, SetDefaultsNamespacedCloudProfile,
+		func(list *NamespacedCloudProfileList) []NamespacedCloudProfile { return list.Items })
+	registerDefaults(scheme, SetDefaultsControllerRegistration,
+		func(list *ControllerRegistrationList) []ControllerRegistration { return list.Items })
+	registerDefaults(scheme, SetDefaultsSecretBinding,
+		func(list *SecretBindingList) []SecretBinding { return list.Items })
 	return nil
 }
 

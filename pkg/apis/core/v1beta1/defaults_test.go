@@ -8,15 +8,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 )
 
 func TestBindingsReferToTheirOwnNamespace(t *testing.T) {
 	binding := &SecretBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo"}, Quotas: []corev1.ObjectReference{{Name: "a"}, {Namespace: "other", Name: "b"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo"},
+		Quotas:     []corev1.ObjectReference{{Name: "a"}, {Namespace: "other", Name: "b"}},
 	}
 	SetDefaultsSecretBinding(binding)
-	if binding.SecretRef.Namespace != "garden-demo" || binding.Quotas[0].Namespace != "garden-demo" || binding.Quotas[1].Namespace != "other" {
+	if binding.SecretRef.Namespace != "garden-demo" || binding.Quotas[0].Namespace != "garden-demo" ||
+		binding.Quotas[1].Namespace != "other" {
 		t.Errorf("binding = %+v", binding)
 	}
 }
@@ -25,20 +26,25 @@ func TestSetDefaultsShoot(t *testing.T) {
 	shoot := aShoot()
 	spec := &shoot.Spec
 	for name, ok := range map[string]bool{
-		"purpose":            *spec.Purpose == ShootPurposeEvaluation,
-		"scheduler":          *spec.SchedulerName == "default-scheduler",
-		"requests":           *spec.Kubernetes.KubeAPIServer.Requests.MaxNonMutatingInflight == 400,
-		"encryption":         *spec.Kubernetes.KubeAPIServer.EncryptionConfig.Provider.Type == EncryptionProviderTypeAESCBC,
-		"proxy mode":         *spec.Kubernetes.KubeProxy.Mode == ProxyModeIPTables && *spec.Kubernetes.KubeProxy.Enabled,
-		"range of a node":    *spec.Kubernetes.KubeControllerManager.NodeCIDRMaskSize == 24,
-		"IP families":        len(spec.Networking.IPFamilies) == 1 && spec.Networking.IPFamilies[0] == IPFamilyIPv4,
-		"automatic updates":  spec.Maintenance.AutoUpdate.KubernetesVersion && *spec.Maintenance.AutoUpdate.MachineImageVersion,
-		"SSH":                spec.Provider.WorkersSettings.SSHAccess.Enabled,
-		"container runtime":  spec.Provider.Workers[0].CRI.Name == CRINameContainerD,
-		"surge":              spec.Provider.Workers[0].MaxSurge.IntVal == 1 && spec.Provider.Workers[0].MaxUnavailable.IntVal == 0,
-		"update strategy":    *spec.Provider.Workers[0].UpdateStrategy == AutoRollingUpdate,
-		"system components":  spec.Provider.Workers[0].SystemComponents.Allow,
-		"CoreDNS":            spec.SystemComponents.CoreDNS.Autoscaling.Mode == CoreDNSAutoscalingModeClusterProportional,
+		"purpose":   *spec.Purpose == ShootPurposeEvaluation,
+		"scheduler": *spec.SchedulerName == "default-scheduler",
+		"requests":  *spec.Kubernetes.KubeAPIServer.Requests.MaxNonMutatingInflight == 400,
+		"encryption": *spec.Kubernetes.KubeAPIServer.EncryptionConfig.Provider.Type ==
+			EncryptionProviderTypeAESCBC,
+		"proxy mode": *spec.Kubernetes.KubeProxy.Mode == ProxyModeIPTables &&
+			*spec.Kubernetes.KubeProxy.Enabled,
+		"range of a node": *spec.Kubernetes.KubeControllerManager.NodeCIDRMaskSize == 24,
+		"IP families":     len(spec.Networking.IPFamilies) == 1 && spec.Networking.IPFamilies[0] == IPFamilyIPv4,
+		"automatic updates": spec.Maintenance.AutoUpdate.KubernetesVersion &&
+			*spec.Maintenance.AutoUpdate.MachineImageVersion,
+		"SSH":               spec.Provider.WorkersSettings.SSHAccess.Enabled,
+		"container runtime": spec.Provider.Workers[0].CRI.Name == CRINameContainerD,
+		"surge": spec.Provider.Workers[0].MaxSurge.IntVal == 1 &&
+			spec.Provider.Workers[0].MaxUnavailable.IntVal == 0,
+		"update strategy":   *spec.Provider.Workers[0].UpdateStrategy == AutoRollingUpdate,
+		"system components": spec.Provider.Workers[0].SystemComponents.Allow,
+		"CoreDNS": spec.SystemComponents.CoreDNS.Autoscaling.Mode ==
+			CoreDNSAutoscalingModeClusterProportional,
 		"no autoscaler":      spec.Kubernetes.ClusterAutoscaler == nil,
 		"no VPA":             spec.Kubernetes.VerticalPodAutoscaler == nil,
 		"nothing for tests":  len(spec.Tolerations) == 0,
@@ -54,14 +60,15 @@ func TestSetDefaultsShoot(t *testing.T) {
 
 func TestSetDefaultsWorkerlessShoot(t *testing.T) {
 	spec := aWorkerlessShoot().Spec
-	if spec.Kubernetes.Kubelet != nil || spec.Kubernetes.KubeProxy != nil || spec.Kubernetes.KubeScheduler != nil || spec.SystemComponents != nil || spec.Provider.WorkersSettings != nil {
+	if spec.Kubernetes.Kubelet != nil || spec.Kubernetes.KubeProxy != nil || spec.Kubernetes.KubeScheduler != nil ||
+		spec.SystemComponents != nil || spec.Provider.WorkersSettings != nil {
 		t.Errorf("a cluster without workers got settings for workers: %+v", spec)
 	}
 }
 
 func TestSetDefaultsLeaveWhatIsSaid(t *testing.T) {
 	shoot := aShoot()
-	shoot.Spec.Kubernetes.KubeProxy.Enabled = ptr.To(false)
+	shoot.Spec.Kubernetes.KubeProxy.Enabled = new(false)
 	shoot.Spec.Maintenance.AutoUpdate.KubernetesVersion = false
 	shoot.Spec.Provider.Workers[0].SystemComponents.Allow = false
 	before := shoot.DeepCopy()
@@ -72,12 +79,12 @@ func TestSetDefaultsLeaveWhatIsSaid(t *testing.T) {
 }
 
 func TestDefaultUpdateInPlace(t *testing.T) {
-	worker := Worker{UpdateStrategy: ptr.To(AutoInPlaceUpdate)}
+	worker := Worker{UpdateStrategy: new(AutoInPlaceUpdate)}
 	setDefaultsWorker(&worker)
 	if worker.MaxSurge.IntVal != 0 || worker.MaxUnavailable.IntVal != 1 {
 		t.Errorf("got surge %v, unavailable %v", worker.MaxSurge, worker.MaxUnavailable)
 	}
-	manual := Worker{UpdateStrategy: ptr.To(ManualInPlaceUpdate)}
+	manual := Worker{UpdateStrategy: new(ManualInPlaceUpdate)}
 	setDefaultsWorker(&manual)
 	if manual.MaxSurge != nil || manual.MaxUnavailable != nil {
 		t.Errorf("got surge %v, unavailable %v", manual.MaxSurge, manual.MaxUnavailable)
@@ -118,7 +125,9 @@ func TestSetDefaultsSeed(t *testing.T) {
 	seed := aSeed()
 	SetDefaultsSeed(seed)
 	settings := seed.Spec.Settings
-	if !settings.Scheduling.Visible || !*settings.ExcessCapacityReservation.Enabled || settings.VerticalPodAutoscaler.Enabled || settings.DependencyWatchdog.Prober.Enabled || settings.TopologyAwareRouting.Enabled {
+	if !settings.Scheduling.Visible || !*settings.ExcessCapacityReservation.Enabled ||
+		settings.VerticalPodAutoscaler.Enabled || settings.DependencyWatchdog.Prober.Enabled ||
+		settings.TopologyAwareRouting.Enabled {
 		t.Errorf("not as published: %+v", settings)
 	}
 	if got := *seed.Spec.Networks.ShootDefaults.Pods; got != "10.3.0.0/16" {
@@ -139,7 +148,8 @@ func TestSetDefaultsCloudProfile(t *testing.T) {
 	profile := aProfile()
 	SetDefaultsCloudProfile(profile)
 	image := profile.Spec.MachineImages[0]
-	if *image.UpdateStrategy != UpdateStrategyMajor || image.Versions[0].Architectures[0] != "amd64" || image.Versions[0].CRI[0].Name != CRINameContainerD {
+	if *image.UpdateStrategy != UpdateStrategyMajor || image.Versions[0].Architectures[0] != "amd64" ||
+		image.Versions[0].CRI[0].Name != CRINameContainerD {
 		t.Errorf("image %+v", image)
 	}
 	if machine := profile.Spec.MachineTypes[0]; !*machine.Usable || *machine.Architecture != "amd64" {
@@ -163,9 +173,12 @@ func TestRegisterDefaults(t *testing.T) {
 			t.Error("no defaults in a list")
 		}
 	}
-	registration := &ControllerRegistration{Spec: ControllerRegistrationSpec{Resources: []ControllerResource{{Kind: "Extension"}, {Kind: "Worker"}}}}
+	registration := &ControllerRegistration{
+		Spec: ControllerRegistrationSpec{Resources: []ControllerResource{{Kind: "Extension"}, {Kind: "Worker"}}},
+	}
 	scheme.Default(registration)
-	if resources := registration.Spec.Resources; resources[0].Lifecycle == nil || resources[1].Lifecycle != nil || !*resources[1].Primary {
+	if resources := registration.Spec.Resources; resources[0].Lifecycle == nil || resources[1].Lifecycle != nil ||
+		!*resources[1].Primary {
 		t.Errorf("got %+v", resources)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 )
 
 // Objects that are accepted as they are; tests change one thing of them.
@@ -21,11 +20,12 @@ func aShoot() *Shoot {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "member1"},
 		Spec: ShootSpec{
 			CloudProfile:           &CloudProfileReference{Kind: "CloudProfile", Name: "local"},
-			CredentialsBindingName: ptr.To("local"),
+			CredentialsBindingName: new("local"),
 			Region:                 "local",
 			Kubernetes:             Kubernetes{Version: "1.36.3"},
 			Networking: &Networking{
-				Type: ptr.To("flannel"), Pods: ptr.To("10.3.0.0/16"), Services: ptr.To("10.4.0.0/16"), Nodes: ptr.To("10.180.0.0/24"),
+				Type: new("flannel"), Pods: new("10.3.0.0/16"), Services: new("10.4.0.0/16"),
+				Nodes: new("10.180.0.0/24"),
 			},
 			Provider: Provider{Type: "local", Workers: []Worker{aWorker("pool")}},
 		},
@@ -37,7 +37,7 @@ func aShoot() *Shoot {
 func aWorker(name string) Worker {
 	return Worker{
 		Name: name, Minimum: 1, Maximum: 3, Zones: []string{"a"},
-		Machine: Machine{Type: "small", Image: &ShootMachineImage{Name: "debian", Version: ptr.To("12.5.0")}},
+		Machine: Machine{Type: "small", Image: &ShootMachineImage{Name: "debian", Version: new("12.5.0")}},
 	}
 }
 
@@ -62,20 +62,29 @@ func aProfile() *CloudProfile {
 		Spec: CloudProfileSpec{
 			Type: "local",
 			Kubernetes: KubernetesSettings{Versions: []ExpirableVersion{
-				{Version: "1.36.3"}, {Version: "1.36.2", Classification: ptr.To(ClassificationDeprecated)},
-				{Version: "1.35.4"}, {Version: "1.37.0", Classification: ptr.To(ClassificationPreview)},
+				{Version: "1.36.3"}, {Version: "1.36.2", Classification: new(ClassificationDeprecated)},
+				{Version: "1.35.4"}, {Version: "1.37.0", Classification: new(ClassificationPreview)},
 			}},
 			MachineImages: []MachineImage{
 				{Name: "debian", Versions: []MachineImageVersion{
-					{ExpirableVersion: ExpirableVersion{Version: "12.5.0"}}, {ExpirableVersion: ExpirableVersion{Version: "12.4.0"}}, {ExpirableVersion: ExpirableVersion{Version: "13.0.0", Classification: ptr.To(ClassificationPreview)}},
+					{ExpirableVersion: ExpirableVersion{Version: "12.5.0"}},
+					{ExpirableVersion: ExpirableVersion{Version: "12.4.0"}},
+					{ExpirableVersion: ExpirableVersion{Version: "13.0.0", Classification: new(ClassificationPreview)}},
 					{ExpirableVersion: ExpirableVersion{Version: "12.6.0"}, Architectures: []string{"arm64"}},
 				}},
-				{Name: "old", Versions: []MachineImageVersion{{ExpirableVersion: ExpirableVersion{Version: "1.0.0"}, KubeletVersionConstraint: ptr.To("< 1.30")}}},
+				{
+					Name: "old", Versions: []MachineImageVersion{
+						{ExpirableVersion: ExpirableVersion{Version: "1.0.0"}, KubeletVersionConstraint: new("< 1.30")},
+					},
+				},
 			},
 			MachineTypes: []MachineType{
 				{Name: "small", CPU: resource.MustParse("2"), Memory: resource.MustParse("4Gi")},
-				{Name: "arm", CPU: resource.MustParse("2"), Memory: resource.MustParse("4Gi"), Architecture: ptr.To("arm64")},
-				{Name: "gone", Usable: ptr.To(false)},
+				{
+					Name: "arm", CPU: resource.MustParse("2"), Memory: resource.MustParse("4Gi"),
+					Architecture: new("arm64"),
+				},
+				{Name: "gone", Usable: new(false)},
 			},
 			VolumeTypes: []VolumeType{{Name: "ssd", Class: "premium"}},
 			Regions: []Region{{Name: "local", Zones: []AvailabilityZone{
@@ -92,12 +101,16 @@ func aSeed() *Seed {
 		Spec: SeedSpec{
 			Provider: SeedProvider{Type: "local", Region: "local", Zones: []string{"a"}},
 			Networks: SeedNetworks{
-				Nodes: ptr.To("172.18.0.0/24"), Pods: "10.1.0.0/16", Services: "10.2.0.0/16",
-				ShootDefaults: &ShootNetworks{Pods: ptr.To("10.3.0.0/16"), Services: ptr.To("10.4.0.0/16")},
+				Nodes: new("172.18.0.0/24"), Pods: "10.1.0.0/16", Services: "10.2.0.0/16",
+				ShootDefaults: &ShootNetworks{Pods: new("10.3.0.0/16"), Services: new("10.4.0.0/16")},
 			},
 			DNS: SeedDNS{
-				Internal: &SeedDNSProviderConfig{Type: "local", Domain: "internal.local.trellis.garden", CredentialsRef: credentials},
-				Defaults: []SeedDNSProviderConfig{{Type: "local", Domain: "local.trellis.garden", CredentialsRef: credentials}},
+				Internal: &SeedDNSProviderConfig{
+					Type: "local", Domain: "internal.local.trellis.garden", CredentialsRef: credentials,
+				},
+				Defaults: []SeedDNSProviderConfig{
+					{Type: "local", Domain: "local.trellis.garden", CredentialsRef: credentials},
+				},
 			},
 			Ingress: &Ingress{Domain: "ingress.local.trellis.garden", Controller: IngressController{Kind: "nginx"}},
 		},
@@ -109,7 +122,7 @@ func aProject() *Project {
 	return &Project{
 		ObjectMeta: metav1.ObjectMeta{Name: "demo"},
 		Spec: ProjectSpec{
-			Namespace: ptr.To("garden-demo"), Owner: &alice,
+			Namespace: new("garden-demo"), Owner: &alice,
 			Members: []ProjectMember{{Subject: alice, Role: ProjectMemberAdmin, Roles: []string{ProjectMemberOwner}}},
 		},
 	}
@@ -119,9 +132,11 @@ func aQuota() *Quota {
 	return &Quota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "trial"},
 		Spec: QuotaSpec{
-			ClusterLifetimeDays: ptr.To[int32](14),
-			Metrics:             corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20"), QuotaMetricLoadbalancer: resource.MustParse("2")},
-			Scope:               corev1.ObjectReference{APIVersion: "v1", Kind: "Secret"},
+			ClusterLifetimeDays: new(int32(14)),
+			Metrics: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("20"), QuotaMetricLoadbalancer: resource.MustParse("2"),
+			},
+			Scope: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret"},
 		},
 	}
 }
@@ -137,8 +152,10 @@ func aBackupBucket() *BackupBucket {
 	return &BackupBucket{
 		ObjectMeta: metav1.ObjectMeta{Name: "4d1e6a2c"},
 		Spec: BackupBucketSpec{
-			Provider: BackupBucketProvider{Type: "local", Region: "local"}, SeedName: ptr.To("local"),
-			CredentialsRef: &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "backup"},
+			Provider: BackupBucketProvider{Type: "local", Region: "local"}, SeedName: new("local"),
+			CredentialsRef: &corev1.ObjectReference{
+				APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "backup",
+			},
 		},
 	}
 }
@@ -146,7 +163,7 @@ func aBackupBucket() *BackupBucket {
 func aBackupEntry() *BackupEntry {
 	return &BackupEntry{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "shoot--demo--member1--1"},
-		Spec:       BackupEntrySpec{BucketName: "4d1e6a2c", SeedName: ptr.To("local")},
+		Spec:       BackupEntrySpec{BucketName: "4d1e6a2c", SeedName: new("local")},
 	}
 }
 
@@ -154,7 +171,9 @@ func aRegistration() *ControllerRegistration {
 	registration := &ControllerRegistration{
 		ObjectMeta: metav1.ObjectMeta{Name: "provider-local"},
 		Spec: ControllerRegistrationSpec{
-			Resources:  []ControllerResource{{Kind: "Infrastructure", Type: "local"}, {Kind: "Extension", Type: "federation"}},
+			Resources: []ControllerResource{
+				{Kind: "Infrastructure", Type: "local"}, {Kind: "Extension", Type: "federation"},
+			},
 			Deployment: &ControllerRegistrationDeployment{DeploymentRefs: []DeploymentRef{{Name: "provider-local"}}},
 		},
 	}
@@ -172,7 +191,10 @@ func aDeployment() *ControllerDeployment {
 func anInstallation() *ControllerInstallation {
 	return &ControllerInstallation{
 		ObjectMeta: metav1.ObjectMeta{Name: "provider-local-x"},
-		Spec:       ControllerInstallationSpec{RegistrationRef: corev1.ObjectReference{Name: "provider-local"}, SeedRef: &corev1.ObjectReference{Name: "local"}},
+		Spec: ControllerInstallationSpec{
+			RegistrationRef: corev1.ObjectReference{Name: "provider-local"},
+			SeedRef:         &corev1.ObjectReference{Name: "local"},
+		},
 	}
 }
 
@@ -194,8 +216,12 @@ func aShootState() *ShootState {
 	return &ShootState{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "member1"},
 		Spec: ShootStateSpec{
-			Gardener:   []GardenerResourceData{{Name: "ca", Type: "secret", Data: runtime.RawExtension{Raw: []byte(`{"ca.crt":"YQ=="}`)}}},
-			Extensions: []ExtensionResourceState{{Kind: "Infrastructure", State: &runtime.RawExtension{Raw: []byte(`{"vpc":"1"}`)}}},
+			Gardener: []GardenerResourceData{
+				{Name: "ca", Type: "secret", Data: runtime.RawExtension{Raw: []byte(`{"ca.crt":"YQ=="}`)}},
+			},
+			Extensions: []ExtensionResourceState{
+				{Kind: "Infrastructure", State: &runtime.RawExtension{Raw: []byte(`{"vpc":"1"}`)}},
+			},
 		},
 	}
 }
@@ -204,9 +230,13 @@ func aNamespacedProfile() *NamespacedCloudProfile {
 	return &NamespacedCloudProfile{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "local"},
 		Spec: NamespacedCloudProfileSpec{
-			Parent:       CloudProfileReference{Kind: "CloudProfile", Name: "local"},
-			Kubernetes:   &KubernetesSettings{Versions: []ExpirableVersion{{Version: "1.35.4", ExpirationDate: &metav1.Time{Time: time.Unix(1, 0)}}}},
-			MachineTypes: []MachineType{{Name: "huge", CPU: resource.MustParse("64"), Memory: resource.MustParse("256Gi")}},
+			Parent: CloudProfileReference{Kind: "CloudProfile", Name: "local"},
+			Kubernetes: &KubernetesSettings{
+				Versions: []ExpirableVersion{{Version: "1.35.4", ExpirationDate: &metav1.Time{Time: time.Unix(1, 0)}}},
+			},
+			MachineTypes: []MachineType{
+				{Name: "huge", CPU: resource.MustParse("64"), Memory: resource.MustParse("256Gi")},
+			},
 		},
 	}
 }
@@ -225,8 +255,8 @@ func against[T metav1.Object](make func() T, validate func(object, old T) field.
 	return func(object T) field.ErrorList { return validate(object, stored(make)()) }
 }
 
-// change is one row of a table: what is changed, and the field and a part of the message of the one error that follows; no error
-// when the field is empty.
+// change is one row of a table: what is changed, and the field and a part of the message of the one error that follows;
+// no error when the field is empty.
 type change[T any] struct {
 	name    string
 	change  func(T)

@@ -17,7 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Whatever is sent as one of our kinds is decoded, gets defaults and is validated without a panic; defaults are set once and for all.
+// Whatever is sent as one of our kinds is decoded, gets defaults and is validated without a panic; defaults are set
+// once and for all.
 
 func newScheme(t testing.TB) *runtime.Scheme {
 	scheme := runtime.NewScheme()
@@ -55,9 +56,10 @@ func encode(t testing.TB, kind string, object any) []byte {
 	return data
 }
 
-// fuzz decodes inputs and does with each object of the type what the server does with it. Good objects are what a fuzzed one is held
-// against as a change. More is what else is done with an object of the kind.
-func fuzz[T fuzzed](f *testing.F, kind string, validate func(T) field.ErrorList, validateUpdate func(object, old T) field.ErrorList, more func(T), good ...T) {
+// fuzz decodes inputs and does with each object of the type what the server does with it. Good objects are what a
+// fuzzed one is held against as a change. More is what else is done with an object of the kind.
+func fuzz[T fuzzed](f *testing.F, kind string, validate func(T) field.ErrorList,
+	validateUpdate func(object, old T) field.ErrorList, more func(T), good ...T) {
 	for _, object := range good {
 		f.Add(encode(f, kind, object))
 	}
@@ -90,7 +92,8 @@ func fuzz[T fuzzed](f *testing.F, kind string, validate func(T) field.ErrorList,
 	})
 }
 
-// filled makes an object of bytes that are no text: of a kind that text hardly ever finds, with something in most fields.
+// filled makes an object of bytes that are no text: of a kind that text hardly ever finds, with something in most
+// fields.
 func filled[T fuzzed](scheme *runtime.Scheme, kind string, data []byte) T {
 	object, err := scheme.New(SchemeGroupVersion.WithKind(kind))
 	if err != nil {
@@ -105,8 +108,10 @@ func fillers(scheme *runtime.Scheme) []any {
 }
 
 func FuzzShoot(f *testing.F) {
-	f.Add([]byte("apiVersion: core.gardener.cloud/v1beta1\nkind: Shoot\nspec: {provider: {workers: [{}]}, networking: {pods: ::/0}}"))
-	f.Add([]byte("apiVersion: core.gardener.cloud/v1beta1\nkind: Shoot\nmetadata: {annotations: {gardener.cloud/operation: 'rotate-ca-start;rollout-workers=*'}}"))
+	f.Add([]byte("apiVersion: core.gardener.cloud/v1beta1\nkind: Shoot\nspec: {provider: {workers: [{}]}, " +
+		"networking: {pods: ::/0}}"))
+	f.Add([]byte("apiVersion: core.gardener.cloud/v1beta1\nkind: Shoot\nmetadata: {annotations: " +
+		"{gardener.cloud/operation: 'rotate-ca-start;rollout-workers=*'}}"))
 	profile, now := aProfile(), time.Unix(0, 0)
 	fuzz(f, "Shoot", ValidateNewShoot, ValidateShootUpdate, func(shoot *Shoot) {
 		ShootWarnings(shoot, now)
@@ -120,7 +125,8 @@ func FuzzShoot(f *testing.F) {
 }
 
 func FuzzSeed(f *testing.F) {
-	fuzz(f, "Seed", ValidateSeed, ValidateSeedUpdate, func(seed *Seed) { ValidateSeedStatusUpdate(seed, aSeed()) }, aSeed())
+	fuzz(f, "Seed", ValidateSeed, ValidateSeedUpdate, func(seed *Seed) { ValidateSeedStatusUpdate(seed, aSeed()) },
+		aSeed())
 }
 
 func FuzzCloudProfile(f *testing.F) {
@@ -142,7 +148,8 @@ func FuzzNamespacedCloudProfile(f *testing.F) {
 }
 
 func FuzzProject(f *testing.F) {
-	fuzz(f, "Project", ValidateProject, ValidateProjectUpdate, func(project *Project) { ValidateProjectStatusUpdate(project, aProject()) }, aProject())
+	fuzz(f, "Project", ValidateProject, ValidateProjectUpdate,
+		func(project *Project) { ValidateProjectStatusUpdate(project, aProject()) }, aProject())
 }
 
 func FuzzQuota(f *testing.F) { fuzz(f, "Quota", ValidateQuota, ValidateQuotaUpdate, nil, aQuota()) }
@@ -152,19 +159,23 @@ func FuzzSecretBinding(f *testing.F) {
 }
 
 func FuzzBackupBucket(f *testing.F) {
-	fuzz(f, "BackupBucket", ValidateBackupBucket, ValidateBackupBucketUpdate, func(b *BackupBucket) { ValidateBackupBucketStatusUpdate(b, b) }, aBackupBucket())
+	fuzz(f, "BackupBucket", ValidateBackupBucket, ValidateBackupBucketUpdate,
+		func(b *BackupBucket) { ValidateBackupBucketStatusUpdate(b, b) }, aBackupBucket())
 }
 
 func FuzzBackupEntry(f *testing.F) {
-	fuzz(f, "BackupEntry", ValidateBackupEntry, ValidateBackupEntryUpdate, func(e *BackupEntry) { ValidateBackupEntryStatusUpdate(e, e) }, aBackupEntry())
+	fuzz(f, "BackupEntry", ValidateBackupEntry, ValidateBackupEntryUpdate,
+		func(e *BackupEntry) { ValidateBackupEntryStatusUpdate(e, e) }, aBackupEntry())
 }
 
 func FuzzControllerRegistration(f *testing.F) {
-	fuzz(f, "ControllerRegistration", ValidateControllerRegistration, ValidateControllerRegistrationUpdate, nil, aRegistration())
+	fuzz(f, "ControllerRegistration", ValidateControllerRegistration, ValidateControllerRegistrationUpdate, nil,
+		aRegistration())
 }
 
 func FuzzControllerDeployment(f *testing.F) {
-	fuzz(f, "ControllerDeployment", ValidateControllerDeployment, ValidateControllerDeploymentUpdate, nil, aDeployment())
+	fuzz(f, "ControllerDeployment", ValidateControllerDeployment, ValidateControllerDeploymentUpdate, nil,
+		aDeployment())
 }
 
 func FuzzControllerInstallation(f *testing.F) {

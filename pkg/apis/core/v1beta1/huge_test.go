@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 )
 
 // Objects of a mebibyte that are made to be slow to check. Validation has to stay far below 100 ms with each.
@@ -35,17 +34,26 @@ func BenchmarkValidateHuge(b *testing.B) {
 		"schedules": func(s *Shoot) {
 			s.Spec.Hibernation = &Hibernation{}
 			for _, name := range names(40) {
-				s.Spec.Hibernation.Schedules = append(s.Spec.Hibernation.Schedules, HibernationSchedule{Start: ptr.To("0 1 * * *"), Location: &name})
+				s.Spec.Hibernation.Schedules = append(s.Spec.Hibernation.Schedules,
+					HibernationSchedule{Start: new("0 1 * * *"), Location: &name})
 			}
 		},
 		"cron": func(s *Shoot) {
-			s.Spec.Hibernation = &Hibernation{Schedules: []HibernationSchedule{{Start: ptr.To(strings.Repeat("1,", size/2) + " * * * *")}}}
+			s.Spec.Hibernation = &Hibernation{
+				Schedules: []HibernationSchedule{{Start: new(strings.Repeat("1,", size/2) + " * * * *")}},
+			}
 		},
-		"volume size": func(s *Shoot) { s.Spec.Provider.Workers[0].Volume = &Volume{VolumeSize: strings.Repeat("1", size)} },
+		"volume size": func(s *Shoot) {
+			s.Spec.Provider.Workers[0].Volume = &Volume{VolumeSize: strings.Repeat("1", size)}
+		},
 		"expander": func(s *Shoot) {
-			s.Spec.Kubernetes.ClusterAutoscaler = &ClusterAutoscaler{Expander: ptr.To(ExpanderMode(strings.Repeat("a,", size/2)))}
+			s.Spec.Kubernetes.ClusterAutoscaler = &ClusterAutoscaler{
+				Expander: new(ExpanderMode(strings.Repeat("a,", size/2))),
+			}
 		},
-		"encrypted resources": func(s *Shoot) { s.Spec.Kubernetes.KubeAPIServer.EncryptionConfig.Resources = names(10) },
+		"encrypted resources": func(s *Shoot) {
+			s.Spec.Kubernetes.KubeAPIServer.EncryptionConfig.Resources = names(10)
+		},
 		"operations": func(s *Shoot) {
 			s.Annotations = map[string]string{GardenerOperation: strings.Join(names(10), ";")}
 		},
@@ -61,7 +69,9 @@ func BenchmarkValidateHuge(b *testing.B) {
 			}
 		},
 		"threshold": func(s *Shoot) {
-			s.Spec.Kubernetes.Kubelet.EvictionHard = &KubeletConfigEviction{MemoryAvailable: ptr.To(strings.Repeat("1", size))}
+			s.Spec.Kubernetes.Kubelet.EvictionHard = &KubeletConfigEviction{
+				MemoryAvailable: new(strings.Repeat("1", size)),
+			}
 		},
 		"zones of all workers": func(s *Shoot) {
 			worker := s.Spec.Provider.Workers[0]
@@ -73,7 +83,7 @@ func BenchmarkValidateHuge(b *testing.B) {
 			}
 		},
 		"ranges": func(s *Shoot) {
-			s.Spec.Purpose = ptr.To(ShootPurposeEvaluation)
+			s.Spec.Purpose = new(ShootPurposeEvaluation)
 			s.Spec.Addons = &Addons{NginxIngress: &NginxIngress{LoadBalancerSourceRanges: names(10)}}
 		},
 	}
@@ -92,7 +102,8 @@ func BenchmarkValidateHuge(b *testing.B) {
 	}
 	benchmarkHuge(b, "CloudProfile/versions", aProfile, ValidateCloudProfile, func(p *CloudProfile) {
 		for i := range size / 30 {
-			p.Spec.Kubernetes.Versions = append(p.Spec.Kubernetes.Versions, ExpirableVersion{Version: fmt.Sprintf("1.%d.0", i)})
+			p.Spec.Kubernetes.Versions = append(p.Spec.Kubernetes.Versions,
+				ExpirableVersion{Version: fmt.Sprintf("1.%d.0", i)})
 		}
 	})
 	benchmarkHuge(b, "CloudProfile/capabilities", aProfile, ValidateCloudProfile, func(p *CloudProfile) {
@@ -102,11 +113,14 @@ func BenchmarkValidateHuge(b *testing.B) {
 		}
 	})
 	benchmarkHuge(b, "CloudProfile/constraint", aProfile, ValidateCloudProfile, func(p *CloudProfile) {
-		p.Spec.MachineImages[0].Versions[0].KubeletVersionConstraint = ptr.To(strings.Repeat(">1,", size/3))
+		p.Spec.MachineImages[0].Versions[0].KubeletVersionConstraint = new(strings.Repeat(">1,", size/3))
 	})
 	benchmarkHuge(b, "CloudProfile/constraints", aProfile, ValidateCloudProfile, func(p *CloudProfile) {
 		for i := range maxImageVersions - 5 {
-			version := MachineImageVersion{ExpirableVersion: ExpirableVersion{Version: fmt.Sprintf("1.%d.0", i)}, KubeletVersionConstraint: ptr.To(strings.Repeat(">1,", maxConstraintParts-1) + ">1")}
+			version := MachineImageVersion{
+				ExpirableVersion:         ExpirableVersion{Version: fmt.Sprintf("1.%d.0", i)},
+				KubeletVersionConstraint: new(strings.Repeat(">1,", maxConstraintParts-1) + ">1"),
+			}
 			p.Spec.MachineImages[i%2].Versions = append(p.Spec.MachineImages[i%2].Versions, version)
 		}
 	})
@@ -122,14 +136,16 @@ func BenchmarkValidateHuge(b *testing.B) {
 			p.Spec.Members = append(p.Spec.Members, member)
 		}
 	})
-	benchmarkHuge(b, "ControllerRegistration/resources", aRegistration, ValidateControllerRegistration, func(r *ControllerRegistration) {
-		for _, name := range names(30) {
-			r.Spec.Resources = append(r.Spec.Resources, ControllerResource{Kind: "Worker", Type: name})
-		}
-	})
+	benchmarkHuge(b, "ControllerRegistration/resources", aRegistration, ValidateControllerRegistration,
+		func(r *ControllerRegistration) {
+			for _, name := range names(30) {
+				r.Spec.Resources = append(r.Spec.Resources, ControllerResource{Kind: "Worker", Type: name})
+			}
+		})
 }
 
-func benchmarkHuge[T any](b *testing.B, name string, object func() T, validate func(T) field.ErrorList, change func(T)) {
+func benchmarkHuge[T any](b *testing.B, name string, object func() T, validate func(T) field.ErrorList,
+	change func(T)) {
 	b.Run(name, func(b *testing.B) {
 		o := object()
 		change(o)

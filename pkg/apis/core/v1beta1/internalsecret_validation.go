@@ -21,7 +21,8 @@ func ValidateInternalSecret(secret *InternalSecret) field.ErrorList {
 		size += len(secret.Data[key])
 	}
 	if size > corev1.MaxSecretSize {
-		errs = append(errs, field.Invalid(path, fmt.Sprintf("%d bytes", size), fmt.Sprintf("must have at most %d bytes", corev1.MaxSecretSize)))
+		errs = append(errs, field.Invalid(path, fmt.Sprintf("%d bytes", size),
+			fmt.Sprintf("must have at most %d bytes", corev1.MaxSecretSize)))
 	}
 	return append(errs, validateSecretType(secret, path)...)
 }
@@ -45,7 +46,8 @@ func validateSecretType(secret *InternalSecret, path *field.Path) field.ErrorLis
 	_, user := secret.Data[corev1.BasicAuthUsernameKey]
 	_, password := secret.Data[corev1.BasicAuthPasswordKey]
 	if secret.Type == corev1.SecretTypeBasicAuth && !user && !password {
-		errs = append(errs, field.Required(path.Key(corev1.BasicAuthUsernameKey), fmt.Sprintf("type %s has this key, or %s", secret.Type, corev1.BasicAuthPasswordKey)))
+		errs = append(errs, field.Required(path.Key(corev1.BasicAuthUsernameKey),
+			fmt.Sprintf("type %s has this key, or %s", secret.Type, corev1.BasicAuthPasswordKey)))
 	}
 	return errs
 }
@@ -56,7 +58,8 @@ func ValidateInternalSecretUpdate(secret, old *InternalSecret) field.ErrorList {
 	errs = append(errs, validateImmutable(string(secret.Type), string(old.Type), field.NewPath("type"))...)
 	if deref(old.Immutable) {
 		if !deref(secret.Immutable) {
-			errs = append(errs, field.Forbidden(field.NewPath("immutable"), "cannot be unset; create another InternalSecret instead"))
+			errs = append(errs, field.Forbidden(field.NewPath("immutable"),
+				"cannot be unset; create another InternalSecret instead"))
 		}
 		if len(validateImmutable(secret.Data, old.Data, nil)) > 0 {
 			errs = append(errs, field.Forbidden(field.NewPath("data"), "cannot be changed because immutable is set"))

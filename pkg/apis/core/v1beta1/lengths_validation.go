@@ -7,22 +7,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// MaxItems is the most items of any list or map of an object: more than anybody needs, and few enough that an object of the largest
-// size that is accepted is validated in a moment.
+// MaxItems is the most items of any list or map of an object: more than anybody needs, and few enough that an object of
+// the largest size that is accepted is validated in a moment.
 const MaxItems = 5000
 
 // MaxMergedItems is the same for lists that patches merge item by item, which takes the square of their number.
 const MaxMergedItems = 1000
 
-// ValidateLengths refuses objects with a list or a map of more than MaxItems items, or with a list that is merged item by item of
-// more than MaxMergedItems. Other checks are meant for objects that passed it.
+// ValidateLengths refuses objects with a list or a map of more than MaxItems items, or with a list that is merged item
+// by item of more than MaxMergedItems. Other checks are meant for objects that passed it.
 func ValidateLengths(object any) field.ErrorList {
 	w := lengthsWalker{}
 	w.walk(reflect.ValueOf(object), nil, MaxItems)
 	return w.errs
 }
 
-// lengthsWalker goes through an object. It makes paths of fields only where there are lists, which saves most of the time.
+// lengthsWalker goes through an object. It makes paths of fields only where there are lists, which saves most of the
+// time.
 // +k8s:openapi-gen=false
 type lengthsWalker struct{ errs field.ErrorList }
 

@@ -56,5 +56,6 @@ func sinceMidnight(value string) (time.Duration, error) {
 
 func clockOf(t time.Time) time.Duration {
 	t = t.UTC()
-	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute + time.Duration(t.Second())*time.Second
+	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute +
+		time.Duration(t.Second())*time.Second
 }

@@ -10,10 +10,13 @@ func ValidateNamespacedCloudProfile(profile *NamespacedCloudProfile) field.Error
 	errs := validateMeta(&profile.ObjectMeta, true, apivalidation.NameIsDNSSubdomain)
 	spec, path := &profile.Spec, field.NewPath("spec")
 	parent := path.Child("parent")
-	errs = append(errs, validateSupported(spec.Parent.Kind, []string{CloudProfileReferenceKindCloudProfile}, parent.Child("kind"))...)
-	errs = append(errs, validateRequired(spec.Parent.Name, parent.Child("name"), "name the CloudProfile that is extended")...)
+	errs = append(errs, validateSupported(spec.Parent.Kind, []string{CloudProfileReferenceKindCloudProfile},
+		parent.Child("kind"))...)
+	errs = append(errs, validateRequired(spec.Parent.Name, parent.Child("name"),
+		"name the CloudProfile that is extended")...)
 	if spec.Kubernetes != nil {
-		errs = append(errs, validateExpirableVersions(spec.Kubernetes.Versions, path.Child("kubernetes", "versions"))...)
+		errs = append(errs, validateExpirableVersions(spec.Kubernetes.Versions,
+			path.Child("kubernetes", "versions"))...)
 		errs = append(errs, validateOnlyExtended(spec.Kubernetes.Versions, path.Child("kubernetes", "versions"))...)
 	}
 	errs = append(errs, validateCertificates(spec.CABundle, path.Child("caBundle"))...)
@@ -27,9 +30,11 @@ func ValidateNamespacedCloudProfile(profile *NamespacedCloudProfile) field.Error
 func validateOnlyExtended(versions []ExpirableVersion, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, version := range versions {
-		errs = append(errs, validateNotSet(version.Classification, path.Index(i).Child("classification"), "is the parent's; only expirationDate or lifecycle can be given")...)
+		errs = append(errs, validateNotSet(version.Classification, path.Index(i).Child("classification"),
+			"is the parent's; only expirationDate or lifecycle can be given")...)
 		if version.ExpirationDate == nil && len(version.Lifecycle) == 0 {
-			errs = append(errs, field.Required(path.Index(i).Child("expirationDate"), "say until when the version of the parent can be used"))
+			errs = append(errs, field.Required(path.Index(i).Child("expirationDate"),
+				"say until when the version of the parent can be used"))
 		}
 	}
 	return errs

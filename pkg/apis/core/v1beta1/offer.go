@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// What is not offered. The API has every field of the published one, so that objects of others can be read; a value that asks for
-// something that Trellis does not do is refused, with the reason and what to do instead. Objects that had such a value before it
-// was refused keep it and can be changed otherwise.
+// What is not offered. The API has every field of the published one, so that objects of others can be read; a value
+// that asks for something that Trellis does not do is refused, with the reason and what to do instead. Objects that had
+// such a value before it was refused keep it and can be changed otherwise.
 
 // NotOffered refuses a value: why, and what to do instead.
 func NotOffered(path *field.Path, why, instead string) *field.Error {
@@ -26,7 +26,8 @@ func refuseIf(asked bool, path *field.Path, why, instead string) field.ErrorList
 
 // selfHostedNotOffered refuses an object that a self-hosted shoot, instead of a seed, would care for.
 func selfHostedNotOffered(shootRef *corev1.ObjectReference) field.ErrorList {
-	return refuseIf(shootRef != nil, field.NewPath("spec", "shootRef"), "control planes run in seeds, there are no self-hosted shoots", "name a seed")
+	return refuseIf(shootRef != nil, field.NewPath("spec", "shootRef"),
+		"control planes run in seeds, there are no self-hosted shoots", "name a seed")
 }
 
 // NewlyRefused leaves out what was refused of the object before its change.

@@ -12,15 +12,16 @@ import (
 )
 
 const (
-	// MaxProjectNameLength is the most characters that a project's name may have; it is part of the names of its shoots'
-	// control planes.
+	// MaxProjectNameLength is the most characters that a project's name may have; it is part of the names of its
+	// shoots' control planes.
 	MaxProjectNameLength = 10
 	// maxExtensionRoleLength is the most characters of a role that an extension defines.
 	maxExtensionRoleLength = 20
 )
 
 var projectMemberRoles = []string{
-	ProjectMemberAdmin, ProjectMemberViewer, ProjectMemberUserAccessManager, ProjectMemberServiceAccountManager, ProjectMemberOwner,
+	ProjectMemberAdmin, ProjectMemberViewer, ProjectMemberUserAccessManager, ProjectMemberServiceAccountManager,
+	ProjectMemberOwner,
 }
 
 // ValidateProject checks a Project on its own.
@@ -38,8 +39,10 @@ func ValidateProject(project *Project) field.ErrorList {
 func ValidateProjectUpdate(project, old *Project) field.ErrorList {
 	errs := validateMetaUpdate(&project.ObjectMeta, &old.ObjectMeta)
 	spec := field.NewPath("spec")
-	errs = append(errs, validateImmutableOnceSet(project.Spec.Namespace, old.Spec.Namespace, spec.Child("namespace"))...)
-	errs = append(errs, validateImmutableOnceSet(project.Spec.CreatedBy, old.Spec.CreatedBy, spec.Child("createdBy"))...)
+	errs = append(errs, validateImmutableOnceSet(project.Spec.Namespace, old.Spec.Namespace,
+		spec.Child("namespace"))...)
+	errs = append(errs, validateImmutableOnceSet(project.Spec.CreatedBy, old.Spec.CreatedBy,
+		spec.Child("createdBy"))...)
 	if old.Spec.Owner != nil && project.Spec.Owner == nil {
 		errs = append(errs, field.Required(spec.Child("owner"), "the owner can be changed, not removed"))
 	}
@@ -51,7 +54,10 @@ func validateNoDoubleDash(name string, path *field.Path) field.ErrorList {
 	if !strings.Contains(name, "--") {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, name, `must not contain "--", which separates project and shoot in names of control planes`)}
+	return field.ErrorList{
+		field.Invalid(path, name,
+			`must not contain "--", which separates project and shoot in names of control planes`),
+	}
 }
 
 func validateProjectSpec(spec *ProjectSpec, path *field.Path) field.ErrorList {
@@ -82,7 +88,8 @@ func validateProjectNamespace(namespace *string, path *field.Path) field.ErrorLi
 	}
 	errs := validateLabel(*namespace, path)
 	if !strings.HasPrefix(*namespace, ProjectNamePrefix) {
-		errs = append(errs, field.Invalid(path, *namespace, fmt.Sprintf("must begin with %q; leave it out to get a new namespace", ProjectNamePrefix)))
+		errs = append(errs, field.Invalid(path, *namespace,
+			fmt.Sprintf("must begin with %q; leave it out to get a new namespace", ProjectNamePrefix)))
 	}
 	return errs
 }
@@ -100,7 +107,8 @@ func validateProjectMembers(members []ProjectMember, path *field.Path) field.Err
 		errs = append(errs, validateUniqueStrings(append([]string{member.Role}, member.Roles...), at.Child("roles"))...)
 		if member.Role == ProjectMemberOwner || slices.Contains(member.Roles, ProjectMemberOwner) {
 			if owners++; owners > 1 {
-				errs = append(errs, field.Forbidden(at.Child("roles"), "only one member can have role "+ProjectMemberOwner))
+				errs = append(errs, field.Forbidden(at.Child("roles"),
+					"only one member can have role "+ProjectMemberOwner))
 			}
 		}
 	}
@@ -110,10 +118,14 @@ func validateProjectMembers(members []ProjectMember, path *field.Path) field.Err
 func validateMemberRole(role string, path *field.Path) field.ErrorList {
 	extension, ok := strings.CutPrefix(role, ProjectMemberExtensionPrefix)
 	if !ok {
-		return validateSupported(role, append(slices.Clone(projectMemberRoles), ProjectMemberExtensionPrefix+"<name>"), path)
+		return validateSupported(role, append(slices.Clone(projectMemberRoles), ProjectMemberExtensionPrefix+"<name>"),
+			path)
 	}
 	if extension == "" || len(extension) > maxExtensionRoleLength {
-		return field.ErrorList{field.Invalid(path, role, fmt.Sprintf("must have 1 to %d characters after %s", maxExtensionRoleLength, ProjectMemberExtensionPrefix))}
+		return field.ErrorList{
+			field.Invalid(path, role, fmt.Sprintf("must have 1 to %d characters after %s", maxExtensionRoleLength,
+				ProjectMemberExtensionPrefix)),
+		}
 	}
 	var errs field.ErrorList
 	for _, message := range pathvalidation.IsValidPathSegmentName(extension) {
@@ -123,12 +135,16 @@ func validateMemberRole(role string, path *field.Path) field.ErrorList {
 }
 
 func validateSubject(subject *rbacv1.Subject, path *field.Path) field.ErrorList {
-	errs := validateSupported(subject.Kind, []string{rbacv1.UserKind, rbacv1.GroupKind, rbacv1.ServiceAccountKind}, path.Child("kind"))
-	errs = append(errs, validateRequired(subject.Name, path.Child("name"), "name the user, group or service account")...)
+	errs := validateSupported(subject.Kind, []string{rbacv1.UserKind, rbacv1.GroupKind, rbacv1.ServiceAccountKind},
+		path.Child("kind"))
+	errs = append(errs, validateRequired(subject.Name, path.Child("name"),
+		"name the user, group or service account")...)
 	if subject.Kind == rbacv1.ServiceAccountKind {
-		errs = append(errs, validateRequired(subject.Namespace, path.Child("namespace"), "name the namespace of the service account")...)
+		errs = append(errs, validateRequired(subject.Namespace, path.Child("namespace"),
+			"name the namespace of the service account")...)
 		if subject.APIGroup != "" {
-			errs = append(errs, field.Invalid(path.Child("apiGroup"), subject.APIGroup, "must be empty for service accounts"))
+			errs = append(errs, field.Invalid(path.Child("apiGroup"), subject.APIGroup,
+				"must be empty for service accounts"))
 		}
 	} else if subject.APIGroup != rbacv1.GroupName {
 		errs = append(errs, validateSupported(subject.APIGroup, []string{rbacv1.GroupName}, path.Child("apiGroup"))...)

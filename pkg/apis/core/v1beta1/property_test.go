@@ -35,7 +35,8 @@ func goodObjects() map[string]func() (runtime.Object, func(runtime.Object) field
 	}
 }
 
-func good[T runtime.Object](object func() T, validate func(T) field.ErrorList) func() (runtime.Object, func(runtime.Object) field.ErrorList) {
+func good[T runtime.Object](object func() T,
+	validate func(T) field.ErrorList) func() (runtime.Object, func(runtime.Object) field.ErrorList) {
 	return func() (runtime.Object, func(runtime.Object) field.ErrorList) {
 		return object(), func(o runtime.Object) field.ErrorList { return validate(o.(T)) }
 	}

@@ -18,9 +18,12 @@ const (
 
 var (
 	quotaMetrics = []corev1.ResourceName{
-		corev1.ResourceCPU, QuotaMetricGPU, corev1.ResourceMemory, QuotaMetricStorageStandard, QuotaMetricStoragePremium, QuotaMetricLoadbalancer,
+		corev1.ResourceCPU, QuotaMetricGPU, corev1.ResourceMemory, QuotaMetricStorageStandard,
+		QuotaMetricStoragePremium, QuotaMetricLoadbalancer,
 	}
-	quotaScopes = []string{"core.gardener.cloud/v1beta1/Project", "v1/Secret", "security.gardener.cloud/v1alpha1/WorkloadIdentity"}
+	quotaScopes = []string{
+		"core.gardener.cloud/v1beta1/Project", "v1/Secret", "security.gardener.cloud/v1alpha1/WorkloadIdentity",
+	}
 )
 
 // ValidateQuota checks a Quota on its own.

@@ -8,7 +8,9 @@ import (
 )
 
 func TestSeedsAllowedToRead(t *testing.T) {
-	for value, want := range map[string][]string{"": nil, "one": {"one"}, "one_two.three": {"one", "two.three"}, ReadableByAllSeeds: {"All"}} {
+	for value, want := range map[string][]string{
+		"": nil, "one": {"one"}, "one_two.three": {"one", "two.three"}, ReadableByAllSeeds: {"All"},
+	} {
 		if errs := validation.IsValidLabelValue(value); len(errs) > 0 {
 			t.Errorf("%q is no value of a label: %v", value, errs)
 		}

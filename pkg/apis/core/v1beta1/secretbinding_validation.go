@@ -10,16 +10,19 @@ import (
 // ValidateSecretBinding checks a SecretBinding on its own.
 func ValidateSecretBinding(binding *SecretBinding) field.ErrorList {
 	errs := validateMeta(&binding.ObjectMeta, true, apivalidation.NameIsDNSSubdomain)
-	errs = append(errs, validateRequired(binding.SecretRef.Name, field.NewPath("secretRef", "name"), "name the Secret with the credentials")...)
+	errs = append(errs, validateRequired(binding.SecretRef.Name, field.NewPath("secretRef", "name"),
+		"name the Secret with the credentials")...)
 	path := field.NewPath("provider")
 	if binding.Provider == nil {
 		return append(errs, field.Required(path, "name the provider that the credentials are for"))
 	}
 	for _, one := range strings.Split(binding.Provider.Type, ",") {
-		errs = append(errs, validateRequired(one, path.Child("type"), "name the type of the provider; several are separated by commas")...)
+		errs = append(errs, validateRequired(one, path.Child("type"),
+			"name the type of the provider; several are separated by commas")...)
 	}
 	for i, quota := range binding.Quotas {
-		errs = append(errs, validateRequired(quota.Name, field.NewPath("quotas").Index(i).Child("name"), "name the Quota")...)
+		errs = append(errs, validateRequired(quota.Name, field.NewPath("quotas").Index(i).Child("name"),
+			"name the Quota")...)
 	}
 	return errs
 }

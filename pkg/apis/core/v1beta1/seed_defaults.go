@@ -53,7 +53,10 @@ func setDefaultsShootNetworks(networks *SeedNetworks) {
 
 // isFree tells whether no range of the seed or of its shoots overlaps with the wanted one.
 func isFree(networks *SeedNetworks, wanted string) bool {
-	ranges := namedRanges{{nil, &networks.Pods}, {nil, &networks.Services}, {nil, networks.Nodes}, {nil, networks.ShootDefaults.Pods}, {nil, networks.ShootDefaults.Services}}
+	ranges := namedRanges{
+		{nil, &networks.Pods}, {nil, &networks.Services}, {nil, networks.Nodes}, {nil, networks.ShootDefaults.Pods},
+		{nil, networks.ShootDefaults.Services},
+	}
 	for _, used := range ranges {
 		if prefix, ok := used.prefix(); ok && prefix.Overlaps(netip.MustParsePrefix(wanted)) {
 			return false

@@ -12,18 +12,24 @@ func notOfferedToSeeds(spec *SeedSpec, path *field.Path) field.ErrorList {
 	errs = append(errs, watchdogNotOffered(settings.DependencyWatchdog, at.Child("dependencyWatchdog"))...)
 	autoscaler := deref(settings.VerticalPodAutoscaler)
 	errs = append(errs, refuseIf(autoscaler.Enabled, at.Child("verticalPodAutoscaler", "enabled"),
-		"requests of control planes are fixed", "set it to false, and install a VerticalPodAutoscaler in the seed yourself if you want recommendations")...)
+		"requests of control planes are fixed",
+		"set it to false, and install a VerticalPodAutoscaler in the seed yourself if you want recommendations")...)
 	errs = append(errs, refuseIf(len(autoscaler.FeatureGates) > 0, at.Child("verticalPodAutoscaler", "featureGates"),
 		"no VerticalPodAutoscaler is installed in seeds", "leave it out")...)
 	errs = append(errs, refuseIf(len(autoscaler.MaxAllowed) > 0, at.Child("verticalPodAutoscaler", "maxAllowed"),
 		"no VerticalPodAutoscaler is installed in seeds", "leave it out")...)
-	errs = append(errs, refuseIf(deref(settings.PersistentVolumeClaimAutoscaler).Enabled, at.Child("persistentVolumeClaimAutoscaler", "enabled"),
-		"volumes of etcds keep their size", "set it to false, and set spec.volume.minimumSize where the default is too small")...)
+	errs = append(errs, refuseIf(deref(settings.PersistentVolumeClaimAutoscaler).Enabled,
+		at.Child("persistentVolumeClaimAutoscaler", "enabled"),
+		"volumes of etcds keep their size",
+		"set it to false, and set spec.volume.minimumSize where the default is too small")...)
 	errs = append(errs, refuseIf(len(deref(spec.Volume).Providers) > 0, path.Child("volume", "providers"),
-		"volumes are of the seed's default storage class", "make the storage class that etcds shall have the default one")...)
+		"volumes are of the seed's default storage class",
+		"make the storage class that etcds shall have the default one")...)
 	errs = append(errs, refuseIf(spec.Backup != nil, path.Child("backup"),
-		"etcds are not backed up to an object store", "leave it out, and take snapshots of the volumes of the seed's etcds")...)
-	errs = append(errs, refuseIf(deref(spec.Ingress).Controller.ProviderConfig != nil, path.Child("ingress", "controller", "providerConfig"),
+		"etcds are not backed up to an object store",
+		"leave it out, and take snapshots of the volumes of the seed's etcds")...)
+	errs = append(errs, refuseIf(deref(spec.Ingress).Controller.ProviderConfig != nil,
+		path.Child("ingress", "controller", "providerConfig"),
 		"the seed's gateway is installed by its operator", "configure the gateway where it is installed")...)
 	return errs
 }
@@ -36,9 +42,11 @@ func balancersNotOffered(services *SeedSettingLoadBalancerServices, path *field.
 	)
 	s := deref(services)
 	errs := refuseIf(len(s.Annotations) > 0, path.Child("annotations"), why, instead)
-	errs = append(errs, refuseIf(deref(s.ExternalTrafficPolicy) == corev1.ServiceExternalTrafficPolicyLocal, path.Child("externalTrafficPolicy"), why, instead)...)
+	errs = append(errs, refuseIf(deref(s.ExternalTrafficPolicy) == corev1.ServiceExternalTrafficPolicyLocal,
+		path.Child("externalTrafficPolicy"), why, instead)...)
 	errs = append(errs, refuseIf(len(s.Zones) > 0, path.Child("zones"), why, instead)...)
-	errs = append(errs, refuseIf(deref(s.ProxyProtocol).Allowed, path.Child("proxyProtocol", "allowed"), why, instead)...)
+	errs = append(errs, refuseIf(deref(s.ProxyProtocol).Allowed, path.Child("proxyProtocol", "allowed"), why,
+		instead)...)
 	errs = append(errs, refuseIf(deref(deref(s.ZonalIngress).Enabled), path.Child("zonalIngress", "enabled"),
 		"a seed has one gateway for all its zones", "set it to false or leave it out")...)
 	return append(errs, refuseIf(s.Class != nil, path.Child("class"), why, instead)...)

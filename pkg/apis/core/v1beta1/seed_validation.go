@@ -27,7 +27,8 @@ func ValidateSeedUpdate(seed, old *Seed) field.ErrorList {
 	errs := validateMetaUpdate(&seed.ObjectMeta, &old.ObjectMeta)
 	errs = append(errs, validateSeedOperationUpdate(seed, old)...)
 	errs = append(errs, validateSeedSpecUpdate(&seed.Spec, &old.Spec, field.NewPath("spec"))...)
-	errs = append(errs, NewlyRefused(notOfferedToSeeds(&seed.Spec, field.NewPath("spec")), notOfferedToSeeds(&old.Spec, field.NewPath("spec")))...)
+	errs = append(errs, NewlyRefused(notOfferedToSeeds(&seed.Spec, field.NewPath("spec")),
+		notOfferedToSeeds(&old.Spec, field.NewPath("spec")))...)
 	return append(errs, ValidateSeed(seed)...)
 }
 
@@ -35,11 +36,15 @@ var (
 	// seedOperations are the operations that somebody carries out.
 	seedOperations = []string{GardenerOperationReconcile}
 	// idleSeedOperations are those of the published API that nobody would act on.
-	idleSeedOperations = []string{GardenerOperationRenewKubeconfig, SeedOperationRenewGardenAccessSecrets, SeedOperationRenewWorkloadIdentityTokens}
+	idleSeedOperations = []string{
+		GardenerOperationRenewKubeconfig, SeedOperationRenewGardenAccessSecrets,
+		SeedOperationRenewWorkloadIdentityTokens,
+	}
 )
 
 func validateSeedOperation(seed *Seed) field.ErrorList {
-	operation, path := seed.Annotations[GardenerOperation], field.NewPath("metadata", "annotations").Key(GardenerOperation)
+	operation, path := seed.Annotations[GardenerOperation],
+		field.NewPath("metadata", "annotations").Key(GardenerOperation)
 	switch {
 	case operation == "":
 		return nil
@@ -60,7 +65,10 @@ func validateSeedOperationUpdate(seed, old *Seed) field.ErrorList {
 	case after == "":
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "annotations").Key(GardenerOperation), fmt.Sprintf("cannot be changed while %q is pending; wait until gardenlet has removed it", before))}
+	return field.ErrorList{
+		field.Forbidden(field.NewPath("metadata", "annotations").Key(GardenerOperation),
+			fmt.Sprintf("cannot be changed while %q is pending; wait until gardenlet has removed it", before)),
+	}
 }
 
 // ValidateNewSeedSpec checks the specification of a Seed that is to be created, wherever it is written.
@@ -72,7 +80,8 @@ func ValidateNewSeedSpec(spec *SeedSpec, path *field.Path) field.ErrorList {
 func ValidateSeedSpec(spec *SeedSpec, path *field.Path) field.ErrorList {
 	provider := path.Child("provider")
 	errs := validateRequired(spec.Provider.Type, provider.Child("type"), "name the type of the infrastructure")
-	errs = append(errs, validateRequired(spec.Provider.Region, provider.Child("region"), "name the region of the seed")...)
+	errs = append(errs, validateRequired(spec.Provider.Region, provider.Child("region"),
+		"name the region of the seed")...)
 	errs = append(errs, validateNames(spec.Provider.Zones, provider.Child("zones"), "name a zone of the region")...)
 	errs = append(errs, validateSeedVolume(spec.Volume, path.Child("volume"))...)
 	errs = append(errs, validateSeedNetworks(&spec.Networks, path.Child("networks"))...)
@@ -82,9 +91,11 @@ func ValidateSeedSpec(spec *SeedSpec, path *field.Path) field.ErrorList {
 		errs = append(errs, validateSeedBackup(spec, path.Child("backup"))...)
 	}
 	for i, taint := range spec.Taints {
-		errs = append(errs, validateRequired(taint.Key, path.Child("taints").Index(i).Child("key"), "name the key of the taint")...)
+		errs = append(errs, validateRequired(taint.Key, path.Child("taints").Index(i).Child("key"),
+			"name the key of the taint")...)
 	}
-	errs = append(errs, validateUnique(spec.Taints, func(t SeedTaint) string { return t.Key }, path.Child("taints").Index)...)
+	errs = append(errs, validateUnique(spec.Taints, func(t SeedTaint) string { return t.Key },
+		path.Child("taints").Index)...)
 	errs = append(errs, validateExtensions(spec.Extensions, path.Child("extensions"))...)
 	errs = append(errs, validateResources(spec.Resources, path.Child("resources"))...)
 	var restrictions []string
@@ -97,10 +108,12 @@ func ValidateSeedSpec(spec *SeedSpec, path *field.Path) field.ErrorList {
 
 func validateSeedNetworks(networks *SeedNetworks, path *field.Path) field.ErrorList {
 	ranges := namedRanges{
-		{path.Child("pods"), &networks.Pods}, {path.Child("services"), &networks.Services}, {path.Child("nodes"), networks.Nodes},
+		{path.Child("pods"), &networks.Pods}, {path.Child("services"), &networks.Services},
+		{path.Child("nodes"), networks.Nodes},
 	}
 	errs := validateRequired(networks.Pods, path.Child("pods"), "give the range of pod addresses, such as 10.1.0.0/16")
-	errs = append(errs, validateRequired(networks.Services, path.Child("services"), "give the range of service addresses, such as 10.2.0.0/16")...)
+	errs = append(errs, validateRequired(networks.Services, path.Child("services"),
+		"give the range of service addresses, such as 10.2.0.0/16")...)
 	errs = append(errs, ranges.validate()...)
 	errs = append(errs, ranges.validateDisjoint()...)
 	errs = append(errs, validateIPFamilies(networks.IPFamilies, path.Child("ipFamilies"))...)
@@ -121,15 +134,18 @@ func validateSeedNetworks(networks *SeedNetworks, path *field.Path) field.ErrorL
 func validateSeedDNS(dns *SeedDNS, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if dns.Provider != nil {
-		errs = append(errs, validateRequired(dns.Provider.Type, path.Child("provider", "type"), "name the type of the DNS provider")...)
+		errs = append(errs, validateRequired(dns.Provider.Type, path.Child("provider", "type"),
+			"name the type of the DNS provider")...)
 		if reference := dns.Provider.CredentialsRef; reference != nil {
-			errs = append(errs, validateCredentialsRef(reference, credentialKinds, path.Child("provider", "credentialsRef"))...)
+			errs = append(errs, validateCredentialsRef(reference, credentialKinds,
+				path.Child("provider", "credentialsRef"))...)
 		}
 	}
 	if dns.Internal != nil {
 		errs = append(errs, validateSeedDNSConfig(dns.Internal, path.Child("internal"))...)
 	} else {
-		errs = append(errs, field.Required(path.Child("internal"), "give the domain under which components reach the API servers of shoots"))
+		errs = append(errs, field.Required(path.Child("internal"),
+			"give the domain under which components reach the API servers of shoots"))
 	}
 	for i := range dns.Defaults {
 		errs = append(errs, validateSeedDNSConfig(&dns.Defaults[i], path.Child("defaults").Index(i))...)
@@ -141,26 +157,33 @@ func validateSeedDNS(dns *SeedDNS, path *field.Path) field.ErrorList {
 func validateSeedDNSConfig(config *SeedDNSProviderConfig, path *field.Path) field.ErrorList {
 	errs := validateRequired(config.Type, path.Child("type"), "name the type of the DNS provider")
 	errs = append(errs, validateSubdomain(config.Domain, path.Child("domain"))...)
-	return append(errs, validateCredentialsRef(&config.CredentialsRef, credentialKinds, path.Child("credentialsRef"))...)
+	return append(errs, validateCredentialsRef(&config.CredentialsRef, credentialKinds,
+		path.Child("credentialsRef"))...)
 }
 
 func validateSeedIngress(spec *SeedSpec, path *field.Path) field.ErrorList {
 	path = path.Child("ingress")
 	if spec.Ingress == nil {
-		return field.ErrorList{field.Required(path, "give the domain of the seed's own endpoints and the ingress controller, such as {domain: ingress.example.com, controller: {kind: nginx}}")}
+		return field.ErrorList{
+			field.Required(path, "give the domain of the seed's own endpoints and the ingress controller, such as "+
+				"{domain: ingress.example.com, controller: {kind: nginx}}"),
+		}
 	}
 	errs := validateSubdomain(spec.Ingress.Domain, path.Child("domain"))
-	return append(errs, validateSupported(spec.Ingress.Controller.Kind, []string{IngressKindNginx}, path.Child("controller", "kind"))...)
+	return append(errs, validateSupported(spec.Ingress.Controller.Kind, []string{IngressKindNginx},
+		path.Child("controller", "kind"))...)
 }
 
 func validateSeedBackup(spec *SeedSpec, path *field.Path) field.ErrorList {
 	backup := spec.Backup
 	errs := validateRequired(backup.Provider, path.Child("provider"), "name the type of the object store's provider")
 	if backup.Provider != spec.Provider.Type && deref(backup.Region) == "" {
-		errs = append(errs, field.Required(path.Child("region"), "needed because the object store is of another provider than the seed"))
+		errs = append(errs, field.Required(path.Child("region"),
+			"needed because the object store is of another provider than the seed"))
 	}
 	if backup.CredentialsRef == nil {
-		return append(errs, field.Required(path.Child("credentialsRef"), "refer to the credentials for the object store"))
+		return append(errs, field.Required(path.Child("credentialsRef"),
+			"refer to the credentials for the object store"))
 	}
 	return append(errs, validateCredentialsRef(backup.CredentialsRef, credentialKinds, path.Child("credentialsRef"))...)
 }
@@ -173,8 +196,10 @@ func validateSeedVolume(volume *SeedVolume, path *field.Path) field.ErrorList {
 	at := func(i int) *field.Path { return path.Child("providers").Index(i).Child("purpose") }
 	errs = append(errs, validateUnique(volume.Providers, func(p SeedVolumeProvider) string { return p.Purpose }, at)...)
 	for i, provider := range volume.Providers {
-		errs = append(errs, validateRequired(provider.Purpose, at(i), "name the purpose of the volumes, such as etcd-main")...)
-		errs = append(errs, validateRequired(provider.Name, path.Child("providers").Index(i).Child("name"), "name the provisioner")...)
+		errs = append(errs, validateRequired(provider.Purpose, at(i),
+			"name the purpose of the volumes, such as etcd-main")...)
+		errs = append(errs, validateRequired(provider.Name, path.Child("providers").Index(i).Child("name"),
+			"name the provisioner")...)
 	}
 	return errs
 }
@@ -185,9 +210,11 @@ func validateSeedSettings(spec *SeedSpec, path *field.Path) field.ErrorList {
 		return nil
 	}
 	errs := validateExcessCapacity(settings.ExcessCapacityReservation, path.Child("excessCapacityReservation"))
-	errs = append(errs, validateLoadBalancerServices(settings.LoadBalancerServices, spec.Provider.Zones, path.Child("loadBalancerServices"))...)
+	errs = append(errs, validateLoadBalancerServices(settings.LoadBalancerServices, spec.Provider.Zones,
+		path.Child("loadBalancerServices"))...)
 	if autoscaler := settings.VerticalPodAutoscaler; autoscaler != nil {
-		errs = append(errs, validateResourceList(autoscaler.MaxAllowed, scaledResources, path.Child("verticalPodAutoscaler", "maxAllowed"))...)
+		errs = append(errs, validateResourceList(autoscaler.MaxAllowed, scaledResources,
+			path.Child("verticalPodAutoscaler", "maxAllowed"))...)
 	}
 	if selection := settings.ZoneSelection; selection != nil {
 		modes := []ZoneSelectionMode{ZoneSelectionModePrefer, ZoneSelectionModeEnforce}
@@ -204,7 +231,8 @@ func validateExcessCapacity(reservation *SeedSettingExcessCapacityReservation, p
 	for i, config := range reservation.Configs {
 		at := path.Child("configs").Index(i)
 		if len(config.Resources) == 0 {
-			errs = append(errs, field.Required(at.Child("resources"), "say how much is kept free, such as {cpu: 2, memory: 6Gi}"))
+			errs = append(errs, field.Required(at.Child("resources"),
+				"say how much is kept free, such as {cpu: 2, memory: 6Gi}"))
 		}
 		errs = append(errs, validateResourceList(config.Resources, nil, at.Child("resources"))...)
 		errs = append(errs, metav1validation.ValidateLabels(config.NodeSelector, at.Child("nodeSelector"))...)
@@ -212,14 +240,17 @@ func validateExcessCapacity(reservation *SeedSettingExcessCapacityReservation, p
 	return errs
 }
 
-func validateLoadBalancerServices(services *SeedSettingLoadBalancerServices, zones []string, path *field.Path) field.ErrorList {
+func validateLoadBalancerServices(services *SeedSettingLoadBalancerServices, zones []string,
+	path *field.Path) field.ErrorList {
 	if services == nil {
 		return nil
 	}
 	errs := apivalidation.ValidateAnnotations(services.Annotations, path.Child("annotations"))
-	errs = append(errs, validateOptionalSupported(services.ExternalTrafficPolicy, trafficPolicies, path.Child("externalTrafficPolicy"))...)
+	errs = append(errs, validateOptionalSupported(services.ExternalTrafficPolicy, trafficPolicies,
+		path.Child("externalTrafficPolicy"))...)
 	name := func(i int) *field.Path { return path.Child("zones").Index(i).Child("name") }
-	errs = append(errs, validateUnique(services.Zones, func(z SeedSettingLoadBalancerServicesZones) string { return z.Name }, name)...)
+	errs = append(errs, validateUnique(services.Zones,
+		func(z SeedSettingLoadBalancerServicesZones) string { return z.Name }, name)...)
 	known := sets.New(zones...)
 	for i, zone := range services.Zones {
 		if !known.Has(zone.Name) {
@@ -227,7 +258,8 @@ func validateLoadBalancerServices(services *SeedSettingLoadBalancerServices, zon
 		}
 		at := path.Child("zones").Index(i)
 		errs = append(errs, apivalidation.ValidateAnnotations(zone.Annotations, at.Child("annotations"))...)
-		errs = append(errs, validateOptionalSupported(zone.ExternalTrafficPolicy, trafficPolicies, at.Child("externalTrafficPolicy"))...)
+		errs = append(errs, validateOptionalSupported(zone.ExternalTrafficPolicy, trafficPolicies,
+			at.Child("externalTrafficPolicy"))...)
 	}
 	return errs
 }
@@ -241,14 +273,16 @@ func validateSeedSpecUpdate(spec, old *SeedSpec, path *field.Path) field.ErrorLi
 		if spec.Ingress == nil {
 			errs = append(errs, field.Required(path.Child("ingress"), "cannot be removed"))
 		} else {
-			errs = append(errs, validateImmutable(spec.Ingress.Domain, old.Ingress.Domain, path.Child("ingress", "domain"))...)
+			errs = append(errs, validateImmutable(spec.Ingress.Domain, old.Ingress.Domain,
+				path.Child("ingress", "domain"))...)
 		}
 	}
 	if old.Backup != nil {
 		errs = append(errs, validateSeedBackupUpdate(spec.Backup, old.Backup, path.Child("backup"))...)
 	}
 	if len(old.DNS.Defaults) > 0 && len(spec.DNS.Defaults) == 0 {
-		errs = append(errs, field.Required(path.Child("dns", "defaults"), "domains of shoots depend on them; at least one has to stay"))
+		errs = append(errs, field.Required(path.Child("dns", "defaults"),
+			"domains of shoots depend on them; at least one has to stay"))
 	}
 	return errs
 }

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// AdaptToKubernetesVersion changes a specification so that validation does not refuse it for its version of Kubernetes: what
-// the version does not have any more is dropped, or moved to the field that took its place. It returns what it did, for
-// people. What nobody can decide for the owner stays, and validation goes on to refuse it.
+// AdaptToKubernetesVersion changes a specification so that validation does not refuse it for its version of Kubernetes:
+// what the version does not have any more is dropped, or moved to the field that took its place. It returns what it
+// did, for people. What nobody can decide for the owner stays, and validation goes on to refuse it.
 func AdaptToKubernetesVersion(spec *ShootSpec) (changes []string) {
 	path := field.NewPath("spec")
 	kubernetes := path.Child("kubernetes")
@@ -32,12 +32,14 @@ func AdaptToKubernetesVersion(spec *ShootSpec) (changes []string) {
 // dropRemovedFields empties the fields that went away with the version.
 func dropRemovedFields(spec *ShootSpec, path *field.Path) (changes []string) {
 	minor, ok := minorOf(spec.Kubernetes.Version)
-	for _, one := range append(removedFields(spec, path), removedKubernetesFields(&spec.Kubernetes, path.Child("kubernetes"))...) {
+	for _, one := range append(removedFields(spec, path),
+		removedKubernetesFields(&spec.Kubernetes, path.Child("kubernetes"))...) {
 		if !ok || !one.set || minor < one.minor || one.drop == nil {
 			continue
 		}
 		one.drop()
-		changes = append(changes, fmt.Sprintf("%s dropped, which Kubernetes 1.%d does not have any more (%s)", one.path, one.minor, one.replacement))
+		changes = append(changes, fmt.Sprintf("%s dropped, which Kubernetes 1.%d does not have any more (%s)", one.path,
+			one.minor, one.replacement))
 	}
 	return changes
 }
@@ -50,7 +52,8 @@ func dropFromComponents(kubernetes *Kubernetes, path *field.Path) (changes []str
 	}
 	if config := kubernetes.KubeAPIServer; config != nil {
 		gates(config.FeatureGates, "kubeAPIServer")
-		changes = append(changes, dropAdmissionPlugins(config, version, path.Child("kubeAPIServer", "admissionPlugins"))...)
+		changes = append(changes, dropAdmissionPlugins(config, version,
+			path.Child("kubeAPIServer", "admissionPlugins"))...)
 	}
 	if config := kubernetes.KubeControllerManager; config != nil {
 		gates(config.FeatureGates, "kubeControllerManager")
@@ -101,7 +104,9 @@ func dropAdmissionPlugins(config *KubeAPIServerConfig, version string, path *fie
 // adoptCloudProfile moves the name of the cloud profile to where it is now.
 func adoptCloudProfile(spec *ShootSpec) {
 	if spec.CloudProfile == nil {
-		spec.CloudProfile = &CloudProfileReference{Kind: CloudProfileReferenceKindCloudProfile, Name: *spec.CloudProfileName}
+		spec.CloudProfile = &CloudProfileReference{
+			Kind: CloudProfileReferenceKindCloudProfile, Name: *spec.CloudProfileName,
+		}
 	}
 	spec.CloudProfileName = nil
 }
@@ -117,7 +122,9 @@ func adoptParallelism(config *ClusterAutoscaler) {
 // adoptSecret moves the name of the Secret with a DNS provider's credentials to where it is now.
 func (p *DNSProvider) adoptSecret() {
 	if p.CredentialsRef == nil {
-		p.CredentialsRef = &autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: *p.SecretName}
+		p.CredentialsRef = &autoscalingv1.CrossVersionObjectReference{
+			APIVersion: "v1", Kind: "Secret", Name: *p.SecretName,
+		}
 	}
 	p.SecretName = nil
 }

@@ -10,28 +10,38 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// admissionPlugins are the admission plugins of kube-apiserver with the minor version of Kubernetes 1 from which on they exist.
+// admissionPlugins are the admission plugins of kube-apiserver with the minor version of Kubernetes 1 from which on
+// they exist.
 var admissionPlugins = map[string]uint64{
 	"AlwaysAdmit": 0, "AlwaysDeny": 0, "AlwaysPullImages": 0, "CertificateApproval": 0, "CertificateSigning": 0,
-	"CertificateSubjectRestriction": 0, "ClusterTrustBundleAttest": 27, "DefaultIngressClass": 0, "DefaultStorageClass": 0,
-	"DefaultTolerationSeconds": 0, "DenyServiceExternalIPs": 0, "EventRateLimit": 0, "ExtendedResourceToleration": 0, "ImagePolicyWebhook": 0,
-	"JobValidation": 36, "LimitPodHardAntiAffinityTopology": 0, "LimitRanger": 0, "MutatingAdmissionPolicy": 32, "MutatingAdmissionWebhook": 0,
-	"NamespaceAutoProvision": 0, "NamespaceExists": 0, "NamespaceLifecycle": 0, "NodeDeclaredFeatureValidator": 35, "NodeRestriction": 0,
-	"OwnerReferencesPermissionEnforcement": 0, "PersistentVolumeClaimResize": 0, "PodGroupProtection": 36, "PodGroupWorkloadExists": 36,
-	"PodNodeSelector": 0, "PodResizeValidator": 36, "PodSecurity": 22, "PodTolerationRestriction": 0, "PodTopologyLabels": 33, "Priority": 0,
-	"ResourceQuota": 0, "RuntimeClass": 0, "ServiceAccount": 0, "StorageObjectInUseProtection": 0, "TaintNodesByCondition": 0,
+	"CertificateSubjectRestriction": 0, "ClusterTrustBundleAttest": 27, "DefaultIngressClass": 0,
+	"DefaultStorageClass":      0,
+	"DefaultTolerationSeconds": 0, "DenyServiceExternalIPs": 0, "EventRateLimit": 0, "ExtendedResourceToleration": 0,
+	"ImagePolicyWebhook": 0,
+	"JobValidation":      36, "LimitPodHardAntiAffinityTopology": 0, "LimitRanger": 0, "MutatingAdmissionPolicy": 32,
+	"MutatingAdmissionWebhook": 0,
+	"NamespaceAutoProvision":   0, "NamespaceExists": 0, "NamespaceLifecycle": 0, "NodeDeclaredFeatureValidator": 35,
+	"NodeRestriction":                      0,
+	"OwnerReferencesPermissionEnforcement": 0, "PersistentVolumeClaimResize": 0, "PodGroupProtection": 36,
+	"PodGroupWorkloadExists": 36,
+	"PodNodeSelector":        0, "PodResizeValidator": 36, "PodSecurity": 22, "PodTolerationRestriction": 0,
+	"PodTopologyLabels": 33, "Priority": 0,
+	"ResourceQuota": 0, "RuntimeClass": 0, "ServiceAccount": 0, "StorageObjectInUseProtection": 0,
+	"TaintNodesByCondition":     0,
 	"ValidatingAdmissionPolicy": 26, "ValidatingAdmissionWebhook": 0,
 }
 
 // requiredAdmissionPlugins keep a cluster secure and working.
 var requiredAdmissionPlugins = sets.New(
-	"CertificateApproval", "CertificateSigning", "CertificateSubjectRestriction", "MutatingAdmissionWebhook", "NamespaceLifecycle",
+	"CertificateApproval", "CertificateSigning", "CertificateSubjectRestriction", "MutatingAdmissionWebhook",
+	"NamespaceLifecycle",
 	"NodeRestriction", "Priority", "ServiceAccount", "ValidatingAdmissionWebhook",
 )
 
 // configurablePlugins read a configuration.
 var configurablePlugins = sets.New(
-	"EventRateLimit", "ImagePolicyWebhook", "MutatingAdmissionWebhook", "PodNodeSelector", "PodSecurity", "PodTolerationRestriction", "ResourceQuota",
+	"EventRateLimit", "ImagePolicyWebhook", "MutatingAdmissionWebhook", "PodNodeSelector", "PodSecurity",
+	"PodTolerationRestriction", "ResourceQuota",
 	"ValidatingAdmissionWebhook",
 )
 
@@ -56,7 +66,8 @@ func validateAdmissionPlugins(plugins []AdmissionPlugin, version string, path *f
 	return errs
 }
 
-// validatePluginSettings refuses settings that the plugin does not read, and an enabled plugin that does not start without its own.
+// validatePluginSettings refuses settings that the plugin does not read, and an enabled plugin that does not start
+// without its own.
 func validatePluginSettings(plugin *AdmissionPlugin, path *field.Path) field.ErrorList {
 	if plugin.Name == "" {
 		return nil
@@ -91,12 +102,16 @@ func validatePluginConfig(raw []byte, kubeconfigField []string, path *field.Path
 		return nil
 	}
 	if names(content, kubeconfigField[len(kubeconfigField)-1]) {
-		return field.ErrorList{field.Forbidden(path.Child(kubeconfigField[0], kubeconfigField[1:]...), "names a file, which is not there; use kubeconfigSecretName")}
+		return field.ErrorList{
+			field.Forbidden(path.Child(kubeconfigField[0], kubeconfigField[1:]...),
+				"names a file, which is not there; use kubeconfigSecretName"),
+		}
 	}
 	return nil
 }
 
-// names tells whether a value has a field anywhere, in whatever case: some plugins read their configuration without regard to it.
+// names tells whether a value has a field anywhere, in whatever case: some plugins read their configuration without
+// regard to it.
 func names(value any, wanted string) bool {
 	switch value := value.(type) {
 	case map[string]any:
@@ -139,8 +154,8 @@ func unknownPluginProblem(name string, minor uint64) string {
 	return ""
 }
 
-// validateReferencedKubeconfigs checks that Secrets with kubeconfigs for admission plugins are among the shoot's resources, from which
-// they are copied to the seed.
+// validateReferencedKubeconfigs checks that Secrets with kubeconfigs for admission plugins are among the shoot's
+// resources, from which they are copied to the seed.
 func validateReferencedKubeconfigs(spec *ShootSpec, path *field.Path) field.ErrorList {
 	secrets := sets.New[string]()
 	for _, resource := range spec.Resources {

@@ -17,21 +17,28 @@ var (
 	}
 	// scaledResources are what a vertical autoscaler sets requests for.
 	scaledResources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
-	// mostRequests are what one part of a control plane may be given in advance: enough for thousands of nodes, and less than the nodes of seeds
-	// have, since what one shoot has requested no other gets.
-	mostRequests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("32Gi")}
+	// mostRequests are what one part of a control plane may be given in advance: enough for thousands of nodes, and
+	// less than the nodes of seeds have, since what one shoot has requested no other gets.
+	mostRequests = corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("32Gi"),
+	}
 )
 
 func validateClusterAutoscaler(config *ClusterAutoscaler, path *field.Path) field.ErrorList {
 	errs := validateExpander(config.Expander, path.Child("expander"))
-	errs = append(errs, validateOptionalBetween(config.ScaleDownUtilizationThreshold, 0, 1, path.Child("scaleDownUtilizationThreshold"))...)
+	errs = append(errs, validateOptionalBetween(config.ScaleDownUtilizationThreshold, 0, 1,
+		path.Child("scaleDownUtilizationThreshold"))...)
 	errs = append(errs, validateClusterAutoscalerTimes(config, path)...)
-	errs = append(errs, validateOptionalAtLeast(config.MaxGracefulTerminationSeconds, 0, path.Child("maxGracefulTerminationSeconds"))...)
+	errs = append(errs, validateOptionalAtLeast(config.MaxGracefulTerminationSeconds, 0,
+		path.Child("maxGracefulTerminationSeconds"))...)
 	errs = append(errs, validateOptionalAtLeast(config.Verbosity, 0, path.Child("verbosity"))...)
-	errs = append(errs, validateOptionalAtLeast(config.MaxScaleDownParallelism, 1, path.Child("maxScaleDownParallelism"))...)
+	errs = append(errs, validateOptionalAtLeast(config.MaxScaleDownParallelism, 1,
+		path.Child("maxScaleDownParallelism"))...)
 	errs = append(errs, validateOptionalAtLeast(config.MaxDrainParallelism, 1, path.Child("maxDrainParallelism"))...)
-	if bulk, parallel := config.MaxEmptyBulkDelete, config.MaxScaleDownParallelism; bulk != nil && parallel != nil && *bulk != *parallel {
-		errs = append(errs, field.Invalid(path.Child("maxEmptyBulkDelete"), *bulk, fmt.Sprintf("must equal maxScaleDownParallelism (%d), which replaces it; leave it out", *parallel)))
+	if bulk, parallel := config.MaxEmptyBulkDelete, config.MaxScaleDownParallelism; bulk != nil && parallel != nil &&
+		*bulk != *parallel {
+		errs = append(errs, field.Invalid(path.Child("maxEmptyBulkDelete"), *bulk,
+			fmt.Sprintf("must equal maxScaleDownParallelism (%d), which replaces it; leave it out", *parallel)))
 	}
 	errs = append(errs, validateTaintKeys(config.IgnoreTaints, path.Child("ignoreTaints"))...)
 	errs = append(errs, validateTaintKeys(config.StartupTaints, path.Child("startupTaints"))...)
@@ -60,18 +67,25 @@ func validateExpander(expander *ExpanderMode, path *field.Path) field.ErrorList 
 
 func validateClusterAutoscalerTimes(config *ClusterAutoscaler, path *field.Path) field.ErrorList {
 	errs := validateDurationNotNegative(config.ScaleDownDelayAfterAdd, path.Child("scaleDownDelayAfterAdd"))
-	errs = append(errs, validateDurationNotNegative(config.ScaleDownDelayAfterDelete, path.Child("scaleDownDelayAfterDelete"))...)
-	errs = append(errs, validateDurationNotNegative(config.ScaleDownDelayAfterFailure, path.Child("scaleDownDelayAfterFailure"))...)
-	errs = append(errs, validateDurationNotNegative(config.ScaleDownUnneededTime, path.Child("scaleDownUnneededTime"))...)
+	errs = append(errs, validateDurationNotNegative(config.ScaleDownDelayAfterDelete,
+		path.Child("scaleDownDelayAfterDelete"))...)
+	errs = append(errs, validateDurationNotNegative(config.ScaleDownDelayAfterFailure,
+		path.Child("scaleDownDelayAfterFailure"))...)
+	errs = append(errs, validateDurationNotNegative(config.ScaleDownUnneededTime,
+		path.Child("scaleDownUnneededTime"))...)
 	errs = append(errs, validatePositive(config.ScanInterval, path.Child("scanInterval"))...)
 	errs = append(errs, validatePositive(config.MaxNodeProvisionTime, path.Child("maxNodeProvisionTime"))...)
 	errs = append(errs, validateDurationNotNegative(config.NewPodScaleUpDelay, path.Child("newPodScaleUpDelay"))...)
-	errs = append(errs, validateDurationNotNegative(config.InitialNodeGroupBackoffDuration, path.Child("initialNodeGroupBackoffDuration"))...)
-	errs = append(errs, validateDurationNotNegative(config.MaxNodeGroupBackoffDuration, path.Child("maxNodeGroupBackoffDuration"))...)
-	errs = append(errs, validateDurationNotNegative(config.NodeGroupBackoffResetTimeout, path.Child("nodeGroupBackoffResetTimeout"))...)
+	errs = append(errs, validateDurationNotNegative(config.InitialNodeGroupBackoffDuration,
+		path.Child("initialNodeGroupBackoffDuration"))...)
+	errs = append(errs, validateDurationNotNegative(config.MaxNodeGroupBackoffDuration,
+		path.Child("maxNodeGroupBackoffDuration"))...)
+	errs = append(errs, validateDurationNotNegative(config.NodeGroupBackoffResetTimeout,
+		path.Child("nodeGroupBackoffResetTimeout"))...)
 	first, longest := config.InitialNodeGroupBackoffDuration, config.MaxNodeGroupBackoffDuration
 	if first != nil && longest != nil && first.Duration > longest.Duration {
-		errs = append(errs, field.Invalid(path.Child("initialNodeGroupBackoffDuration"), first.Duration.String(), fmt.Sprintf("must be at most maxNodeGroupBackoffDuration (%s)", longest.Duration)))
+		errs = append(errs, field.Invalid(path.Child("initialNodeGroupBackoffDuration"), first.Duration.String(),
+			fmt.Sprintf("must be at most maxNodeGroupBackoffDuration (%s)", longest.Duration)))
 	}
 	return append(errs, validatePositive(config.MaxBinpackingTime, path.Child("maxBinpackingTime"))...)
 }
@@ -85,7 +99,8 @@ func validateControlPlaneAutoscaling(autoscaling *ControlPlaneAutoscaling, path 
 	for _, name := range sortedKeys(autoscaling.MinAllowed) {
 		wanted, most := autoscaling.MinAllowed[name], mostRequests[name]
 		if !most.IsZero() && wanted.Cmp(most) > 0 {
-			errs = append(errs, field.Invalid(path.Key(string(name)), wanted.String(), "must be at most "+most.String()))
+			errs = append(errs, field.Invalid(path.Key(string(name)), wanted.String(),
+				"must be at most "+most.String()))
 		}
 	}
 	return errs
@@ -107,15 +122,20 @@ func validateVerticalPodAutoscaler(config *VerticalPodAutoscaler, path *field.Pa
 	} {
 		errs = append(errs, validateOptionalBetween(one.share, 0, 1, path.Child(one.name))...)
 	}
-	errs = append(errs, validateOptionalAtLeast(config.RecommendationMarginFraction, 0, path.Child("recommendationMarginFraction"))...)
+	errs = append(errs, validateOptionalAtLeast(config.RecommendationMarginFraction, 0,
+		path.Child("recommendationMarginFraction"))...)
 	errs = append(errs, validateOptionalAtLeast(config.EvictionRateBurst, 1, path.Child("evictionRateBurst"))...)
-	errs = append(errs, validateOptionalAtLeast(config.MemoryAggregationIntervalCount, 1, path.Child("memoryAggregationIntervalCount"))...)
-	errs = append(errs, validateOptionalAtLeast(config.RecommenderUpdateWorkerCount, 1, path.Child("recommenderUpdateWorkerCount"))...)
-	errs = append(errs, validateDurationNotNegative(config.EvictAfterOOMThreshold, path.Child("evictAfterOOMThreshold"))...)
+	errs = append(errs, validateOptionalAtLeast(config.MemoryAggregationIntervalCount, 1,
+		path.Child("memoryAggregationIntervalCount"))...)
+	errs = append(errs, validateOptionalAtLeast(config.RecommenderUpdateWorkerCount, 1,
+		path.Child("recommenderUpdateWorkerCount"))...)
+	errs = append(errs, validateDurationNotNegative(config.EvictAfterOOMThreshold,
+		path.Child("evictAfterOOMThreshold"))...)
 	errs = append(errs, validatePositive(config.UpdaterInterval, path.Child("updaterInterval"))...)
 	errs = append(errs, validatePositive(config.RecommenderInterval, path.Child("recommenderInterval"))...)
 	errs = append(errs, validatePositive(config.CPUHistogramDecayHalfLife, path.Child("cpuHistogramDecayHalfLife"))...)
-	errs = append(errs, validatePositive(config.MemoryHistogramDecayHalfLife, path.Child("memoryHistogramDecayHalfLife"))...)
+	errs = append(errs, validatePositive(config.MemoryHistogramDecayHalfLife,
+		path.Child("memoryHistogramDecayHalfLife"))...)
 	errs = append(errs, validatePositive(config.MemoryAggregationInterval, path.Child("memoryAggregationInterval"))...)
 	return append(errs, validateResourceList(config.MaxAllowed, scaledResources, path.Child("maxAllowed"))...)
 }

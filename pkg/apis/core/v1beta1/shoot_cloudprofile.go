@@ -9,12 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// DefaultShootFromCloudProfile fills in what a Shoot leaves to its cloud profile: the newest supported versions of Kubernetes and
-// of machine images, and architectures. A version that is given in part is completed. What the old Shoot (nil on creation) has is
-// kept. It reports what cannot be filled in; what is given but not on offer is left to ValidateShootAgainstCloudProfile.
+// DefaultShootFromCloudProfile fills in what a Shoot leaves to its cloud profile: the newest supported versions of
+// Kubernetes and of machine images, and architectures. A version that is given in part is completed. What the old Shoot
+// (nil on creation) has is kept. It reports what cannot be filled in; what is given but not on offer is left to
+// ValidateShootAgainstCloudProfile.
 func DefaultShootFromCloudProfile(shoot, old *Shoot, profile *CloudProfileSpec, now time.Time) field.ErrorList {
 	spec := field.NewPath("spec")
-	if errs := validateCount(len(shoot.Spec.Provider.Workers), MaxWorkers, spec.Child("provider", "workers")); len(errs) > 0 {
+	if errs := validateCount(len(shoot.Spec.Provider.Workers), MaxWorkers,
+		spec.Child("provider", "workers")); len(errs) > 0 {
 		return errs
 	}
 	kept := ""
@@ -24,14 +26,19 @@ func DefaultShootFromCloudProfile(shoot, old *Shoot, profile *CloudProfileSpec, 
 	errs := completeVersion(&shoot.Spec.Kubernetes.Version, kept, profile, now, spec.Child("kubernetes", "version"))
 	for i := range shoot.Spec.Provider.Workers {
 		worker := &shoot.Spec.Provider.Workers[i]
-		d := workerDefaulter{worker: worker, old: workerNamed(old, worker.Name), profile: profile, now: now, path: spec.Child("provider", "workers").Index(i)}
+		d := workerDefaulter{
+			worker: worker, old: workerNamed(old, worker.Name), profile: profile, now: now,
+			path: spec.Child("provider", "workers").Index(i),
+		}
 		errs = append(errs, d.complete(shoot.Spec.Kubernetes.Version)...)
 	}
 	return errs
 }
 
-// completeVersion completes a version of less than three numbers. The kept version stays when it begins as the given one.
-func completeVersion(version *string, kept string, profile *CloudProfileSpec, now time.Time, path *field.Path) field.ErrorList {
+// completeVersion completes a version of less than three numbers. The kept version stays when it begins as the given
+// one.
+func completeVersion(version *string, kept string, profile *CloudProfileSpec, now time.Time,
+	path *field.Path) field.ErrorList {
 	if isFullVersion(*version) || len(validatePartialVersion(*version, path)) > 0 {
 		return nil
 	}
@@ -79,7 +86,8 @@ func (d workerDefaulter) complete(controlPlane string) field.ErrorList {
 		if d.old != nil {
 			kept = workerVersion(d.old)
 		}
-		errs = append(errs, completeVersion(kubernetes.Version, kept, d.profile, d.now, d.path.Child("kubernetes", "version"))...)
+		errs = append(errs, completeVersion(kubernetes.Version, kept, d.profile, d.now,
+			d.path.Child("kubernetes", "version"))...)
 		kubelet = *kubernetes.Version
 	}
 	return append(errs, d.completeImage(machine, kubelet)...)
@@ -113,7 +121,10 @@ func (d workerDefaulter) completeImage(machine *MachineType, kubelet string) fie
 		}
 	}
 	if image == nil {
-		return field.ErrorList{field.Required(path, fmt.Sprintf("the cloud profile has no supported image for machine type %q and kubelet %s", d.worker.Machine.Type, kubelet))}
+		return field.ErrorList{
+			field.Required(path, fmt.Sprintf("the cloud profile has no supported image for machine type %q and "+
+				"kubelet %s", d.worker.Machine.Type, kubelet)),
+		}
 	}
 	return nil
 }
@@ -125,11 +136,12 @@ func (d workerDefaulter) oldImage() *ShootMachineImage {
 	return d.old.Machine.Image
 }
 
-// ValidateShootAgainstCloudProfile checks that a cloud profile offers what a Shoot asks for. What the old Shoot (nil on creation) has
-// stays allowed, also when it has expired or left the profile.
+// ValidateShootAgainstCloudProfile checks that a cloud profile offers what a Shoot asks for. What the old Shoot (nil on
+// creation) has stays allowed, also when it has expired or left the profile.
 func ValidateShootAgainstCloudProfile(shoot, old *Shoot, profile *CloudProfileSpec, now time.Time) field.ErrorList {
 	spec := field.NewPath("spec")
-	if errs := validateCount(len(shoot.Spec.Provider.Workers), MaxWorkers, spec.Child("provider", "workers")); len(errs) > 0 {
+	if errs := validateCount(len(shoot.Spec.Provider.Workers), MaxWorkers,
+		spec.Child("provider", "workers")); len(errs) > 0 {
 		return errs
 	}
 	errs := validateSupported(shoot.Spec.Provider.Type, []string{profile.Type}, spec.Child("provider", "type"))
@@ -137,16 +149,22 @@ func ValidateShootAgainstCloudProfile(shoot, old *Shoot, profile *CloudProfileSp
 	if old != nil {
 		kept = old.Spec.Kubernetes.Version
 	}
-	errs = append(errs, validateOfferedVersion(shoot.Spec.Kubernetes.Version, kept, profile.Kubernetes.Versions, now, spec.Child("kubernetes", "version"))...)
+	errs = append(errs, validateOfferedVersion(shoot.Spec.Kubernetes.Version, kept, profile.Kubernetes.Versions, now,
+		spec.Child("kubernetes", "version"))...)
 	region := profile.region(shoot.Spec.Region)
 	if region == nil && (old == nil || old.Spec.Region != shoot.Spec.Region) {
-		errs = append(errs, field.NotSupported(spec.Child("region"), shoot.Spec.Region, namesOf(profile.Regions, func(r Region) string { return r.Name })))
+		errs = append(errs, field.NotSupported(spec.Child("region"), shoot.Spec.Region,
+			namesOf(profile.Regions, func(r Region) string { return r.Name })))
 	}
-	errs = append(errs, validateOfferedRestrictions(shoot.Spec.AccessRestrictions, region, spec.Child("accessRestrictions"))...)
+	errs = append(errs, validateOfferedRestrictions(shoot.Spec.AccessRestrictions, region,
+		spec.Child("accessRestrictions"))...)
 	errs = append(errs, validateZonePinning(shoot, old, profile, spec.Child("controlPlane", "zones"))...)
 	for i := range shoot.Spec.Provider.Workers {
 		worker := &shoot.Spec.Provider.Workers[i]
-		v := workerValidator{worker: worker, profile: profile, region: region, now: now, path: spec.Child("provider", "workers").Index(i)}
+		v := workerValidator{
+			worker: worker, profile: profile, region: region, now: now,
+			path: spec.Child("provider", "workers").Index(i),
+		}
 		if v.old = workerNamed(old, worker.Name); v.old == nil {
 			v.old = &Worker{}
 		}
@@ -155,14 +173,16 @@ func ValidateShootAgainstCloudProfile(shoot, old *Shoot, profile *CloudProfileSp
 	return append(errs, validateNodesTotal(shoot, profile, spec.Child("provider", "workers"))...)
 }
 
-func validateOfferedVersion(version, kept string, offered []ExpirableVersion, now time.Time, path *field.Path) field.ErrorList {
+func validateOfferedVersion(version, kept string, offered []ExpirableVersion, now time.Time,
+	path *field.Path) field.ErrorList {
 	if version != "" && version == kept {
 		return nil
 	}
 	return validateSupported(version, usableVersions(offered, now), path)
 }
 
-func validateOfferedRestrictions(restrictions []AccessRestrictionWithOptions, region *Region, path *field.Path) field.ErrorList {
+func validateOfferedRestrictions(restrictions []AccessRestrictionWithOptions, region *Region,
+	path *field.Path) field.ErrorList {
 	if region == nil {
 		return nil
 	}
@@ -177,10 +197,14 @@ func validateOfferedRestrictions(restrictions []AccessRestrictionWithOptions, re
 // validateZonePinning lets shoots choose the zones of their control plane where the profile allows it.
 func validateZonePinning(shoot, old *Shoot, profile *CloudProfileSpec, path *field.Path) field.ErrorList {
 	zones := deref(shoot.Spec.ControlPlane).Zones
-	if len(zones) == 0 || deref(deref(profile.ControlPlane).AllowZonePinning) || old != nil && slices.Equal(zones, deref(old.Spec.ControlPlane).Zones) {
+	if len(zones) == 0 || deref(deref(profile.ControlPlane).AllowZonePinning) ||
+		old != nil && slices.Equal(zones, deref(old.Spec.ControlPlane).Zones) {
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(path, "the cloud profile does not let shoots choose zones for their control plane (spec.controlPlane.allowZonePinning); leave the field out")}
+	return field.ErrorList{
+		field.Forbidden(path, "the cloud profile does not let shoots choose zones for their control plane "+
+			"(spec.controlPlane.allowZonePinning); leave the field out"),
+	}
 }
 
 // workerValidator checks one worker. The old worker is empty for a new one.
@@ -198,7 +222,8 @@ func (v workerValidator) validate(controlPlane string) field.ErrorList {
 	kubelet := controlPlane
 	if version := workerVersion(v.worker); version != "" {
 		kubelet = version
-		errs = append(errs, validateOfferedVersion(version, workerVersion(v.old), v.profile.Kubernetes.Versions, v.now, v.path.Child("kubernetes", "version"))...)
+		errs = append(errs, validateOfferedVersion(version, workerVersion(v.old), v.profile.Kubernetes.Versions, v.now,
+			v.path.Child("kubernetes", "version"))...)
 	}
 	errs = append(errs, v.validateImage(kubelet)...)
 	errs = append(errs, v.validateZones()...)
@@ -214,7 +239,8 @@ func (v workerValidator) validateMachineType() field.ErrorList {
 		}
 	}
 	if offered := v.profile.machineType(machine.Type); offered != nil && machine.Architecture != nil {
-		return validateSupported(*machine.Architecture, offered.capabilitiesOf()[capabilityArchitecture], path.Child("architecture"))
+		return validateSupported(*machine.Architecture, offered.capabilitiesOf()[capabilityArchitecture],
+			path.Child("architecture"))
 	}
 	return nil
 }
@@ -234,15 +260,20 @@ func (v workerValidator) validateImage(kubelet string) field.ErrorList {
 	if image == nil {
 		return field.ErrorList{field.Required(path, "name a machine image of the cloud profile")}
 	}
-	if before := v.old.Machine.Image; before != nil && before.Name == image.Name && deref(before.Version) == deref(image.Version) {
+	if before := v.old.Machine.Image; before != nil && before.Name == image.Name &&
+		deref(before.Version) == deref(image.Version) {
 		return nil
 	}
 	offered := v.profile.machineImage(image.Name)
 	if offered == nil {
-		return field.ErrorList{field.NotSupported(path.Child("name"), image.Name, namesOf(v.profile.MachineImages, func(i MachineImage) string { return i.Name }))}
+		return field.ErrorList{
+			field.NotSupported(path.Child("name"), image.Name,
+				namesOf(v.profile.MachineImages, func(i MachineImage) string { return i.Name })),
+		}
 	}
 	fitting := offered.versionsFor(v.profile.machineType(v.worker.Machine.Type), kubelet)
-	if errs := validateSupported(deref(image.Version), usableVersions(fitting, v.now), path.Child("version")); len(errs) > 0 {
+	if errs := validateSupported(deref(image.Version), usableVersions(fitting, v.now),
+		path.Child("version")); len(errs) > 0 {
 		return errs
 	}
 	version := find(offered.Versions, func(o MachineImageVersion) bool { return o.Version == *image.Version })
@@ -257,12 +288,15 @@ func (v workerValidator) validateOfferedCRI(image *MachineImageVersion) field.Er
 	path := v.path.Child("cri")
 	offered := find(image.CRI, func(o CRI) bool { return o.Name == cri.Name })
 	if offered == nil {
-		return field.ErrorList{field.NotSupported(path.Child("name"), cri.Name, namesOf(image.CRI, func(o CRI) CRIName { return o.Name }))}
+		return field.ErrorList{
+			field.NotSupported(path.Child("name"), cri.Name, namesOf(image.CRI, func(o CRI) CRIName { return o.Name })),
+		}
 	}
 	var errs field.ErrorList
 	types := namesOf(offered.ContainerRuntimes, func(r ContainerRuntime) string { return r.Type })
 	for i, runtime := range cri.ContainerRuntimes {
-		errs = append(errs, validateSupported(runtime.Type, types, path.Child("containerRuntimes").Index(i).Child("type"))...)
+		errs = append(errs, validateSupported(runtime.Type, types,
+			path.Child("containerRuntimes").Index(i).Child("type"))...)
 	}
 	return errs
 }
@@ -277,20 +311,24 @@ func (v workerValidator) validateZones() field.ErrorList {
 	}
 	var errs field.ErrorList
 	for i, name := range v.worker.Zones {
-		if slices.Contains(v.old.Zones, name) && v.old.Machine.Type == v.worker.Machine.Type && slices.Equal(volumeTypesOf(v.old), volumeTypesOf(v.worker)) {
+		if slices.Contains(v.old.Zones, name) && v.old.Machine.Type == v.worker.Machine.Type &&
+			slices.Equal(volumeTypesOf(v.old), volumeTypesOf(v.worker)) {
 			continue
 		}
 		zone := find(v.region.Zones, func(z AvailabilityZone) bool { return z.Name == name })
 		if zone == nil {
-			errs = append(errs, field.NotSupported(path.Index(i), name, namesOf(v.region.Zones, func(z AvailabilityZone) string { return z.Name })))
+			errs = append(errs, field.NotSupported(path.Index(i), name,
+				namesOf(v.region.Zones, func(z AvailabilityZone) string { return z.Name })))
 			continue
 		}
 		if slices.Contains(zone.UnavailableMachineTypes, v.worker.Machine.Type) {
-			errs = append(errs, field.Invalid(path.Index(i), name, fmt.Sprintf("has no machines of type %s; choose another zone or type", v.worker.Machine.Type)))
+			errs = append(errs, field.Invalid(path.Index(i), name,
+				fmt.Sprintf("has no machines of type %s; choose another zone or type", v.worker.Machine.Type)))
 		}
 		for _, volume := range volumeTypesOf(v.worker) {
 			if slices.Contains(zone.UnavailableVolumeTypes, volume) {
-				errs = append(errs, field.Invalid(path.Index(i), name, fmt.Sprintf("has no volumes of type %s; choose another zone or type", volume)))
+				errs = append(errs, field.Invalid(path.Index(i), name,
+					fmt.Sprintf("has no volumes of type %s; choose another zone or type", volume)))
 			}
 		}
 	}
@@ -313,13 +351,15 @@ func (v workerValidator) validateVolumes() field.ErrorList {
 		before := deref(v.old.Volume)
 		path := v.path.Child("volume")
 		errs = append(errs, v.validateVolumeType(volume.Type, before.Type, path.Child("type"))...)
-		errs = append(errs, v.validateVolumeSize(volume.VolumeSize, before.VolumeSize, v.leastRootSize(), path.Child("size"))...)
+		errs = append(errs, v.validateVolumeSize(volume.VolumeSize, before.VolumeSize, v.leastRootSize(),
+			path.Child("size"))...)
 	}
 	for i, volume := range v.worker.DataVolumes {
 		before := deref(find(v.old.DataVolumes, func(o DataVolume) bool { return o.Name == volume.Name }))
 		path := v.path.Child("dataVolumes").Index(i)
 		errs = append(errs, v.validateVolumeType(volume.Type, before.Type, path.Child("type"))...)
-		errs = append(errs, v.validateVolumeSize(volume.VolumeSize, before.VolumeSize, v.leastSize(volume.Type), path.Child("size"))...)
+		errs = append(errs, v.validateVolumeSize(volume.VolumeSize, before.VolumeSize, v.leastSize(volume.Type),
+			path.Child("size"))...)
 	}
 	return errs
 }
@@ -341,12 +381,16 @@ func (v workerValidator) leastRootSize() *resource.Quantity {
 }
 
 // validateVolumeSize checks a size that is new. What is no size is reported elsewhere.
-func (v workerValidator) validateVolumeSize(size, before string, least *resource.Quantity, path *field.Path) field.ErrorList {
+func (v workerValidator) validateVolumeSize(size, before string, least *resource.Quantity,
+	path *field.Path) field.ErrorList {
 	wanted, err := resource.ParseQuantity(size)
 	if size == before || least == nil || err != nil || wanted.Cmp(*least) >= 0 {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, size, fmt.Sprintf("must be at least %s, the least size that the cloud profile offers", least))}
+	return field.ErrorList{
+		field.Invalid(path, size, fmt.Sprintf("must be at least %s, the least size that the cloud profile offers",
+			least)),
+	}
 }
 
 func (v workerValidator) validateVolumeType(name, before *string, path *field.Path) field.ErrorList {
@@ -373,11 +417,14 @@ func validateNodesTotal(shoot *Shoot, profile *CloudProfileSpec, path *field.Pat
 	for i, worker := range shoot.Spec.Provider.Workers {
 		total += int64(worker.Minimum)
 		if worker.Maximum > limit {
-			errs = append(errs, field.Invalid(path.Index(i).Child("maximum"), worker.Maximum, fmt.Sprintf("must be at most %d, the limit of the cloud profile", limit)))
+			errs = append(errs, field.Invalid(path.Index(i).Child("maximum"), worker.Maximum,
+				fmt.Sprintf("must be at most %d, the limit of the cloud profile", limit)))
 		}
 	}
 	if total > int64(limit) {
-		errs = append(errs, field.Invalid(path, total, fmt.Sprintf("the minimums of all pools together must be at most %d, the limit of the cloud profile", limit)))
+		errs = append(errs, field.Invalid(path, total,
+			fmt.Sprintf("the minimums of all pools together must be at most %d, the limit of the cloud profile",
+				limit)))
 	}
 	return errs
 }

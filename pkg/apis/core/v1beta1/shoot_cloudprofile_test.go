@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 )
 
 var now = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
@@ -16,32 +15,79 @@ func TestValidateShootAgainstCloudProfile(t *testing.T) {
 	const worker = "spec.provider.workers[0]"
 	check(t, []change[*Shoot]{
 		{"as it is", func(*Shoot) {}, "", ""},
-		{"other provider", func(s *Shoot) { s.Spec.Provider.Type = "aws" }, "spec.provider.type", `supported values: "local"`},
-		{"unknown version", func(s *Shoot) { s.Spec.Kubernetes.Version = "1.34.0" }, "spec.kubernetes.version", `"1.36.3"`},
+		{
+			"other provider", func(s *Shoot) { s.Spec.Provider.Type = "aws" }, "spec.provider.type",
+			`supported values: "local"`,
+		},
+		{
+			"unknown version", func(s *Shoot) { s.Spec.Kubernetes.Version = "1.34.0" }, "spec.kubernetes.version",
+			`"1.36.3"`,
+		},
 		{"preview version", func(s *Shoot) { s.Spec.Kubernetes.Version = "1.37.0" }, "", ""},
 		{"unknown region", func(s *Shoot) { s.Spec.Region = "eu-west-1" }, "spec.region", `supported values: "local"`},
 		{"unknown access restriction", func(s *Shoot) {
-			s.Spec.AccessRestrictions = []AccessRestrictionWithOptions{{AccessRestriction: AccessRestriction{Name: "eu"}}}
+			s.Spec.AccessRestrictions = []AccessRestrictionWithOptions{
+				{AccessRestriction: AccessRestriction{Name: "eu"}},
+			}
 		}, "spec.accessRestrictions[0].name", "Unsupported"},
-		{"unknown machine type", func(s *Shoot) { s.Spec.Provider.Workers[0].Machine.Type = "huge" }, worker + ".machine.type", `supported values: "small", "arm"`},
-		{"unusable machine type", func(s *Shoot) { s.Spec.Provider.Workers[0].Machine.Type = "gone" }, worker + ".machine.type", `supported values: "small", "arm"`},
-		{"other architecture", func(s *Shoot) { s.Spec.Provider.Workers[0].Machine.Architecture = ptr.To("arm64") }, worker + ".machine.architecture", `"amd64"`},
-		{"no image", func(s *Shoot) { s.Spec.Provider.Workers[0].Machine.Image = nil }, worker + ".machine.image", "name a machine image"},
-		{"unknown image", func(s *Shoot) { s.Spec.Provider.Workers[0].Machine.Image.Name = "windows" }, worker + ".machine.image.name", `"debian", "old"`},
-		{"unknown image version", func(s *Shoot) { s.Spec.Provider.Workers[0].Machine.Image.Version = ptr.To("11.0.0") }, worker + ".machine.image.version", `"12.5.0", "12.4.0"`},
-		{"image for another architecture", func(s *Shoot) { s.Spec.Provider.Workers[0].Machine.Image.Version = ptr.To("12.6.0") }, worker + ".machine.image.version", `"12.5.0", "12.4.0"`},
+		{
+			"unknown machine type", func(s *Shoot) { s.Spec.Provider.Workers[0].Machine.Type = "huge" },
+			worker + ".machine.type", `supported values: "small", "arm"`,
+		},
+		{
+			"unusable machine type", func(s *Shoot) { s.Spec.Provider.Workers[0].Machine.Type = "gone" },
+			worker + ".machine.type", `supported values: "small", "arm"`,
+		},
+		{
+			"other architecture", func(s *Shoot) { s.Spec.Provider.Workers[0].Machine.Architecture = new("arm64") },
+			worker + ".machine.architecture", `"amd64"`,
+		},
+		{
+			"no image", func(s *Shoot) { s.Spec.Provider.Workers[0].Machine.Image = nil }, worker + ".machine.image",
+			"name a machine image",
+		},
+		{
+			"unknown image", func(s *Shoot) { s.Spec.Provider.Workers[0].Machine.Image.Name = "windows" },
+			worker + ".machine.image.name", `"debian", "old"`,
+		},
+		{
+			"unknown image version", func(s *Shoot) {
+				s.Spec.Provider.Workers[0].Machine.Image.Version = new("11.0.0")
+			}, worker + ".machine.image.version", `"12.5.0", "12.4.0"`,
+		},
+		{
+			"image for another architecture",
+			func(s *Shoot) { s.Spec.Provider.Workers[0].Machine.Image.Version = new("12.6.0") },
+			worker + ".machine.image.version", `"12.5.0", "12.4.0"`,
+		},
 		{"image for older kubelets", func(s *Shoot) {
-			s.Spec.Provider.Workers[0].Machine.Image = &ShootMachineImage{Name: "old", Version: ptr.To("1.0.0")}
+			s.Spec.Provider.Workers[0].Machine.Image = &ShootMachineImage{Name: "old", Version: new("1.0.0")}
 		}, worker + ".machine.image.version", "Unsupported"},
-		{"unknown zone", func(s *Shoot) { s.Spec.Provider.Workers[0].Zones = []string{"z"} }, worker + ".zones[0]", `supported values: "a", "b"`},
+		{
+			"unknown zone", func(s *Shoot) { s.Spec.Provider.Workers[0].Zones = []string{"z"} }, worker + ".zones[0]",
+			`supported values: "a", "b"`,
+		},
 		{"no zone", func(s *Shoot) { s.Spec.Provider.Workers[0].Zones = nil }, worker + ".zones", "at least one zone"},
-		{"zone without such machines", func(s *Shoot) { s.Spec.Provider.Workers[0].Zones = []string{"b"} }, worker + ".zones[0]", "no machines of type small"},
-		{"unknown volume type", func(s *Shoot) { s.Spec.Provider.Workers[0].Volume = &Volume{Type: ptr.To("tape")} }, worker + ".volume.type", `"ssd"`},
-		{"unknown kubelet version", func(s *Shoot) { s.Spec.Provider.Workers[0].Kubernetes = &WorkerKubernetes{Version: ptr.To("1.34.0")} }, worker + ".kubernetes.version", `"1.35.4"`},
-		{"too many machines", func(s *Shoot) { s.Spec.Provider.Workers[0].Maximum = 11 }, worker + ".maximum", "at most 10"},
+		{
+			"zone without such machines", func(s *Shoot) { s.Spec.Provider.Workers[0].Zones = []string{"b"} },
+			worker + ".zones[0]", "no machines of type small",
+		},
+		{
+			"unknown volume type", func(s *Shoot) { s.Spec.Provider.Workers[0].Volume = &Volume{Type: new("tape")} },
+			worker + ".volume.type", `"ssd"`,
+		},
+		{
+			"unknown kubelet version", func(s *Shoot) {
+				s.Spec.Provider.Workers[0].Kubernetes = &WorkerKubernetes{Version: new("1.34.0")}
+			}, worker + ".kubernetes.version", `"1.35.4"`,
+		},
+		{
+			"too many machines", func(s *Shoot) { s.Spec.Provider.Workers[0].Maximum = 11 }, worker + ".maximum",
+			"at most 10",
+		},
 	}, aShoot, func(s *Shoot) field.ErrorList {
 		profile := aProfile()
-		profile.Spec.Limits = &Limits{MaxNodesTotal: ptr.To[int32](10)}
+		profile.Spec.Limits = &Limits{MaxNodesTotal: new(int32(10))}
 		return ValidateShootAgainstCloudProfile(s, nil, &profile.Spec, now)
 	})
 }
@@ -49,8 +95,13 @@ func TestValidateShootAgainstCloudProfile(t *testing.T) {
 func TestVolumesAndZonesOfProfile(t *testing.T) {
 	const worker = "spec.provider.workers[0]"
 	profile := aProfile()
-	profile.Spec.VolumeTypes = []VolumeType{{Name: "ssd", Class: "premium", MinSize: ptr.To(resource.MustParse("20Gi"))}, {Name: "tape", Class: "standard", Usable: ptr.To(false)}}
-	profile.Spec.MachineTypes[0].Storage = &MachineTypeStorage{Class: "premium", Type: "ssd", MinSize: ptr.To(resource.MustParse("50Gi"))}
+	profile.Spec.VolumeTypes = []VolumeType{
+		{Name: "ssd", Class: "premium", MinSize: new(resource.MustParse("20Gi"))},
+		{Name: "tape", Class: "standard", Usable: new(false)},
+	}
+	profile.Spec.MachineTypes[0].Storage = &MachineTypeStorage{
+		Class: "premium", Type: "ssd", MinSize: new(resource.MustParse("50Gi")),
+	}
 	profile.Spec.Regions[0].Zones[0].UnavailableVolumeTypes = []string{"lto"}
 	profile.Spec.VolumeTypes = append(profile.Spec.VolumeTypes, VolumeType{Name: "lto", Class: "standard"})
 	against := func(old *Shoot) func(*Shoot) field.ErrorList {
@@ -79,7 +130,7 @@ func TestVolumesAndZonesOfProfile(t *testing.T) {
 	root("ssd", "10Gi")(before)
 	pinned(before)
 	expectError(t, against(before)(before.DeepCopy()), "", "")
-	profile.Spec.ControlPlane = &CloudProfileControlPlane{AllowZonePinning: ptr.To(true)}
+	profile.Spec.ControlPlane = &CloudProfileControlPlane{AllowZonePinning: new(true)}
 	check(t, []change[*Shoot]{{"zones of the control plane, allowed", pinned, "", ""}}, aShoot, against(nil))
 }
 
@@ -143,10 +194,17 @@ func TestDefaultMachineImage(t *testing.T) {
 		"nothing":                         {"small", nil, nil, "debian 12.5.0"},
 		"image without version":           {"small", &ShootMachineImage{Name: "debian"}, nil, "debian 12.5.0"},
 		"machine of another architecture": {"arm", nil, nil, "debian 12.6.0"},
-		"image with version":              {"small", &ShootMachineImage{Name: "debian", Version: ptr.To("12.4.0")}, nil, "debian 12.4.0"},
-		"unknown image":                   {"small", &ShootMachineImage{Name: "x"}, nil, "x "},
-		"image of before":                 {"small", nil, &ShootMachineImage{Name: "debian", Version: ptr.To("12.4.0")}, "debian 12.4.0"},
-		"version of before":               {"small", &ShootMachineImage{Name: "debian"}, &ShootMachineImage{Name: "debian", Version: ptr.To("12.4.0")}, "debian 12.4.0"},
+		"image with version": {
+			"small", &ShootMachineImage{Name: "debian", Version: new("12.4.0")}, nil, "debian 12.4.0",
+		},
+		"unknown image": {"small", &ShootMachineImage{Name: "x"}, nil, "x "},
+		"image of before": {
+			"small", nil, &ShootMachineImage{Name: "debian", Version: new("12.4.0")}, "debian 12.4.0",
+		},
+		"version of before": {
+			"small", &ShootMachineImage{Name: "debian"}, &ShootMachineImage{Name: "debian", Version: new("12.4.0")},
+			"debian 12.4.0",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shoot := aShoot()
@@ -184,12 +242,26 @@ func TestClassificationAt(t *testing.T) {
 		version ExpirableVersion
 		want    VersionClassification
 	}{
-		"nothing said":   {ExpirableVersion{}, ClassificationSupported},
-		"classified":     {ExpirableVersion{Classification: ptr.To(ClassificationPreview)}, ClassificationPreview},
-		"expires later":  {ExpirableVersion{Classification: ptr.To(ClassificationDeprecated), ExpirationDate: at(1)}, ClassificationDeprecated},
-		"expires now":    {ExpirableVersion{Classification: ptr.To(ClassificationDeprecated), ExpirationDate: at(0)}, ClassificationExpired},
-		"before a stage": {ExpirableVersion{Lifecycle: []LifecycleStage{{ClassificationPreview, at(1)}}}, ClassificationUnavailable},
-		"between stages": {ExpirableVersion{Lifecycle: []LifecycleStage{{ClassificationPreview, nil}, {ClassificationSupported, at(-1)}, {ClassificationExpired, at(1)}}}, ClassificationSupported},
+		"nothing said": {ExpirableVersion{}, ClassificationSupported},
+		"classified":   {ExpirableVersion{Classification: new(ClassificationPreview)}, ClassificationPreview},
+		"expires later": {
+			ExpirableVersion{Classification: new(ClassificationDeprecated), ExpirationDate: at(1)},
+			ClassificationDeprecated,
+		},
+		"expires now": {
+			ExpirableVersion{Classification: new(ClassificationDeprecated), ExpirationDate: at(0)},
+			ClassificationExpired,
+		},
+		"before a stage": {
+			ExpirableVersion{Lifecycle: []LifecycleStage{{ClassificationPreview, at(1)}}}, ClassificationUnavailable,
+		},
+		"between stages": {
+			ExpirableVersion{
+				Lifecycle: []LifecycleStage{
+					{ClassificationPreview, nil}, {ClassificationSupported, at(-1)}, {ClassificationExpired, at(1)},
+				},
+			}, ClassificationSupported,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := test.version.ClassificationAt(now); got != test.want {
@@ -199,19 +271,27 @@ func TestClassificationAt(t *testing.T) {
 	}
 }
 
-// Capabilities decide which image a machine boots: a flavor has to share a value with the machine in every capability both name.
+// Capabilities decide which image a machine boots: a flavor has to share a value with the machine in every capability
+// both name.
 func TestImageFlavors(t *testing.T) {
 	version := MachineImageVersion{CapabilityFlavors: []MachineImageFlavor{
-		{Capabilities: Capabilities{"architecture": {"amd64"}, "hypervisor": {"kvm"}}}, {Capabilities: Capabilities{"architecture": {"arm64"}}},
+		{Capabilities: Capabilities{"architecture": {"amd64"}, "hypervisor": {"kvm"}}},
+		{Capabilities: Capabilities{"architecture": {"arm64"}}},
 	}}
 	for name, test := range map[string]struct {
 		machine MachineType
 		want    bool
 	}{
-		"plain machine":         {MachineType{}, true},
-		"fitting hypervisor":    {MachineType{Capabilities: Capabilities{"architecture": {"amd64"}, "hypervisor": {"xen", "kvm"}}}, true},
-		"other hypervisor":      {MachineType{Capabilities: Capabilities{"architecture": {"amd64"}, "hypervisor": {"xen"}}}, false},
-		"any hypervisor on arm": {MachineType{Capabilities: Capabilities{"architecture": {"arm64"}, "hypervisor": {"xen"}}}, true},
+		"plain machine": {MachineType{}, true},
+		"fitting hypervisor": {
+			MachineType{Capabilities: Capabilities{"architecture": {"amd64"}, "hypervisor": {"xen", "kvm"}}}, true,
+		},
+		"other hypervisor": {
+			MachineType{Capabilities: Capabilities{"architecture": {"amd64"}, "hypervisor": {"xen"}}}, false,
+		},
+		"any hypervisor on arm": {
+			MachineType{Capabilities: Capabilities{"architecture": {"arm64"}, "hypervisor": {"xen"}}}, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := version.runsOn(&test.machine); got != test.want {

@@ -12,8 +12,8 @@ import (
 // DefaultRotationPeriod is how often credentials are rotated automatically.
 const DefaultRotationPeriod = 7 * 24 * time.Hour
 
-// SetDefaultsShoot sets what a Shoot has when nothing is said, as far as the Shoot alone tells. What its cloud profile tells is set
-// by DefaultShootFromCloudProfile, and ranges of addresses by the seed.
+// SetDefaultsShoot sets what a Shoot has when nothing is said, as far as the Shoot alone tells. What its cloud profile
+// tells is set by DefaultShootFromCloudProfile, and ranges of addresses by the seed.
 func SetDefaultsShoot(shoot *Shoot) {
 	spec := &shoot.Spec
 	setDefault(&spec.Purpose, ShootPurposeEvaluation)
@@ -61,7 +61,8 @@ func setDefaultsWithWorkers(spec *ShootSpec) {
 	setDefault(&manager.NodeMonitorGracePeriod, metav1.Duration{Duration: 40 * time.Second})
 	autoscaling := setBlock(&setBlock(&setBlock(&spec.SystemComponents).CoreDNS).Autoscaling)
 	if autoscaling.Mode == "" {
-		autoscaling.Mode = CoreDNSAutoscalingModeClusterProportional // the published default, horizontal, is not offered
+		// the published default, horizontal, is not offered
+		autoscaling.Mode = CoreDNSAutoscalingModeClusterProportional
 	}
 }
 
@@ -179,14 +180,16 @@ func setDefaultsMaintenance(maintenance *Maintenance, shoot *Shoot) {
 	}
 }
 
-// defaultTimeWindow chooses an hour between 22:00 and 06:00 UTC. It depends on the shoot so that not all are maintained at once, and
-// only on what does not change, so that the same shoot gets the same hour however often it is decoded.
+// defaultTimeWindow chooses an hour between 22:00 and 06:00 UTC. It depends on the shoot so that not all are maintained
+// at once, and only on what does not change, so that the same shoot gets the same hour however often it is decoded.
 func defaultTimeWindow(shoot *Shoot) *MaintenanceTimeWindow {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(shoot.Name)) // never fails
 	_, _ = hash.Write([]byte(shoot.UID))
 	begin := (22 + int(hash.Sum32()%8)) % 24
-	return &MaintenanceTimeWindow{Begin: fmt.Sprintf("%02d0000+0000", begin), End: fmt.Sprintf("%02d0000+0000", (begin+1)%24)}
+	return &MaintenanceTimeWindow{
+		Begin: fmt.Sprintf("%02d0000+0000", begin), End: fmt.Sprintf("%02d0000+0000", (begin+1)%24),
+	}
 }
 
 func setDefaultsWorker(worker *Worker) {

@@ -1,22 +1,22 @@
 package v1beta1
 
-// featureGate tells in which minor versions of Kubernetes 1 a feature gate exists: from since on, up to but without gone (0: it still
-// exists). From locked on (0: never) it can only have the value.
+// featureGate tells in which minor versions of Kubernetes 1 a feature gate exists: from since on, up to but without
+// gone (0: it still exists). From locked on (0: never) it can only have the value.
 // +k8s:openapi-gen=false
 type featureGate struct {
 	since, gone, locked uint64
 	value               bool
 }
 
-// Versions of Kubernetes whose feature gates are known in full. Before the first, gates that have gone since are not in the table; after the
-// last, new ones are not.
+// Versions of Kubernetes whose feature gates are known in full. Before the first, gates that have gone since are not in
+// the table; after the last, new ones are not.
 const (
 	firstKnownGates = 35
 	lastKnownGates  = 36
 )
 
-// featureGates are the feature gates that all Kubernetes components share, as versioned_feature_list.yaml of Kubernetes 1.35 and 1.36, and
-// client-go, list them.
+// featureGates are the feature gates that all Kubernetes components share, as versioned_feature_list.yaml of Kubernetes
+// 1.35 and 1.36, and client-go, list them.
 var featureGates = map[string]featureGate{
 	"AllAlpha":                          {},
 	"AllBeta":                           {},

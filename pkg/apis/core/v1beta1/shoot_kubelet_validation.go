@@ -30,12 +30,15 @@ func validateKubelet(config *KubeletConfig, version string, path *field.Path) fi
 	errs := validateFeatureGates(config.FeatureGates, version, path.Child("featureGates"))
 	errs = append(errs, validateOptionalAtLeast(config.MaxPods, 1, path.Child("maxPods"))...)
 	errs = append(errs, validateOptionalAtLeast(config.PodPIDsLimit, minPodPIDs, path.Child("podPidsLimit"))...)
-	errs = append(errs, validateOptionalAtLeast(config.ContainerLogMaxFiles, minLogFiles, path.Child("containerLogMaxFiles"))...)
+	errs = append(errs, validateOptionalAtLeast(config.ContainerLogMaxFiles, minLogFiles,
+		path.Child("containerLogMaxFiles"))...)
 	errs = append(errs, validateOptionalQuantity(config.ContainerLogMaxSize, path.Child("containerLogMaxSize"))...)
 	errs = append(errs, validateOptionalAtLeast(config.RegistryPullQPS, 0, path.Child("registryPullQPS"))...)
 	errs = append(errs, validateOptionalAtLeast(config.RegistryBurst, 0, path.Child("registryBurst"))...)
-	errs = append(errs, validateDuration(config.StreamingConnectionIdleTimeout, minStreamingTimeout, maxStreamingTimeout, path.Child("streamingConnectionIdleTimeout"))...)
-	errs = append(errs, validateOptionalSupported(config.CPUManagerPolicy, cpuManagerPolicies, path.Child("cpuManagerPolicy"))...)
+	errs = append(errs, validateDuration(config.StreamingConnectionIdleTimeout, minStreamingTimeout,
+		maxStreamingTimeout, path.Child("streamingConnectionIdleTimeout"))...)
+	errs = append(errs, validateOptionalSupported(config.CPUManagerPolicy, cpuManagerPolicies,
+		path.Child("cpuManagerPolicy"))...)
 	errs = append(errs, validateReserved(config.KubeReserved, path.Child("kubeReserved"))...)
 	errs = append(errs, validateEvictions(config, path)...)
 	errs = append(errs, validateImageGC(config, path)...)
@@ -48,14 +51,17 @@ func validateImagePulls(config *KubeletConfig, path *field.Path) field.ErrorList
 	if config.MaxParallelImagePulls != nil {
 		errs = append(errs, validateAtLeast(*config.MaxParallelImagePulls, 1, path.Child("maxParallelImagePulls"))...)
 		if *config.MaxParallelImagePulls > 1 && (config.SerializeImagePulls == nil || *config.SerializeImagePulls) {
-			errs = append(errs, field.Forbidden(path.Child("maxParallelImagePulls"), "only possible when serializeImagePulls is false"))
+			errs = append(errs, field.Forbidden(path.Child("maxParallelImagePulls"),
+				"only possible when serializeImagePulls is false"))
 		}
 	}
 	policy := config.ImagePullCredentialsVerificationPolicy
-	errs = append(errs, validateOptionalSupported(policy, verificationPolicies, path.Child("imagePullCredentialsVerificationPolicy"))...)
+	errs = append(errs, validateOptionalSupported(policy, verificationPolicies,
+		path.Child("imagePullCredentialsVerificationPolicy"))...)
 	allowlist := path.Child("preloadedImagesVerificationAllowlist")
 	if len(config.PreloadedImagesVerificationAllowlist) > 0 && deref(policy) != NeverVerifyAllowlistedImages {
-		errs = append(errs, field.Forbidden(allowlist, "only possible when imagePullCredentialsVerificationPolicy is "+string(NeverVerifyAllowlistedImages)))
+		errs = append(errs, field.Forbidden(allowlist,
+			"only possible when imagePullCredentialsVerificationPolicy is "+string(NeverVerifyAllowlistedImages)))
 	}
 	return append(errs, validateUniqueStrings(config.PreloadedImagesVerificationAllowlist, allowlist)...)
 }
@@ -69,9 +75,11 @@ func validateSwap(config *KubeletConfig, path *field.Path) field.ErrorList {
 		errs = append(errs, field.Forbidden(path.Child("memorySwap"), "only possible when failSwapOn is false"))
 	}
 	if on, given := config.FeatureGates["NodeSwap"]; given && !on {
-		errs = append(errs, field.Forbidden(path.Child("memorySwap"), "only possible when feature gate NodeSwap is not turned off"))
+		errs = append(errs, field.Forbidden(path.Child("memorySwap"),
+			"only possible when feature gate NodeSwap is not turned off"))
 	}
-	return append(errs, validateOptionalSupported(config.MemorySwap.SwapBehavior, []SwapBehavior{NoSwap, LimitedSwap}, path.Child("memorySwap", "swapBehavior"))...)
+	return append(errs, validateOptionalSupported(config.MemorySwap.SwapBehavior, []SwapBehavior{NoSwap, LimitedSwap},
+		path.Child("memorySwap", "swapBehavior"))...)
 }
 
 func validateImageGC(config *KubeletConfig, path *field.Path) field.ErrorList {
@@ -79,13 +87,15 @@ func validateImageGC(config *KubeletConfig, path *field.Path) field.ErrorList {
 	errs := validateOptionalBetween(low, 0, 100, path.Child("imageGCLowThresholdPercent"))
 	errs = append(errs, validateOptionalBetween(high, 0, 100, path.Child("imageGCHighThresholdPercent"))...)
 	if low != nil && high != nil && *low >= *high {
-		errs = append(errs, field.Invalid(path.Child("imageGCLowThresholdPercent"), *low, fmt.Sprintf("must be below imageGCHighThresholdPercent (%d)", *high)))
+		errs = append(errs, field.Invalid(path.Child("imageGCLowThresholdPercent"), *low,
+			fmt.Sprintf("must be below imageGCHighThresholdPercent (%d)", *high)))
 	}
 	errs = append(errs, validateDurationNotNegative(config.ImageMinimumGCAge, path.Child("imageMinimumGCAge"))...)
 	errs = append(errs, validateDurationNotNegative(config.ImageMaximumGCAge, path.Child("imageMaximumGCAge"))...)
 	least, most := deref(config.ImageMinimumGCAge).Duration, deref(config.ImageMaximumGCAge).Duration
 	if most > 0 && most <= least {
-		errs = append(errs, field.Invalid(path.Child("imageMaximumGCAge"), most.String(), fmt.Sprintf("must be longer than imageMinimumGCAge (%s), or 0", least)))
+		errs = append(errs, field.Invalid(path.Child("imageMaximumGCAge"), most.String(),
+			fmt.Sprintf("must be longer than imageMinimumGCAge (%s), or 0", least)))
 	}
 	return errs
 }
@@ -102,15 +112,18 @@ func validateReserved(reserved *KubeletConfigReserved, path *field.Path) field.E
 
 func validateEvictions(config *KubeletConfig, path *field.Path) field.ErrorList {
 	errs := validateOptionalAtLeast(config.EvictionMaxPodGracePeriod, 0, path.Child("evictionMaxPodGracePeriod"))
-	errs = append(errs, validatePositive(config.EvictionPressureTransitionPeriod, path.Child("evictionPressureTransitionPeriod"))...)
+	errs = append(errs, validatePositive(config.EvictionPressureTransitionPeriod,
+		path.Child("evictionPressureTransitionPeriod"))...)
 	errs = append(errs, validateThresholds(config.EvictionHard, path.Child("evictionHard"))...)
 	errs = append(errs, validateThresholds(config.EvictionSoft, path.Child("evictionSoft"))...)
 	reclaim := deref(config.EvictionMinimumReclaim)
-	for _, one := range signals(path.Child("evictionMinimumReclaim"), reclaim.MemoryAvailable, reclaim.ImageFSAvailable, reclaim.ImageFSInodesFree, reclaim.NodeFSAvailable, reclaim.NodeFSInodesFree) {
+	for _, one := range signals(path.Child("evictionMinimumReclaim"), reclaim.MemoryAvailable, reclaim.ImageFSAvailable,
+		reclaim.ImageFSInodesFree, reclaim.NodeFSAvailable, reclaim.NodeFSInodesFree) {
 		errs = append(errs, validateOptionalQuantity(one.value, one.path)...)
 	}
 	grace := deref(config.EvictionSoftGracePeriod)
-	for _, one := range signals(path.Child("evictionSoftGracePeriod"), grace.MemoryAvailable, grace.ImageFSAvailable, grace.ImageFSInodesFree, grace.NodeFSAvailable, grace.NodeFSInodesFree) {
+	for _, one := range signals(path.Child("evictionSoftGracePeriod"), grace.MemoryAvailable, grace.ImageFSAvailable,
+		grace.ImageFSInodesFree, grace.NodeFSAvailable, grace.NodeFSInodesFree) {
 		errs = append(errs, validatePositive(one.value, one.path)...)
 	}
 	return errs
@@ -122,9 +135,11 @@ func validateThresholds(thresholds *KubeletConfigEviction, path *field.Path) fie
 	}
 	var errs field.ErrorList
 	t := thresholds
-	for _, one := range signals(path, t.MemoryAvailable, t.ImageFSAvailable, t.ImageFSInodesFree, t.NodeFSAvailable, t.NodeFSInodesFree) {
+	for _, one := range signals(path, t.MemoryAvailable, t.ImageFSAvailable, t.ImageFSInodesFree, t.NodeFSAvailable,
+		t.NodeFSInodesFree) {
 		if one.value != nil && !isThreshold(*one.value) {
-			errs = append(errs, field.Invalid(one.path, *one.value, "must be an amount such as 100Mi or a percentage such as 5%"))
+			errs = append(errs, field.Invalid(one.path, *one.value,
+				"must be an amount such as 100Mi or a percentage such as 5%"))
 		}
 	}
 	return errs
@@ -156,7 +171,8 @@ type signal[T any] struct {
 }
 
 // signals pairs the settings of all eviction signals with their fields.
-func signals[T string | metav1.Duration | resource.Quantity](path *field.Path, memory, imageFS, imageInodes, nodeFS, nodeInodes *T) []signal[T] {
+func signals[T string | metav1.Duration | resource.Quantity](path *field.Path,
+	memory, imageFS, imageInodes, nodeFS, nodeInodes *T) []signal[T] {
 	return []signal[T]{
 		{path.Child("memoryAvailable"), memory},
 		{path.Child("imageFSAvailable"), imageFS}, {path.Child("imageFSInodesFree"), imageInodes},

@@ -345,8 +345,8 @@ type KubeControllerManagerConfig struct {
 	// Settings of the horizontal pod autoscaler.
 	// +optional
 	HorizontalPodAutoscalerConfig *HorizontalPodAutoscalerConfig `json:"horizontalPodAutoscaler,omitempty" protobuf:"bytes,2,opt,name=horizontalPodAutoscaler"`
-	// Prefix length of a node's range of pod addresses. Immutable. Defaults to 24, or less when a worker's maxPods needs
-	// more addresses; 64 for IPv6.
+	// Prefix length of a node's range of pod addresses. Immutable. Defaults to 24, or less when a worker's maxPods
+	// needs more addresses; 64 for IPv6.
 	// +optional
 	NodeCIDRMaskSize *int32 `json:"nodeCIDRMaskSize,omitempty" protobuf:"bytes,3,opt,name=nodeCIDRMaskSize"`
 	// How long pods stay on a failed node. Not offered.
@@ -511,8 +511,8 @@ type KubeletConfig struct {
 	// Whether only the offending process, not its whole container, is killed when memory runs out.
 	// +optional
 	SingleProcessOOMKill *bool `json:"singleProcessOOMKill,omitempty" protobuf:"bytes,30,opt,name=singleProcessOOMKill"`
-	// When pull credentials are checked for images that are on the node already. Defaults to NeverVerifyPreloadedImages"
-	// (the kubelet default).
+	// When pull credentials are checked for images that are on the node already. Defaults to
+	// NeverVerifyPreloadedImages" (the kubelet default).
 	// +optional
 	ImagePullCredentialsVerificationPolicy *ImagePullCredentialsVerificationPolicy `json:"imagePullCredentialsVerificationPolicy,omitempty" protobuf:"bytes,31,opt,name=imagePullCredentialsVerificationPolicy"`
 	// Images without such checks.

@@ -18,16 +18,20 @@ var (
 func validateKubernetes(kubernetes *Kubernetes, path *field.Path) field.ErrorList {
 	errs := validatePartialVersion(kubernetes.Version, path.Child("version"))
 	if kubernetes.KubeAPIServer != nil {
-		errs = append(errs, validateKubeAPIServer(kubernetes.KubeAPIServer, kubernetes.Version, path.Child("kubeAPIServer"))...)
+		errs = append(errs, validateKubeAPIServer(kubernetes.KubeAPIServer, kubernetes.Version,
+			path.Child("kubeAPIServer"))...)
 	}
 	if kubernetes.KubeControllerManager != nil {
-		errs = append(errs, validateKubeControllerManager(kubernetes.KubeControllerManager, kubernetes.Version, path.Child("kubeControllerManager"))...)
+		errs = append(errs, validateKubeControllerManager(kubernetes.KubeControllerManager, kubernetes.Version,
+			path.Child("kubeControllerManager"))...)
 	}
 	if scheduler := kubernetes.KubeScheduler; scheduler != nil {
 		at := path.Child("kubeScheduler")
-		errs = append(errs, validateFeatureGates(scheduler.FeatureGates, kubernetes.Version, at.Child("featureGates"))...)
+		errs = append(errs, validateFeatureGates(scheduler.FeatureGates, kubernetes.Version,
+			at.Child("featureGates"))...)
 		errs = append(errs, validateOptionalSupported(scheduler.Profile, schedulingProfiles, at.Child("profile"))...)
-		errs = append(errs, validateNotSet(scheduler.KubeMaxPDVols, at.Child("kubeMaxPDVols"), "not offered: kube-scheduler has no such setting any more; the CSI driver sets the limit")...)
+		errs = append(errs, validateNotSet(scheduler.KubeMaxPDVols, at.Child("kubeMaxPDVols"),
+			"not offered: kube-scheduler has no such setting any more; the CSI driver sets the limit")...)
 	}
 	if proxy := kubernetes.KubeProxy; proxy != nil {
 		at := path.Child("kubeProxy")
@@ -41,7 +45,8 @@ func validateKubernetes(kubernetes *Kubernetes, path *field.Path) field.ErrorLis
 		errs = append(errs, validateClusterAutoscaler(kubernetes.ClusterAutoscaler, path.Child("clusterAutoscaler"))...)
 	}
 	if kubernetes.VerticalPodAutoscaler != nil {
-		errs = append(errs, validateVerticalPodAutoscaler(kubernetes.VerticalPodAutoscaler, path.Child("verticalPodAutoscaler"))...)
+		errs = append(errs, validateVerticalPodAutoscaler(kubernetes.VerticalPodAutoscaler,
+			path.Child("verticalPodAutoscaler"))...)
 	}
 	return append(errs, validateETCD(kubernetes.ETCD, path.Child("etcd"))...)
 }
@@ -51,7 +56,8 @@ func validateETCD(etcd *ETCD, path *field.Path) field.ErrorList {
 		return nil
 	}
 	errs := validateControlPlaneAutoscaling(deref(etcd.Main).Autoscaling, path.Child("main", "autoscaling"))
-	return append(errs, validateControlPlaneAutoscaling(deref(etcd.Events).Autoscaling, path.Child("events", "autoscaling"))...)
+	return append(errs, validateControlPlaneAutoscaling(deref(etcd.Events).Autoscaling,
+		path.Child("events", "autoscaling"))...)
 }
 
 // validatePartialVersion accepts a version of one to three numbers, or none: the cloud profile completes it.
@@ -59,10 +65,13 @@ func validatePartialVersion(version string, path *field.Path) field.ErrorList {
 	if version == "" {
 		return nil
 	}
-	if parsed, err := semver.NewVersion(version); err == nil && parsed.Prerelease() == "" && !strings.HasPrefix(version, "v") {
+	if parsed, err := semver.NewVersion(version); err == nil && parsed.Prerelease() == "" &&
+		!strings.HasPrefix(version, "v") {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, version, "must be a version such as 1.36.3, or the beginning of one, such as 1.36")}
+	return field.ErrorList{
+		field.Invalid(path, version, "must be a version such as 1.36.3, or the beginning of one, such as 1.36"),
+	}
 }
 
 // minorsBehind tells how many minor versions a version is behind another of the same major version.
@@ -75,13 +84,17 @@ func minorsBehind(version, other string) (minors int, comparable bool) {
 	return int(b.Minor()) - int(a.Minor()), true
 }
 
-func validateKubeControllerManager(config *KubeControllerManagerConfig, version string, path *field.Path) field.ErrorList {
+func validateKubeControllerManager(config *KubeControllerManagerConfig, version string,
+	path *field.Path) field.ErrorList {
 	errs := validateFeatureGates(config.FeatureGates, version, path.Child("featureGates"))
 	errs = append(errs, validatePositive(config.NodeMonitorGracePeriod, path.Child("nodeMonitorGracePeriod"))...)
 	errs = append(errs, validateNotSet(config.PodEvictionTimeout, path.Child("podEvictionTimeout"),
-		"not offered: kube-controller-manager has no such setting any more; use kubeAPIServer.defaultNotReadyTolerationSeconds and defaultUnreachableTolerationSeconds")...)
-	errs = append(errs, validateOptionalBetween(config.NodeCIDRMaskSizeIPv6, 1, 128, path.Child("nodeCIDRMaskSizeIPv6"))...)
-	return append(errs, validateHorizontalPodAutoscaler(config.HorizontalPodAutoscalerConfig, path.Child("horizontalPodAutoscaler"))...)
+		"not offered: kube-controller-manager has no such setting any more; use "+
+			"kubeAPIServer.defaultNotReadyTolerationSeconds and defaultUnreachableTolerationSeconds")...)
+	errs = append(errs, validateOptionalBetween(config.NodeCIDRMaskSizeIPv6, 1, 128,
+		path.Child("nodeCIDRMaskSizeIPv6"))...)
+	return append(errs, validateHorizontalPodAutoscaler(config.HorizontalPodAutoscalerConfig,
+		path.Child("horizontalPodAutoscaler"))...)
 }
 
 // minorOf returns the minor version of Kubernetes 1, and whether the version names one.
@@ -93,8 +106,8 @@ func minorOf(version string) (minor uint64, ok bool) {
 	return parsed.Minor(), true
 }
 
-// validateFeatureGates refuses feature gates that Kubernetes of the version does not know, or that cannot have the value: no component
-// would start with them.
+// validateFeatureGates refuses feature gates that Kubernetes of the version does not know, or that cannot have the
+// value: no component would start with them.
 func validateFeatureGates(gates map[string]bool, version string, path *field.Path) field.ErrorList {
 	minor, ok := minorOf(version)
 	if !ok {
@@ -142,17 +155,21 @@ func validateDuration(duration *metav1.Duration, least, most time.Duration, path
 	if duration == nil || duration.Duration >= least && duration.Duration <= most {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, duration.Duration.String(), fmt.Sprintf("must be between %s and %s", least, most))}
+	return field.ErrorList{
+		field.Invalid(path, duration.Duration.String(), fmt.Sprintf("must be between %s and %s", least, most)),
+	}
 }
 
 func validateKubernetesUpdate(kubernetes, old *Kubernetes, path *field.Path) field.ErrorList {
 	errs := validateVersionUpdate(kubernetes.Version, old.Version, path.Child("version"))
 	if before := deref(deref(old.KubeAPIServer).EncryptionConfig).Provider.Type; before != nil {
 		after := deref(deref(deref(kubernetes.KubeAPIServer).EncryptionConfig).Provider.Type)
-		errs = append(errs, validateImmutable(string(after), string(*before), path.Child("kubeAPIServer", "encryptionConfig", "provider", "type"))...)
+		errs = append(errs, validateImmutable(string(after), string(*before),
+			path.Child("kubeAPIServer", "encryptionConfig", "provider", "type"))...)
 	}
 	if before := old.KubeControllerManager; before != nil && before.NodeCIDRMaskSize != nil {
-		errs = append(errs, validateImmutable(deref(kubernetes.KubeControllerManager).NodeCIDRMaskSize, before.NodeCIDRMaskSize, path.Child("kubeControllerManager", "nodeCIDRMaskSize"))...)
+		errs = append(errs, validateImmutable(deref(kubernetes.KubeControllerManager).NodeCIDRMaskSize,
+			before.NodeCIDRMaskSize, path.Child("kubeControllerManager", "nodeCIDRMaskSize"))...)
 	}
 	return errs
 }
@@ -169,7 +186,10 @@ func validateVersionUpdate(version, old string, path *field.Path) field.ErrorLis
 	case ahead < 0 || ahead == 0 && isFullVersion(version) && compareVersions(version, old) < 0:
 		return field.ErrorList{field.Invalid(path, version, "cannot be downgraded; it was "+old)}
 	case ahead > 1:
-		return field.ErrorList{field.Invalid(path, version, fmt.Sprintf("skips minor versions; update from %s to the next one first", old))}
+		return field.ErrorList{
+			field.Invalid(path, version, fmt.Sprintf("skips minor versions; update from %s to the next one first",
+				old)),
+		}
 	}
 	return nil
 }

@@ -9,5 +9,6 @@ func SSHAccessEnabled(spec *ShootSpec) bool {
 	return settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled
 }
 
-// TechnicalID returns the name of a control plane's namespace in its seed. It is unambiguous, because neither name may contain "--".
+// TechnicalID returns the name of a control plane's namespace in its seed. It is unambiguous, because neither name may
+// contain "--".
 func TechnicalID(project, shoot string) string { return TechnicalIDPrefix + project + "--" + shoot }

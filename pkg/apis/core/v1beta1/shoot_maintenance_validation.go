@@ -40,8 +40,10 @@ func validateTimeWindow(window *MaintenanceTimeWindow, path *field.Path) field.E
 	}
 	errs := validateTimeOfDay(window.Begin, path.Child("begin"))
 	errs = append(errs, validateTimeOfDay(window.End, path.Child("end"))...)
-	if _, duration, err := window.Parse(); err == nil && (duration < MinMaintenanceWindow || duration > MaxMaintenanceWindow) {
-		errs = append(errs, field.Invalid(path, window.Begin+" to "+window.End, fmt.Sprintf("must be between %s and %s long", MinMaintenanceWindow, MaxMaintenanceWindow)))
+	if _, duration, err := window.Parse(); err == nil &&
+		(duration < MinMaintenanceWindow || duration > MaxMaintenanceWindow) {
+		errs = append(errs, field.Invalid(path, window.Begin+" to "+window.End,
+			fmt.Sprintf("must be between %s and %s long", MinMaintenanceWindow, MaxMaintenanceWindow)))
 	}
 	return errs
 }
@@ -97,7 +99,8 @@ func validateLocation(location *string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateHibernationUpdate refuses to put a cluster to sleep that could not wake up again, or in the middle of a rotation.
+// validateHibernationUpdate refuses to put a cluster to sleep that could not wake up again, or in the middle of a
+// rotation.
 func validateHibernationUpdate(shoot, old *Shoot, path *field.Path) field.ErrorList {
 	if !hibernationWanted(&shoot.Spec) || hibernationWanted(&old.Spec) {
 		return nil
@@ -106,7 +109,8 @@ func validateHibernationUpdate(shoot, old *Shoot, path *field.Path) field.ErrorL
 	var errs field.ErrorList
 	for _, constraint := range old.Status.Constraints {
 		if constraint.Type == ShootHibernationPossible && constraint.Status == ConditionFalse {
-			errs = append(errs, field.Forbidden(at, "constraint "+string(ShootHibernationPossible)+" is False: "+constraint.Message))
+			errs = append(errs, field.Forbidden(at,
+				"constraint "+string(ShootHibernationPossible)+" is False: "+constraint.Message))
 		}
 	}
 	rotation := rotationOf(old)
@@ -118,7 +122,8 @@ func validateHibernationUpdate(shoot, old *Shoot, path *field.Path) field.ErrorL
 		{"the key for service account tokens", deref(rotation.ServiceAccountKey).Phase},
 	} {
 		if one.phase != "" && one.phase != RotationPrepared && one.phase != RotationCompleted {
-			errs = append(errs, field.Forbidden(at, fmt.Sprintf("rotation of %s is %s; wait until it is Prepared or Completed", one.what, one.phase)))
+			errs = append(errs, field.Forbidden(at,
+				fmt.Sprintf("rotation of %s is %s; wait until it is Prepared or Completed", one.what, one.phase)))
 		}
 	}
 	return errs

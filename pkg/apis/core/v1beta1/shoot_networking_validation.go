@@ -39,15 +39,19 @@ func validateNetworking(spec *ShootSpec, path *field.Path) field.ErrorList {
 		if workerless {
 			return nil
 		}
-		return field.ErrorList{field.Required(path, "a cluster with workers needs a network plugin: name its type, such as flannel")}
+		return field.ErrorList{
+			field.Required(path, "a cluster with workers needs a network plugin: name its type, such as flannel"),
+		}
 	}
 	var errs field.ErrorList
 	if !workerless {
-		errs = append(errs, validateRequired(deref(networking.Type), path.Child("type"), "name the network plugin, such as flannel")...)
+		errs = append(errs, validateRequired(deref(networking.Type), path.Child("type"),
+			"name the network plugin, such as flannel")...)
 	}
 	errs = append(errs, validateIPFamilies(networking.IPFamilies, path.Child("ipFamilies"))...)
 	ranges := namedRanges{
-		{path.Child("nodes"), networking.Nodes}, {path.Child("pods"), networking.Pods}, {path.Child("services"), networking.Services},
+		{path.Child("nodes"), networking.Nodes}, {path.Child("pods"), networking.Pods},
+		{path.Child("services"), networking.Services},
 	}
 	errs = append(errs, ranges.validate()...)
 	errs = append(errs, ranges.validateFamily(networking.IPFamilies)...)
@@ -62,7 +66,8 @@ func validateNotReserved(ranges namedRanges) field.ErrorList {
 	for _, reserved := range []string{ReservedVPNRange, ReservedVPNRangeIPv6, ReservedAdvertiseRange} {
 		for _, one := range ranges {
 			if prefix, ok := one.prefix(); ok && prefix.Overlaps(netip.MustParsePrefix(reserved)) {
-				errs = append(errs, field.Invalid(one.path, *one.cidr, fmt.Sprintf("overlaps with %s, which Trellis uses in every cluster", reserved)))
+				errs = append(errs, field.Invalid(one.path, *one.cidr,
+					fmt.Sprintf("overlaps with %s, which Trellis uses in every cluster", reserved)))
 			}
 		}
 	}
@@ -76,7 +81,11 @@ func validateServiceRange(services namedRange) field.ErrorList {
 	}
 	all := prefix.Addr().BitLen()
 	if host := all - prefix.Bits(); host > maxServiceHostBits || host < minServiceHostBits {
-		return field.ErrorList{field.Invalid(services.path, *services.cidr, fmt.Sprintf("must have a prefix length between %d and %d", all-maxServiceHostBits, all-minServiceHostBits))}
+		return field.ErrorList{
+			field.Invalid(services.path, *services.cidr,
+				fmt.Sprintf("must have a prefix length between %d and %d", all-maxServiceHostBits,
+					all-minServiceHostBits)),
+		}
 	}
 	return nil
 }
@@ -93,13 +102,15 @@ func validateNodeRanges(spec *ShootSpec, pods namedRange) field.ErrorList {
 	var errs field.ErrorList
 	if ok {
 		least := prefix.Bits()
-		errs = append(errs, validateBetween(int(size), least, min(least+maxNodeRangeBits, prefix.Addr().BitLen()), path)...)
+		errs = append(errs, validateBetween(int(size), least, min(least+maxNodeRangeBits, prefix.Addr().BitLen()),
+			path)...)
 	}
 	if ok && !prefix.Addr().Is4() {
 		return errs
 	}
 	if needed := maskSizeFor(maxPodsOf(spec)); size > needed {
-		errs = append(errs, field.Invalid(path, size, fmt.Sprintf("must be at most %d for %d pods on a node", needed, maxPodsOf(spec))))
+		errs = append(errs, field.Invalid(path, size,
+			fmt.Sprintf("must be at most %d for %d pods on a node", needed, maxPodsOf(spec))))
 	}
 	return errs
 }
@@ -121,8 +132,8 @@ func maxPodsOf(spec *ShootSpec) int32 {
 	return most
 }
 
-// maskSizeFor returns the longest prefix whose range has an address for each of the pods, one for the network and one for the
-// bridge.
+// maskSizeFor returns the longest prefix whose range has an address for each of the pods, one for the network and one
+// for the bridge.
 func maskSizeFor(pods int32) int32 {
 	return int32(32 - bits.Len32(uint32(pods)+1))
 }

@@ -16,15 +16,19 @@ func validateNodesFit(spec *ShootSpec, path *field.Path) field.ErrorList {
 	nodes := int64(0)
 	for i, worker := range spec.Provider.Workers {
 		if nodes += int64(worker.Maximum); nodes > fit {
-			return field.ErrorList{field.Invalid(path.Child("provider", "workers").Index(i).Child("maximum"), worker.Maximum,
-				fmt.Sprintf("with this pool there may be %d nodes, and %s: lower the maximum, or create a cluster with a larger range of pods "+
-					"(spec.networking.pods) or a larger spec.kubernetes.kubeControllerManager.nodeCIDRMaskSize", nodes, ranges))}
+			return field.ErrorList{field.Invalid(path.Child("provider", "workers").Index(i).Child("maximum"),
+				worker.Maximum,
+				fmt.Sprintf("with this pool there may be %d nodes, and %s: lower the maximum, or create a cluster "+
+					"with a larger range of pods "+
+					"(spec.networking.pods) or a larger spec.kubernetes.kubeControllerManager.nodeCIDRMaskSize", nodes,
+					ranges))}
 		}
 	}
 	return nil
 }
 
-// validateNodesFitUpdate leaves alone a shoot that had too many nodes before that was refused, as long as it asks for no more.
+// validateNodesFitUpdate leaves alone a shoot that had too many nodes before that was refused, as long as it asks for
+// no more.
 func validateNodesFitUpdate(spec, old *ShootSpec, path *field.Path) field.ErrorList {
 	fit, _, ok := nodesThatFit(spec)
 	before, _, wasOK := nodesThatFit(old)
@@ -42,14 +46,15 @@ func maximumOfPools(spec *ShootSpec) int64 {
 	return nodes
 }
 
-// nodesThatFit returns how many nodes get a range of pods, and says why. While the range of all pods is not known, which may be the
-// seed's default, that is what kube-controller-manager hands out at most.
+// nodesThatFit returns how many nodes get a range of pods, and says why. While the range of all pods is not known,
+// which may be the seed's default, that is what kube-controller-manager hands out at most.
 func nodesThatFit(spec *ShootSpec) (nodes int64, why string, ok bool) {
 	if len(spec.Provider.Workers) == 0 || spec.Networking == nil {
 		return 0, "", false
 	}
 	if spec.Networking.Pods == nil {
-		return 1 << maxNodeRangeBits, fmt.Sprintf("no cluster has ranges of pods for more than %d", 1<<maxNodeRangeBits), true
+		return 1 << maxNodeRangeBits, fmt.Sprintf("no cluster has ranges of pods for more than %d",
+			1<<maxNodeRangeBits), true
 	}
 	pods, err := netip.ParsePrefix(*spec.Networking.Pods)
 	if err != nil {

@@ -2,8 +2,6 @@ package v1beta1
 
 import (
 	"testing"
-
-	"k8s.io/utils/ptr"
 )
 
 // withPools gives a shoot pools of these maxima.
@@ -28,25 +26,29 @@ func TestNodesFitIntoTheRangeOfPods(t *testing.T) {
 		}
 	}
 	masks := func(size int32) func(*Shoot) {
-		return func(s *Shoot) { s.Spec.Kubernetes.KubeControllerManager.NodeCIDRMaskSize = ptr.To(size) }
+		return func(s *Shoot) { s.Spec.Kubernetes.KubeControllerManager.NodeCIDRMaskSize = new(size) }
 	}
 	pods := func(cidr *string) func(*Shoot) { return func(s *Shoot) { s.Spec.Networking.Pods = cidr } }
 	check(t, []change[*Shoot]{
 		{"as many as fit", withPools(256), "", ""},
-		{"one more", withPools(257), workers + "[0].maximum", "may be 257 nodes, and 10.3.0.0/16 has a /24 of pods for 256: lower the maximum"},
+		{
+			"one more", withPools(257), workers + "[0].maximum",
+			"may be 257 nodes, and 10.3.0.0/16 has a /24 of pods for 256: lower the maximum",
+		},
 		{"a million", withPools(1000000), workers + "[0].maximum", "1000000 nodes"},
 		{"as many as fit in several pools", withPools(200, 0, 56), "", ""},
 		{"one more in several pools", withPools(200, 0, 57, 3), workers + "[2].maximum", "257 nodes"},
 		{"more than numbers have room for", withPools(1<<31-1, 1<<31-1), workers + "[0].maximum", "2147483647 nodes"},
 		{"smaller ranges of nodes", with(masks(25), 512), "", ""},
 		{"larger ranges of nodes", with(masks(20), 17), workers + "[0].maximum", "a /20 of pods for 16"},
-		{"a larger range of pods", with(pods(ptr.To("10.32.0.0/11")), 8192), "", ""},
+		{"a larger range of pods", with(pods(new("10.32.0.0/11")), 8192), "", ""},
 		{"pods of the seed's default", with(pods(nil), 65536), "", ""},
 		{"more than any default", with(pods(nil), 65537), workers + "[0].maximum", "more than 65536"},
 	}, aShoot, ValidateNewShoot)
 }
 
-// A range that is known only with the seed decides then. What had too many before is not made worse, and can be changed otherwise.
+// A range that is known only with the seed decides then. What had too many before is not made worse, and can be changed
+// otherwise.
 func TestNodesOfExistingShootsFit(t *testing.T) {
 	old := stored(aShoot)()
 	withPools(300)(old)
@@ -60,9 +62,9 @@ func TestNodesOfExistingShootsFit(t *testing.T) {
 
 	old.Spec.Networking.Pods = nil
 	bound := old.DeepCopy()
-	bound.Spec.SeedName, bound.Spec.Networking.Pods = ptr.To("local"), ptr.To("10.3.0.0/16")
+	bound.Spec.SeedName, bound.Spec.Networking.Pods = new("local"), new("10.3.0.0/16")
 	expectError(t, ValidateShootBindingUpdate(bound, old), "spec.provider.workers[0].maximum", "300 nodes")
-	bound.Spec.Networking.Pods = ptr.To("10.6.0.0/15")
+	bound.Spec.Networking.Pods = new("10.6.0.0/15")
 	expectError(t, ValidateShootBindingUpdate(bound, old), "", "")
 }
 

@@ -27,20 +27,19 @@ var (
 	// plainOperations are the operations of a Shoot that take no argument, in the order in which messages list them.
 	plainOperations = []string{
 		GardenerOperationReconcile, GardenerOperationRetry, GardenerOperationMaintain, ShootOperationForceInPlaceUpdate,
-		OperationRotateCredentialsStart, OperationRotateCredentialsStartWithoutWorkersRollout, OperationRotateCredentialsComplete,
+		OperationRotateCredentialsStart, OperationRotateCredentialsStartWithoutWorkersRollout,
+		OperationRotateCredentialsComplete,
 		OperationRotateCAStart, OperationRotateCAStartWithoutWorkersRollout, OperationRotateCAComplete,
-		OperationRotateServiceAccountKeyStart, OperationRotateServiceAccountKeyStartWithoutWorkersRollout, OperationRotateServiceAccountKeyComplete,
-		OperationRotateETCDEncryptionKey, OperationRotateETCDEncryptionKeyStart, OperationRotateETCDEncryptionKeyComplete,
+		OperationRotateServiceAccountKeyStart, OperationRotateServiceAccountKeyStartWithoutWorkersRollout,
+		OperationRotateServiceAccountKeyComplete,
+		OperationRotateETCDEncryptionKey, OperationRotateETCDEncryptionKeyStart,
+		OperationRotateETCDEncryptionKeyComplete,
 		OperationRotateObservabilityCredentials, ShootOperationRotateSSHKeypair,
 	}
 	// onlyAtOnce are operations that cannot wait for the next maintenance.
 	onlyAtOnce = sets.New(GardenerOperationRetry, GardenerOperationMaintain, ShootOperationForceInPlaceUpdate)
 	// possibleAsleep are rotations that need neither the API server nor machines.
 	possibleAsleep = sets.New(ShootOperationRotateSSHKeypair)
-	// forceDeletionCodes are what makes it pointless to wait for an orderly deletion.
-	forceDeletionCodes = sets.New(
-		ErrorCleanupClusterResources, ErrorConfigurationProblem, ErrorInfraDependencies, ErrorInfraUnauthenticated, ErrorInfraUnauthorized,
-	)
 )
 
 // SplitOperations splits the value of an annotation with operations: trimmed, each once, in order.
@@ -68,13 +67,17 @@ func validateOperations(shoot, old *Shoot) field.ErrorList {
 		if value == before {
 			continue
 		}
-		v := operationsValidator{shoot: shoot, path: field.NewPath("metadata", "annotations").Key(annotation), atOnce: annotation == GardenerOperation}
+		v := operationsValidator{
+			shoot: shoot, path: field.NewPath("metadata", "annotations").Key(annotation),
+			atOnce: annotation == GardenerOperation,
+		}
 		errs = append(errs, v.validate(value, before)...)
 	}
 	return errs
 }
 
-// OperationProblem tells why an operation, as the annotation GardenerOperation names it, cannot be asked of a Shoot now; nothing when it can.
+// OperationProblem tells why an operation, as the annotation GardenerOperation names it, cannot be asked of a Shoot
+// now; nothing when it can.
 func OperationProblem(shoot *Shoot, operation string) string {
 	return operationsValidator{shoot: shoot, atOnce: true}.problem(operation)
 }
@@ -109,7 +112,9 @@ func (v operationsValidator) validate(value, before string) field.ErrorList {
 func (v operationsValidator) validateTogether(operations []string) field.ErrorList {
 	var errs field.ErrorList
 	asked := sets.New(operations...)
-	for _, rotation := range []string{rotateCredentials, rotateCA, rotateServiceAccountKey, OperationRotateETCDEncryptionKey} {
+	for _, rotation := range []string{
+		rotateCredentials, rotateCA, rotateServiceAccountKey, OperationRotateETCDEncryptionKey,
+	} {
 		var together []string
 		for _, suffix := range []string{suffixStart, suffixStartWithoutRollout, suffixComplete} {
 			if asked.Has(rotation + suffix) {
@@ -117,7 +122,8 @@ func (v operationsValidator) validateTogether(operations []string) field.ErrorLi
 			}
 		}
 		if len(together) > 1 {
-			errs = append(errs, field.Forbidden(v.path, strings.Join(together, " and ")+" cannot be asked for together"))
+			errs = append(errs, field.Forbidden(v.path,
+				strings.Join(together, " and ")+" cannot be asked for together"))
 		}
 	}
 	return errs
@@ -132,12 +138,14 @@ func (v operationsValidator) problem(operation string) string {
 		return v.poolsProblem(pools)
 	}
 	if !slices.Contains(plainOperations, operation) {
-		return "must be one of " + strings.Join(plainOperations, ", ") + ", " + OperationRolloutWorkers + "=<pools>, " + OperationRotateRolloutWorkers + "=<pools>"
+		return "must be one of " + strings.Join(plainOperations, ", ") + ", " + OperationRolloutWorkers + "=<pools>, " +
+			OperationRotateRolloutWorkers + "=<pools>"
 	}
 	if !v.atOnce && onlyAtOnce.Has(operation) {
 		return "cannot wait for maintenance; use annotation " + GardenerOperation
 	}
-	if minor, ok := minorOf(v.shoot.Spec.Kubernetes.Version); ok && minor >= 34 && (operation == OperationRotateETCDEncryptionKeyStart || operation == OperationRotateETCDEncryptionKeyComplete) {
+	if minor, ok := minorOf(v.shoot.Spec.Kubernetes.Version); ok && minor >= 34 &&
+		(operation == OperationRotateETCDEncryptionKeyStart || operation == OperationRotateETCDEncryptionKeyComplete) {
 		return "was removed with Kubernetes 1.34; use " + OperationRotateETCDEncryptionKey
 	}
 	if operation == OperationRotateObservabilityCredentials {
@@ -155,7 +163,8 @@ func operationNotOffered(operation string) string {
 	case operation == ShootOperationForceInPlaceUpdate:
 		return "machines are replaced when they have to change, so that no update waits for anything; leave it out"
 	case strings.HasPrefix(operation, OperationRolloutWorkers+"="):
-		return "machines are replaced when their pool changes; change the pool, for example the version of its image, or delete its nodes one by one"
+		return "machines are replaced when their pool changes; change the pool, for example the version of its " +
+			"image, or delete its nodes one by one"
 	}
 	return ""
 }
@@ -212,7 +221,8 @@ func rotationPhases(shoot *Shoot) map[string][]namedPhase {
 	key := namedPhase{"the key for service account tokens", deref(rotation.ServiceAccountKey).Phase}
 	encryption := namedPhase{"the key for encryption at rest", deref(rotation.ETCDEncryptionKey).Phase}
 	return map[string][]namedPhase{
-		rotateCredentials: {ca, key}, rotateCA: {ca}, rotateServiceAccountKey: {key}, OperationRotateETCDEncryptionKey: {encryption},
+		rotateCredentials: {ca, key}, rotateCA: {ca}, rotateServiceAccountKey: {key},
+		OperationRotateETCDEncryptionKey: {encryption},
 	}
 }
 
@@ -255,7 +265,8 @@ func hasBeenCreated(operation *LastOperation) bool {
 	return operation.Type == LastOperationTypeReconcile
 }
 
-// validateForceDeletion allows to give up the orderly deletion of a shoot that failed for a reason that waiting does not remove.
+// validateForceDeletion allows to give up the orderly deletion of a shoot that failed for a reason that waiting does
+// not remove.
 func validateForceDeletion(shoot, old *Shoot) field.ErrorList {
 	path := field.NewPath("metadata", "annotations").Key(AnnotationConfirmationForceDeletion)
 	before, after := NeedsForceDeletion(old), NeedsForceDeletion(shoot)
@@ -266,8 +277,12 @@ func validateForceDeletion(shoot, old *Shoot) field.ErrorList {
 		return nil
 	case old.DeletionTimestamp == nil && shoot.DeletionTimestamp == nil:
 		return field.ErrorList{field.Forbidden(path, "is possible after the shoot was deleted; delete it first")}
-	case !slices.ContainsFunc(shoot.Status.LastErrors, func(e LastError) bool { return slices.ContainsFunc(e.Codes, forceDeletionCodes.Has) }):
-		return field.ErrorList{field.Forbidden(path, "is possible when the deletion failed with one of the codes "+joined(forceDeletionCodes)+" in status.lastErrors")}
+	case !slices.ContainsFunc(shoot.Status.LastErrors,
+		func(e LastError) bool { return slices.ContainsFunc(e.Codes, ErrorCode.AllowsForceDeletion) }):
+		return field.ErrorList{
+			field.Forbidden(path, "is possible when the deletion failed with one of the codes "+
+				strings.Join(namesAsStrings(forceDeletionCodes()), ", ")+" in status.lastErrors"),
+		}
 	}
 	return nil
 }
@@ -279,10 +294,6 @@ func NeedsForceDeletion(shoot *Shoot) bool {
 	}
 	confirmed, err := strconv.ParseBool(shoot.Annotations[AnnotationConfirmationForceDeletion])
 	return err == nil && confirmed
-}
-
-func joined(codes sets.Set[ErrorCode]) string {
-	return strings.Join(namesAsStrings(sets.List(codes)), ", ")
 }
 
 func namesAsStrings[T ~string](values []T) []string {

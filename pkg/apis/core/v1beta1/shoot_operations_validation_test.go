@@ -7,18 +7,18 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 )
 
 func TestSplitOperations(t *testing.T) {
-	if got, want := SplitOperations(" rotate-ca-start; ;reconcile;rotate-ca-start"), []string{"rotate-ca-start", "reconcile"}; !slices.Equal(got, want) {
+	if got, want := SplitOperations(" rotate-ca-start; ;reconcile;rotate-ca-start"),
+		[]string{"rotate-ca-start", "reconcile"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
 func aCreatedShoot() *Shoot {
 	shoot := stored(aShoot)()
-	shoot.Spec.SeedName = ptr.To("local")
+	shoot.Spec.SeedName = new("local")
 	shoot.Status.LastOperation = &LastOperation{Type: LastOperationTypeCreate, State: LastOperationStateSucceeded}
 	shoot.Status.Credentials = &ShootCredentials{Rotation: &ShootCredentialsRotation{}}
 	return shoot
@@ -39,23 +39,36 @@ func TestValidateOperations(t *testing.T) {
 			s.Status.Credentials.Rotation.ServiceAccountKey = &ServiceAccountKeyRotation{Phase: key}
 		}
 	}
-	asleep := func(s *Shoot) { s.Spec.Hibernation = &Hibernation{Enabled: ptr.To(true)} }
+	asleep := func(s *Shoot) { s.Spec.Hibernation = &Hibernation{Enabled: new(true)} }
 	const path = "metadata.annotations[gardener.cloud/operation]"
 	for _, row := range []operation{
 		{"reconcile", nil, "reconcile", ""},
 		{"unknown", nil, "explode", "must be one of reconcile"},
 		{"rotation", nil, "rotate-credentials-start", ""},
-		{"rotation of what is being created", func(s *Shoot) { s.Status.LastOperation.State = LastOperationStateProcessing }, "rotate-ca-start", "once the cluster has been created"},
+		{
+			"rotation of what is being created",
+			func(s *Shoot) { s.Status.LastOperation.State = LastOperationStateProcessing }, "rotate-ca-start",
+			"once the cluster has been created",
+		},
 		{"rotation while reconciled", func(s *Shoot) {
 			s.Status.LastOperation = &LastOperation{Type: LastOperationTypeReconcile, State: LastOperationStateError}
 		}, "rotate-ca-start", ""},
-		{"rotation under way", as(RotationPreparing, ""), "rotate-ca-start-without-workers-rollout", "certificate authorities is Preparing"},
+		{
+			"rotation under way", as(RotationPreparing, ""), "rotate-ca-start-without-workers-rollout",
+			"certificate authorities is Preparing",
+		},
 		{"other rotation under way", as(RotationPreparing, ""), "rotate-serviceaccount-key-start", ""},
-		{"part of all under way", as("", RotationPrepared), "rotate-credentials-start", "service account tokens is Prepared"},
+		{
+			"part of all under way", as("", RotationPrepared), "rotate-credentials-start",
+			"service account tokens is Prepared",
+		},
 		{"completion", as(RotationPrepared, RotationPrepared), "rotate-credentials-complete", ""},
 		{"completion of what did not begin", nil, "rotate-ca-complete", "it is not under way"},
 		{"completion too early", as(RotationPreparing, ""), "rotate-ca-complete", "it is Preparing"},
-		{"both halves", as(RotationCompleted, ""), "rotate-ca-start;rotate-ca-start-without-workers-rollout", "cannot be asked for together"},
+		{
+			"both halves", as(RotationCompleted, ""), "rotate-ca-start;rotate-ca-start-without-workers-rollout",
+			"cannot be asked for together",
+		},
 		{"rotation while asleep", asleep, "rotate-ca-start", "wake it up first"},
 		{"rotation of an SSH key while asleep", asleep, "rotate-ssh-keypair", ""},
 		{"rotation of what does not exist", asleep, "rotate-observability-credentials", "is not offered"},
@@ -89,7 +102,8 @@ func TestValidateOperations(t *testing.T) {
 func TestValidateMaintenanceOperations(t *testing.T) {
 	const path = "metadata.annotations[maintenance.gardener.cloud/operation]"
 	for asked, message := range map[string]string{
-		"reconcile": "", "rotate-ca-start": "", "retry": "use annotation gardener.cloud/operation", "explode": "must be one of",
+		"reconcile": "", "rotate-ca-start": "", "retry": "use annotation gardener.cloud/operation",
+		"explode": "must be one of",
 	} {
 		shoot := aCreatedShoot()
 		shoot.Annotations = map[string]string{GardenerMaintenanceOperation: asked}
@@ -139,14 +153,20 @@ func TestValidateNewShoot(t *testing.T) {
 	check(t, []change[*Shoot]{
 		{"as it is", func(*Shoot) {}, "", ""},
 		{"own finalizer", func(s *Shoot) { s.Finalizers = []string{"example.com/mine"} }, "", ""},
-		{"finalizer of controllers", func(s *Shoot) { s.Finalizers = []string{GardenerName} }, "metadata.finalizers[0]", "controllers only"},
-		{"rotation", func(s *Shoot) { s.Annotations = map[string]string{GardenerOperation: "rotate-ca-start"} }, "metadata.annotations[gardener.cloud/operation]", "once the cluster has been created"},
+		{
+			"finalizer of controllers", func(s *Shoot) { s.Finalizers = []string{GardenerName} },
+			"metadata.finalizers[0]", "controllers only",
+		},
+		{
+			"rotation", func(s *Shoot) { s.Annotations = map[string]string{GardenerOperation: "rotate-ca-start"} },
+			"metadata.annotations[gardener.cloud/operation]", "once the cluster has been created",
+		},
 	}, aShoot, ValidateNewShoot)
 }
 
 // What the state of a cluster does not allow is refused.
 func TestValidateShootUpdateInState(t *testing.T) {
-	hibernate := func(s *Shoot) { s.Spec.Hibernation = &Hibernation{Enabled: ptr.To(true)} }
+	hibernate := func(s *Shoot) { s.Spec.Hibernation = &Hibernation{Enabled: new(true)} }
 	encrypt := func(s *Shoot) { s.Spec.Kubernetes.KubeAPIServer.EncryptionConfig.Resources = []string{"configmaps"} }
 	update := func(s *Shoot) { s.Spec.Kubernetes.Version = "1.36.4" }
 	rotating := func(phase CredentialsRotationPhase) func(*Shoot) {
@@ -158,9 +178,11 @@ func TestValidateShootUpdateInState(t *testing.T) {
 		return func(s *Shoot) { s.Spec.ControlPlane = &ControlPlane{Zones: zones} }
 	}
 	pending := func(s *Shoot) {
-		s.Spec.Provider.Workers[0].UpdateStrategy = ptr.To(ManualInPlaceUpdate)
+		s.Spec.Provider.Workers[0].UpdateStrategy = new(ManualInPlaceUpdate)
 		s.Spec.Provider.Workers[0].MaxSurge, s.Spec.Provider.Workers[0].MaxUnavailable = nil, nil
-		s.Status.InPlaceUpdates = &InPlaceUpdatesStatus{PendingWorkerUpdates: &PendingWorkerUpdates{ManualInPlaceUpdate: []string{"pool"}}}
+		s.Status.InPlaceUpdates = &InPlaceUpdatesStatus{
+			PendingWorkerUpdates: &PendingWorkerUpdates{ManualInPlaceUpdate: []string{"pool"}},
+		}
 	}
 	for _, row := range []struct {
 		name           string
@@ -169,49 +191,81 @@ func TestValidateShootUpdateInState(t *testing.T) {
 	}{
 		{"hibernation", func(*Shoot) {}, hibernate, "", ""},
 		{"hibernation that is not possible", func(s *Shoot) {
-			s.Status.Constraints = []Condition{{Type: ShootHibernationPossible, Status: ConditionFalse, Message: "webhook x"}}
+			s.Status.Constraints = []Condition{
+				{Type: ShootHibernationPossible, Status: ConditionFalse, Message: "webhook x"},
+			}
 		}, hibernate, "spec.hibernation.enabled", "is False: webhook x"},
-		{"hibernation while a key is rotated", rotating(RotationCompleting), hibernate, "spec.hibernation.enabled", "encryption at rest is Completing"},
+		{
+			"hibernation while a key is rotated", rotating(RotationCompleting), hibernate, "spec.hibernation.enabled",
+			"encryption at rest is Completing",
+		},
 		{"encryption", func(*Shoot) {}, encrypt, "", ""},
-		{"encryption while a key is rotated", rotating(RotationPrepared), encrypt, "spec.kubernetes.kubeAPIServer.encryptionConfig.resources", "is Prepared"},
-		{"encryption while asleep", hibernate, encrypt, "spec.kubernetes.kubeAPIServer.encryptionConfig.resources", "wake it up first"},
+		{
+			"encryption while a key is rotated", rotating(RotationPrepared), encrypt,
+			"spec.kubernetes.kubeAPIServer.encryptionConfig.resources", "is Prepared",
+		},
+		{
+			"encryption while asleep", hibernate, encrypt, "spec.kubernetes.kubeAPIServer.encryptionConfig.resources",
+			"wake it up first",
+		},
 		{"encryption while it changes", func(s *Shoot) {
 			s.Status.Credentials.EncryptionAtRest = &EncryptionAtRest{Resources: []string{"secrets", "events"}}
 		}, encrypt, "spec.kubernetes.kubeAPIServer.encryptionConfig.resources", "previous change"},
 		{"encryption of a fleet", func(s *Shoot) {
 			resources := s.Spec.Kubernetes.KubeAPIServer.EncryptionConfig.Resources
-			s.Status.Credentials.EncryptionAtRest = &EncryptionAtRest{Resources: append([]string{ResourceWorks}, resources...)}
+			s.Status.Credentials.EncryptionAtRest = &EncryptionAtRest{
+				Resources: append([]string{ResourceWorks}, resources...),
+			}
 		}, encrypt, "", ""},
 		{"another cipher", func(*Shoot) {}, func(s *Shoot) {
-			s.Spec.Kubernetes.KubeAPIServer.EncryptionConfig.Provider.Type = ptr.To(EncryptionProviderTypeSecretbox)
+			s.Spec.Kubernetes.KubeAPIServer.EncryptionConfig.Provider.Type = new(EncryptionProviderTypeSecretbox)
 		}, "spec.kubernetes.kubeAPIServer.encryptionConfig.provider.type", `it was "aescbc"`},
 		{"other zones", inZones("a"), inZones("b"), "spec.controlPlane.zones", "they were [a]"},
 		{"no zones", inZones("a"), inZones(), "", ""},
-		{"update while one is pending", pending, update, "spec.kubernetes.version", "pools (pool) wait for in-place updates"},
+		{
+			"update while one is pending", pending, update, "spec.kubernetes.version",
+			"pools (pool) wait for in-place updates",
+		},
 		{"update by force while one is pending", pending, func(s *Shoot) {
 			update(s)
 			s.Annotations = map[string]string{GardenerOperation: ShootOperationForceInPlaceUpdate}
 		}, "metadata.annotations[gardener.cloud/operation]", "not offered"},
-		{"scaling while an update is pending", pending, func(s *Shoot) { s.Spec.Provider.Workers[0].Maximum = 9 }, "", ""},
+		{
+			"scaling while an update is pending", pending, func(s *Shoot) { s.Spec.Provider.Workers[0].Maximum = 9 },
+			"", "",
+		},
 		{"kubelets go back", func(*Shoot) {}, func(s *Shoot) {
-			s.Spec.Provider.Workers[0].Kubernetes = &WorkerKubernetes{Version: ptr.To("1.35.4")}
+			s.Spec.Provider.Workers[0].Kubernetes = &WorkerKubernetes{Version: new("1.35.4")}
 		}, "spec.provider.workers[0].kubernetes.version", "it was 1.36.3"},
-		{"kubelets skip a version", func(s *Shoot) { s.Spec.Provider.Workers[0].Kubernetes = &WorkerKubernetes{Version: ptr.To("1.34.1")} }, func(s *Shoot) {
+		{"kubelets skip a version", func(s *Shoot) {
+			s.Spec.Provider.Workers[0].Kubernetes = &WorkerKubernetes{Version: new("1.34.1")}
+		}, func(s *Shoot) {
 			s.Spec.Provider.Workers[0].Kubernetes = nil
 		}, "", ""},
 		{"kubelets skip a version in place", func(s *Shoot) {
 			pending(s)
 			s.Status.InPlaceUpdates = nil
-			s.Spec.Provider.Workers[0].Kubernetes = &WorkerKubernetes{Version: ptr.To("1.34.1")}
-		}, func(s *Shoot) { s.Spec.Provider.Workers[0].Kubernetes = nil }, "spec.provider.workers[0].kubernetes.version", "skips minor versions"},
-		{"from in place to rolling", func(s *Shoot) { s.Spec.Provider.Workers[0].UpdateStrategy = ptr.To(AutoInPlaceUpdate) }, func(s *Shoot) {
-			s.Spec.Provider.Workers[0].UpdateStrategy = ptr.To(AutoRollingUpdate)
+			s.Spec.Provider.Workers[0].Kubernetes = &WorkerKubernetes{Version: new("1.34.1")}
+		}, func(s *Shoot) { s.Spec.Provider.Workers[0].Kubernetes = nil },
+			"spec.provider.workers[0].kubernetes.version", "skips minor versions"},
+		{"from in place to rolling", func(s *Shoot) {
+			s.Spec.Provider.Workers[0].UpdateStrategy = new(AutoInPlaceUpdate)
+		}, func(s *Shoot) {
+			s.Spec.Provider.Workers[0].UpdateStrategy = new(AutoRollingUpdate)
 		}, "spec.provider.workers[0].updateStrategy", "create another pool"},
-		{"control plane moves out", func(s *Shoot) { s.Spec.Provider.Workers[0].ControlPlane = &WorkerControlPlane{} }, func(s *Shoot) {
-			s.Spec.Provider.Workers[0].ControlPlane = nil
-		}, "spec.provider.workers", "create another cluster"},
-		{"other DNS provider", func(s *Shoot) { s.Spec.DNS = aShootWithEverything().Spec.DNS }, func(s *Shoot) { s.Spec.DNS.Providers[0].Type = ptr.To("gcp") }, "spec.dns.providers[0].type", `it was "aws-route53"`},
-		{"no DNS provider", func(s *Shoot) { s.Spec.DNS = aShootWithEverything().Spec.DNS }, func(s *Shoot) { s.Spec.DNS.Providers = nil }, "spec.dns.providers", "cannot be removed"},
+		{"control plane moves out", func(s *Shoot) { s.Spec.Provider.Workers[0].ControlPlane = &WorkerControlPlane{} },
+			func(s *Shoot) {
+				s.Spec.Provider.Workers[0].ControlPlane = nil
+			}, "spec.provider.workers", "create another cluster"},
+		{
+			"other DNS provider", func(s *Shoot) { s.Spec.DNS = aShootWithEverything().Spec.DNS },
+			func(s *Shoot) { s.Spec.DNS.Providers[0].Type = new("gcp") }, "spec.dns.providers[0].type",
+			`it was "aws-route53"`,
+		},
+		{
+			"no DNS provider", func(s *Shoot) { s.Spec.DNS = aShootWithEverything().Spec.DNS },
+			func(s *Shoot) { s.Spec.DNS.Providers = nil }, "spec.dns.providers", "cannot be removed",
+		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			old := aCreatedShoot()
@@ -226,21 +280,33 @@ func TestValidateShootUpdateInState(t *testing.T) {
 func TestValidateStatus(t *testing.T) {
 	check(t, []change[*Shoot]{
 		{"as it is", func(*Shoot) {}, "", ""},
-		{"progress over 100", func(s *Shoot) { s.Status.LastOperation.Progress = 101 }, "status.lastOperation.progress", "between 0 and 100"},
-		{"unknown operation", func(s *Shoot) { s.Status.LastOperation.Type = "Dance" }, "status.lastOperation.type", `"Reconcile"`},
+		{
+			"progress over 100", func(s *Shoot) { s.Status.LastOperation.Progress = 101 },
+			"status.lastOperation.progress", "between 0 and 100",
+		},
+		{
+			"unknown operation", func(s *Shoot) { s.Status.LastOperation.Type = "Dance" }, "status.lastOperation.type",
+			`"Reconcile"`,
+		},
 		{"condition twice", func(s *Shoot) {
 			s.Status.Conditions = []Condition{{Type: "a", Status: ConditionTrue}, {Type: "a", Status: ConditionTrue}}
 		}, "status.conditions[1].type", "Duplicate"},
-		{"unknown status", func(s *Shoot) { s.Status.Constraints = []Condition{{Type: "a", Status: "Maybe"}} }, "status.constraints[0].status", `"Progressing"`},
+		{
+			"unknown status", func(s *Shoot) { s.Status.Constraints = []Condition{{Type: "a", Status: "Maybe"}} },
+			"status.constraints[0].status", `"Progressing"`,
+		},
 		{"plain address", func(s *Shoot) {
 			s.Status.AdvertisedAddresses = []ShootAdvertisedAddress{{Name: "external", URL: "http://a"}}
 		}, "status.advertisedAddresses[0].url", "https"},
 	}, aCreatedShoot, against(aCreatedShoot, ValidateShootStatusUpdate))
 	check(t, []change[*Seed]{
-		{"another identity", func(s *Seed) { s.Status.ClusterIdentity = ptr.To("other") }, "status.clusterIdentity", `it was "this"`},
+		{
+			"another identity", func(s *Seed) { s.Status.ClusterIdentity = new("other") }, "status.clusterIdentity",
+			`it was "this"`,
+		},
 	}, aSeed, func(s *Seed) field.ErrorList {
 		old := aSeed()
-		old.Status.ClusterIdentity = ptr.To("this")
+		old.Status.ClusterIdentity = new("this")
 		return ValidateSeedStatusUpdate(s, old)
 	})
 	ready := func() *Project {

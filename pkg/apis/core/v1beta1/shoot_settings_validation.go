@@ -19,7 +19,9 @@ const (
 	dashboardAuthenticationToken = "token"
 )
 
-var trafficPolicies = []corev1.ServiceExternalTrafficPolicy{corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal}
+var trafficPolicies = []corev1.ServiceExternalTrafficPolicy{
+	corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal,
+}
 
 func validateDNS(spec *ShootSpec, path *field.Path) field.ErrorList {
 	dns := spec.DNS
@@ -53,8 +55,10 @@ func validateDNSProvider(provider *DNSProvider, path *field.Path) field.ErrorLis
 	errs := validateRequired(deref(provider.Type), path.Child("type"), "name the type of the DNS provider")
 	reference := provider.CredentialsRef
 	if deref(provider.Type) == DNSUnmanaged {
-		errs = append(errs, validateNotSet(provider.SecretName, path.Child("secretName"), "has no meaning for domains that others care for")...)
-		return append(errs, validateNotSet(reference, path.Child("credentialsRef"), "has no meaning for domains that others care for")...)
+		errs = append(errs, validateNotSet(provider.SecretName, path.Child("secretName"),
+			"has no meaning for domains that others care for")...)
+		return append(errs, validateNotSet(reference, path.Child("credentialsRef"),
+			"has no meaning for domains that others care for")...)
 	}
 	if reference == nil {
 		return errs
@@ -65,7 +69,9 @@ func validateDNSProvider(provider *DNSProvider, path *field.Path) field.ErrorLis
 	}
 	errs = append(errs, validateRequired(reference.Name, at.Child("name"), "name the object with the credentials")...)
 	if name := provider.SecretName; name != nil && *name != reference.Name {
-		errs = append(errs, field.Invalid(path.Child("secretName"), *name, fmt.Sprintf("names another Secret than credentialsRef (%s), which replaces it; leave it out", reference.Name)))
+		errs = append(errs, field.Invalid(path.Child("secretName"), *name,
+			fmt.Sprintf("names another Secret than credentialsRef (%s), which replaces it; leave it out",
+				reference.Name)))
 	}
 	return errs
 }
@@ -85,9 +91,11 @@ func validateDNSUpdate(spec, old *ShootSpec, path *field.Path) field.ErrorList {
 	}
 	after, index := primaryProvider(spec.DNS)
 	if after == nil {
-		return append(errs, field.Required(path.Child("providers"), fmt.Sprintf("the primary provider (%s) cannot be removed once the cluster has a seed", deref(before.Type))))
+		return append(errs, field.Required(path.Child("providers"),
+			fmt.Sprintf("the primary provider (%s) cannot be removed once the cluster has a seed", deref(before.Type))))
 	}
-	return append(errs, validateImmutable(deref(after.Type), deref(before.Type), path.Child("providers").Index(index).Child("type"))...)
+	return append(errs, validateImmutable(deref(after.Type), deref(before.Type),
+		path.Child("providers").Index(index).Child("type"))...)
 }
 
 func primaryProvider(dns *DNS) (*DNSProvider, int) {
@@ -109,7 +117,9 @@ func validateControlPlane(controlPlane *ControlPlane, path *field.Path) field.Er
 	if controlPlane.HighAvailability == nil {
 		return errs
 	}
-	return append(errs, field.Forbidden(path.Child("highAvailability"), "not offered: the etcd of a control plane has one member, so the control plane stops until its node is back or replaced; leave it out"))
+	return append(errs, field.Forbidden(path.Child("highAvailability"),
+		"not offered: the etcd of a control plane has one member, so the control plane stops until its node is back "+
+			"or replaced; leave it out"))
 }
 
 func validateSystemComponents(components *SystemComponents, path *field.Path) field.ErrorList {
@@ -123,7 +133,8 @@ func validateSystemComponents(components *SystemComponents, path *field.Path) fi
 		errs = append(errs, validateSupported(autoscaling.Mode, modes, path.Child("autoscaling", "mode"))...)
 	}
 	if rewriting := components.CoreDNS.Rewriting; rewriting != nil {
-		errs = append(errs, validateCommonSuffixes(rewriting.CommonSuffixes, path.Child("rewriting", "commonSuffixes"))...)
+		errs = append(errs, validateCommonSuffixes(rewriting.CommonSuffixes,
+			path.Child("rewriting", "commonSuffixes"))...)
 	}
 	return errs
 }
@@ -136,7 +147,8 @@ func validateCommonSuffixes(suffixes []string, path *field.Path) field.ErrorList
 	for i, suffix := range suffixes {
 		name := strings.TrimPrefix(suffix, ".")
 		if !strings.Contains(name, ".") {
-			errs = append(errs, field.Invalid(path.Index(i), suffix, "must have at least two labels, such as .example.com"))
+			errs = append(errs, field.Invalid(path.Index(i), suffix,
+				"must have at least two labels, such as .example.com"))
 			continue
 		}
 		errs = append(errs, validateSubdomain(name, path.Index(i))...)
@@ -152,7 +164,8 @@ func validateMonitoring(monitoring *Monitoring, path *field.Path) field.ErrorLis
 	errs := validateUniqueStrings(monitoring.Alerting.EmailReceivers, at)
 	for i, receiver := range monitoring.Alerting.EmailReceivers {
 		if !isEmail(receiver) {
-			errs = append(errs, field.Invalid(at.Index(i), receiver, "must be an e-mail address such as alice@example.com"))
+			errs = append(errs, field.Invalid(at.Index(i), receiver,
+				"must be an e-mail address such as alice@example.com"))
 		}
 	}
 	return errs
@@ -174,15 +187,21 @@ func validateAddons(spec *ShootSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	dashboard, ingress := deref(addons.KubernetesDashboard), deref(addons.NginxIngress)
 	if (dashboard.Enabled || ingress.Enabled) && deref(spec.Purpose) != ShootPurposeEvaluation {
-		errs = append(errs, field.Forbidden(path, "only possible for purpose "+string(ShootPurposeEvaluation)+"; install what you need with a tool of your choice"))
+		errs = append(errs, field.Forbidden(path,
+			"only possible for purpose "+string(ShootPurposeEvaluation)+
+				"; install what you need with a tool of your choice"))
 	}
 	if dashboard.Enabled {
-		errs = append(errs, validateOptionalSupported(dashboard.AuthenticationMode, []string{dashboardAuthenticationToken}, path.Child("kubernetesDashboard", "authenticationMode"))...)
+		errs = append(errs, validateOptionalSupported(dashboard.AuthenticationMode,
+			[]string{dashboardAuthenticationToken}, path.Child("kubernetesDashboard", "authenticationMode"))...)
 	}
 	at := path.Child("nginxIngress")
-	errs = append(errs, validateOptionalSupported(ingress.ExternalTrafficPolicy, trafficPolicies, at.Child("externalTrafficPolicy"))...)
+	errs = append(errs, validateOptionalSupported(ingress.ExternalTrafficPolicy, trafficPolicies,
+		at.Child("externalTrafficPolicy"))...)
 	for i := range ingress.LoadBalancerSourceRanges {
-		errs = append(errs, namedRanges{{at.Child("loadBalancerSourceRanges").Index(i), &ingress.LoadBalancerSourceRanges[i]}}.validate()...)
+		errs = append(errs, namedRanges{
+			{at.Child("loadBalancerSourceRanges").Index(i), &ingress.LoadBalancerSourceRanges[i]},
+		}.validate()...)
 	}
 	return errs
 }

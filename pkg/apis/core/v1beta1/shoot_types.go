@@ -173,8 +173,8 @@ type NginxIngress struct {
 
 // DNS names the domain of a shoot and who serves it.
 type DNS struct {
-	// External domain of the cluster, under which its API server is api.<domain>. Immutable once set; defaulted from the
-	// seed's default domains.
+	// External domain of the cluster, under which its API server is api.<domain>. Immutable once set; defaulted from
+	// the seed's default domains.
 	// +optional
 	Domain *string `json:"domain,omitempty" protobuf:"bytes,1,opt,name=domain"`
 	// DNS providers that serve the domain when it is not a default domain.
@@ -287,8 +287,8 @@ type Maintenance struct {
 
 // MaintenanceAutoUpdate says what is updated automatically.
 type MaintenanceAutoUpdate struct {
-	// Whether Kubernetes is updated to the newest patch, and to the next minor version when its own expires. Defaults to
-	// true.
+	// Whether Kubernetes is updated to the newest patch, and to the next minor version when its own expires. Defaults
+	// to true.
 	KubernetesVersion bool `json:"kubernetesVersion" protobuf:"bytes,1,opt,name=kubernetesVersion"`
 	// Whether machine images are updated. Defaults to true.
 	// +optional
@@ -312,8 +312,8 @@ type MaintenanceAutoRotation struct {
 
 // MaintenanceCredentialsAutoRotation says how often credentials are rotated.
 type MaintenanceCredentialsAutoRotation struct {
-	// Passwords of the monitoring. Not offered, except for the value 168h, which has no effect: control planes have no monitoring
-	// with passwords of its own.
+	// Passwords of the monitoring. Not offered, except for the value 168h, which has no effect: control planes have no
+	// monitoring with passwords of its own.
 	// +optional
 	Observability *MaintenanceRotationConfig `json:"observability,omitempty" protobuf:"bytes,1,opt,name=observability"`
 	// SSH key of the machines.

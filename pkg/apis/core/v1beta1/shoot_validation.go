@@ -10,17 +10,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// MaxShootNamesLength is the most characters that the names of a shoot and of its project may have together, so that names of
-// objects in seeds and infrastructures stay short enough.
+// MaxShootNamesLength is the most characters that the names of a shoot and of its project may have together, so that
+// names of objects in seeds and infrastructures stay short enough.
 const MaxShootNamesLength = 21
 
 var (
 	shootPurposes = []ShootPurpose{
-		ShootPurposeEvaluation, ShootPurposeTesting, ShootPurposeDevelopment, ShootPurposeProduction, ShootPurposeInfrastructure,
+		ShootPurposeEvaluation, ShootPurposeTesting, ShootPurposeDevelopment, ShootPurposeProduction,
+		ShootPurposeInfrastructure,
 	}
 )
 
-// ValidateShoot checks a Shoot on its own. What it takes from its cloud profile is checked by ValidateShootAgainstCloudProfile.
+// ValidateShoot checks a Shoot on its own. What it takes from its cloud profile is checked by
+// ValidateShootAgainstCloudProfile.
 func ValidateShoot(shoot *Shoot) field.ErrorList {
 	errs := validateMeta(&shoot.ObjectMeta, true, apivalidation.NameIsDNSLabel)
 	errs = append(errs, validateShootName(shoot.Name)...)
@@ -59,7 +61,8 @@ func ValidateShootBindingUpdate(shoot, old *Shoot) field.ErrorList {
 	case deref(shoot.Spec.SeedName) == "":
 		errs = append(errs, field.Required(path, "name the seed that runs the control plane"))
 	case before != "" && before != *shoot.Spec.SeedName:
-		errs = append(errs, NotOffered(path, "control planes stay on the seed on which they are, "+before, "create the cluster anew on another seed, or bring that seed back"))
+		errs = append(errs, NotOffered(path, "control planes stay on the seed on which they are, "+before,
+			"create the cluster anew on another seed, or bring that seed back"))
 	}
 	return errs
 }
@@ -68,7 +71,9 @@ func validateShootName(name string) field.ErrorList {
 	path := field.NewPath("metadata", "name")
 	errs := validateNoDoubleDash(name, path)
 	if len(name) >= MaxShootNamesLength {
-		errs = append(errs, field.Invalid(path, name, fmt.Sprintf("must be shorter: name and project's name have at most %d characters together", MaxShootNamesLength)))
+		errs = append(errs, field.Invalid(path, name,
+			fmt.Sprintf("must be shorter: name and project's name have at most %d characters together",
+				MaxShootNamesLength)))
 	}
 	return errs
 }
@@ -86,14 +91,16 @@ func validateShootUpdate(shoot, old *Shoot) field.ErrorList {
 	errs = append(errs, validateShootSpecUpdate(&shoot.Spec, &old.Spec, field.NewPath("spec"))...)
 	errs = append(errs, validateShootStateUpdate(shoot, old, field.NewPath("spec"))...)
 	errs = append(errs, validateNodesFitUpdate(&shoot.Spec, &old.Spec, field.NewPath("spec"))...)
-	errs = append(errs, NewlyRefused(notOfferedToShoots(&shoot.Spec, field.NewPath("spec")), notOfferedToShoots(&old.Spec, field.NewPath("spec")))...)
+	errs = append(errs, NewlyRefused(notOfferedToShoots(&shoot.Spec, field.NewPath("spec")),
+		notOfferedToShoots(&old.Spec, field.NewPath("spec")))...)
 	return append(errs, ValidateShoot(shoot)...)
 }
 
 // validateShootStateUpdate refuses changes that the present state of the cluster does not allow.
 func validateShootStateUpdate(shoot, old *Shoot, path *field.Path) field.ErrorList {
 	errs := validateHibernationUpdate(shoot, old, path.Child("hibernation"))
-	errs = append(errs, validateEncryptionUpdate(shoot, old, path.Child("kubernetes", "kubeAPIServer", "encryptionConfig", "resources"))...)
+	errs = append(errs, validateEncryptionUpdate(shoot, old,
+		path.Child("kubernetes", "kubeAPIServer", "encryptionConfig", "resources"))...)
 	return append(errs, validatePendingInPlaceUpdates(shoot, old, path)...)
 }
 
@@ -101,7 +108,10 @@ func validateSeedNameStays(shoot, old *Shoot) field.ErrorList {
 	if deref(shoot.Spec.SeedName) == deref(old.Spec.SeedName) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("spec", "seedName"), deref(shoot.Spec.SeedName), "can only be changed through the subresource shoots/binding; it was "+describe(old.Spec.SeedName))}
+	return field.ErrorList{
+		field.Invalid(field.NewPath("spec", "seedName"), deref(shoot.Spec.SeedName),
+			"can only be changed through the subresource shoots/binding; it was "+describe(old.Spec.SeedName)),
+	}
 }
 
 func whySpecIsFrozen(shoot, old *Shoot) string {
@@ -112,7 +122,8 @@ func whySpecIsFrozen(shoot, old *Shoot) string {
 	if operation == nil {
 		return ""
 	}
-	if operation.Type == LastOperationTypeMigrate || operation.Type == LastOperationTypeRestore && operation.State != LastOperationStateSucceeded {
+	if operation.Type == LastOperationTypeMigrate ||
+		operation.Type == LastOperationTypeRestore && operation.State != LastOperationStateSucceeded {
 		return "while the control plane moves to another seed"
 	}
 	return ""
@@ -122,7 +133,8 @@ func whySpecIsFrozen(shoot, old *Shoot) string {
 func ValidateShootSpec(spec *ShootSpec, namespace string, path *field.Path) field.ErrorList {
 	errs := validateCloudProfileReference(spec, path)
 	errs = append(errs, validateRequired(spec.Region, path.Child("region"), "name a region of the cloud profile")...)
-	errs = append(errs, validateRequired(spec.Provider.Type, path.Child("provider", "type"), "name the type of the infrastructure, as in the cloud profile")...)
+	errs = append(errs, validateRequired(spec.Provider.Type, path.Child("provider", "type"),
+		"name the type of the infrastructure, as in the cloud profile")...)
 	errs = append(errs, validatePurpose(spec.Purpose, namespace, path.Child("purpose"))...)
 	errs = append(errs, validateDNS(spec, path.Child("dns"))...)
 	errs = append(errs, validateExtensions(spec.Extensions, path.Child("extensions"))...)
@@ -156,7 +168,10 @@ func validateCloudProfileReference(spec *ShootSpec, path *field.Path) field.Erro
 	at := path.Child("cloudProfile")
 	if spec.CloudProfile == nil {
 		if deref(spec.CloudProfileName) == "" {
-			return field.ErrorList{field.Required(at, "name the cloud profile that says what can be ordered, such as {kind: CloudProfile, name: local}")}
+			return field.ErrorList{
+				field.Required(at, "name the cloud profile that says what can be ordered, such as {kind: "+
+					"CloudProfile, name: local}"),
+			}
 		}
 		return nil
 	}
@@ -171,7 +186,8 @@ func validatePurpose(purpose *ShootPurpose, namespace string, path *field.Path) 
 	}
 	supported := shootPurposes
 	if namespace != GardenNamespace {
-		supported = slices.DeleteFunc(slices.Clone(shootPurposes), func(p ShootPurpose) bool { return p == ShootPurposeInfrastructure })
+		supported = slices.DeleteFunc(slices.Clone(shootPurposes),
+			func(p ShootPurpose) bool { return p == ShootPurposeInfrastructure })
 	}
 	return validateSupported(*purpose, supported, path)
 }
@@ -192,7 +208,10 @@ func validateWorkerless(spec *ShootSpec, path *field.Path) field.ErrorList {
 		{kubernetes.Child("verticalPodAutoscaler"), spec.Kubernetes.VerticalPodAutoscaler != nil},
 		{kubernetes.Child("kubeControllerManager", "nodeCIDRMaskSize"), manager.NodeCIDRMaskSize != nil},
 		{kubernetes.Child("kubeControllerManager", "nodeCIDRMaskSizeIPv6"), manager.NodeCIDRMaskSizeIPv6 != nil},
-		{kubernetes.Child("kubeControllerManager", "horizontalPodAutoscaler"), manager.HorizontalPodAutoscalerConfig != nil},
+		{
+			kubernetes.Child("kubeControllerManager", "horizontalPodAutoscaler"),
+			manager.HorizontalPodAutoscalerConfig != nil,
+		},
 		{kubernetes.Child("kubeControllerManager", "podEvictionTimeout"), manager.PodEvictionTimeout != nil},
 		{kubernetes.Child("kubeControllerManager", "nodeMonitorGracePeriod"), manager.NodeMonitorGracePeriod != nil},
 		{networking.Child("type"), network.Type != nil},
@@ -203,7 +222,10 @@ func validateWorkerless(spec *ShootSpec, path *field.Path) field.ErrorList {
 		{path.Child("provider", "controlPlaneConfig"), spec.Provider.ControlPlaneConfig != nil},
 		{path.Child("provider", "workersSettings"), spec.Provider.WorkersSettings != nil},
 		{path.Child("systemComponents"), spec.SystemComponents != nil},
-		{path.Child("maintenance", "autoUpdate", "machineImageVersion"), deref(deref(spec.Maintenance).AutoUpdate).MachineImageVersion != nil},
+		{
+			path.Child("maintenance", "autoUpdate", "machineImageVersion"),
+			deref(deref(spec.Maintenance).AutoUpdate).MachineImageVersion != nil,
+		},
 		{path.Child("secretBindingName"), spec.SecretBindingName != nil},
 		{path.Child("credentialsBindingName"), spec.CredentialsBindingName != nil},
 	}
@@ -220,9 +242,11 @@ func validateWithWorkers(spec *ShootSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch {
 	case spec.SecretBindingName != nil && spec.CredentialsBindingName != nil:
-		errs = append(errs, field.Forbidden(path.Child("secretBindingName"), "cannot be set together with credentialsBindingName"))
+		errs = append(errs, field.Forbidden(path.Child("secretBindingName"),
+			"cannot be set together with credentialsBindingName"))
 	case deref(spec.SecretBindingName) == "" && deref(spec.CredentialsBindingName) == "":
-		errs = append(errs, field.Required(path.Child("credentialsBindingName"), "name the CredentialsBinding with the credentials for the infrastructure"))
+		errs = append(errs, field.Required(path.Child("credentialsBindingName"),
+			"name the CredentialsBinding with the credentials for the infrastructure"))
 	}
 	return append(errs, validateWorkers(spec, path.Child("provider", "workers"))...)
 }
@@ -245,9 +269,11 @@ func validateRemovedFields(spec *ShootSpec, path *field.Path) field.ErrorList {
 		return nil
 	}
 	var errs field.ErrorList
-	for _, one := range append(removedFields(spec, path), removedKubernetesFields(&spec.Kubernetes, path.Child("kubernetes"))...) {
+	for _, one := range append(removedFields(spec, path),
+		removedKubernetesFields(&spec.Kubernetes, path.Child("kubernetes"))...) {
 		if one.set && version.Major() == 1 && version.Minor() >= one.minor {
-			errs = append(errs, field.Forbidden(one.path, fmt.Sprintf("was removed with Kubernetes 1.%d: %s", one.minor, one.replacement)))
+			errs = append(errs, field.Forbidden(one.path,
+				fmt.Sprintf("was removed with Kubernetes 1.%d: %s", one.minor, one.replacement)))
 		}
 	}
 	return errs
@@ -256,14 +282,22 @@ func validateRemovedFields(spec *ShootSpec, path *field.Path) field.ErrorList {
 func removedFields(spec *ShootSpec, path *field.Path) []removedField {
 	removed := []removedField{
 		{34, path.Child("secretBindingName"), spec.SecretBindingName != nil, "use credentialsBindingName", nil},
-		{34, path.Child("cloudProfileName"), spec.CloudProfileName != nil, "use cloudProfile", func() { adoptCloudProfile(spec) }},
-		{35, path.Child("addons"), spec.Addons != nil, "install what you need with a tool of your choice", func() { spec.Addons = nil }},
+		{
+			34, path.Child("cloudProfileName"), spec.CloudProfileName != nil, "use cloudProfile",
+			func() { adoptCloudProfile(spec) },
+		},
+		{
+			35, path.Child("addons"), spec.Addons != nil, "install what you need with a tool of your choice",
+			func() { spec.Addons = nil },
+		},
 	}
 	if spec.DNS != nil {
 		for i := range spec.DNS.Providers {
 			provider := &spec.DNS.Providers[i]
 			at := path.Child("dns", "providers").Index(i).Child("secretName")
-			removed = append(removed, removedField{35, at, provider.SecretName != nil, "use credentialsRef", provider.adoptSecret})
+			removed = append(removed, removedField{
+				35, at, provider.SecretName != nil, "use credentialsRef", provider.adoptSecret,
+			})
 		}
 	}
 	return removed
@@ -273,15 +307,18 @@ func removedKubernetesFields(kubernetes *Kubernetes, path *field.Path) []removed
 	apiServer := deref(kubernetes.KubeAPIServer)
 	return []removedField{
 		{
-			33, path.Child("clusterAutoscaler", "maxEmptyBulkDelete"), deref(kubernetes.ClusterAutoscaler).MaxEmptyBulkDelete != nil,
+			33, path.Child("clusterAutoscaler", "maxEmptyBulkDelete"),
+			deref(kubernetes.ClusterAutoscaler).MaxEmptyBulkDelete != nil,
 			"use maxScaleDownParallelism", func() { adoptParallelism(kubernetes.ClusterAutoscaler) },
 		},
 		{
-			35, path.Child("kubeAPIServer", "enableAnonymousAuthentication"), apiServer.EnableAnonymousAuthentication != nil,
+			35, path.Child("kubeAPIServer", "enableAnonymousAuthentication"),
+			apiServer.EnableAnonymousAuthentication != nil,
 			"use structuredAuthentication", func() { kubernetes.KubeAPIServer.EnableAnonymousAuthentication = nil },
 		},
 		{
-			35, path.Child("kubeAPIServer", "watchCacheSizes", "default"), deref(apiServer.WatchCacheSizes).Default != nil,
+			35, path.Child("kubeAPIServer", "watchCacheSizes", "default"),
+			deref(apiServer.WatchCacheSizes).Default != nil,
 			"kube-apiserver chooses it by itself", func() { kubernetes.KubeAPIServer.WatchCacheSizes.Default = nil },
 		},
 	}
@@ -290,7 +327,8 @@ func removedKubernetesFields(kubernetes *Kubernetes, path *field.Path) []removed
 func validateShootSpecUpdate(spec, old *ShootSpec, path *field.Path) field.ErrorList {
 	errs := validateImmutable(spec.Region, old.Region, path.Child("region"))
 	errs = append(errs, validateImmutable(spec.Provider.Type, old.Provider.Type, path.Child("provider", "type"))...)
-	errs = append(errs, validateImmutable(spec.ExposureClassName, old.ExposureClassName, path.Child("exposureClassName"))...)
+	errs = append(errs, validateImmutable(spec.ExposureClassName, old.ExposureClassName,
+		path.Child("exposureClassName"))...)
 	errs = append(errs, validateImmutableOnceSet(spec.SchedulerName, old.SchedulerName, path.Child("schedulerName"))...)
 	errs = append(errs, validateNetworkingUpdate(spec.Networking, old.Networking, path.Child("networking"))...)
 	errs = append(errs, validateKubernetesUpdate(&spec.Kubernetes, &old.Kubernetes, path.Child("kubernetes"))...)
@@ -299,10 +337,12 @@ func validateShootSpecUpdate(spec, old *ShootSpec, path *field.Path) field.Error
 	errs = append(errs, validateWorkersUpdate(spec, old, path.Child("provider", "workers"))...)
 	errs = append(errs, validateDNSUpdate(spec, old, path.Child("dns"))...)
 	if (len(spec.Provider.Workers) == 0) != (len(old.Provider.Workers) == 0) {
-		errs = append(errs, field.Forbidden(path.Child("provider", "workers"), "a cluster with workers cannot become one without, nor the other way round; create another cluster"))
+		errs = append(errs, field.Forbidden(path.Child("provider", "workers"),
+			"a cluster with workers cannot become one without, nor the other way round; create another cluster"))
 	}
 	if isSelfHosted(spec) != isSelfHosted(old) {
-		errs = append(errs, field.Forbidden(path.Child("provider", "workers"), "a control plane cannot move between the cluster itself and a seed; create another cluster"))
+		errs = append(errs, field.Forbidden(path.Child("provider", "workers"),
+			"a control plane cannot move between the cluster itself and a seed; create another cluster"))
 	}
 	return errs
 }
@@ -315,10 +355,14 @@ func isSelfHosted(spec *ShootSpec) bool {
 	return slices.ContainsFunc(spec.Provider.Workers, func(worker Worker) bool { return worker.ControlPlane != nil })
 }
 
-// validateCredentialsUpdate allows to go from a SecretBinding to a CredentialsBinding, and from one CredentialsBinding to another.
+// validateCredentialsUpdate allows to go from a SecretBinding to a CredentialsBinding, and from one CredentialsBinding
+// to another.
 func validateCredentialsUpdate(spec, old *ShootSpec, path *field.Path) field.ErrorList {
 	if old.CredentialsBindingName != nil && spec.CredentialsBindingName == nil {
-		return field.ErrorList{field.Required(path.Child("credentialsBindingName"), "cannot be unset; it was "+describe(old.CredentialsBindingName))}
+		return field.ErrorList{
+			field.Required(path.Child("credentialsBindingName"),
+				"cannot be unset; it was "+describe(old.CredentialsBindingName)),
+		}
 	}
 	if old.SecretBindingName != nil && spec.CredentialsBindingName == nil {
 		return validateImmutable(spec.SecretBindingName, old.SecretBindingName, path.Child("secretBindingName"))
@@ -332,5 +376,8 @@ func validateControlPlaneUpdate(spec, old *ShootSpec, path *field.Path) field.Er
 	if old.SeedName == nil || len(zones) == 0 || slices.Equal(zones, before) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path.Child("zones"), zones, fmt.Sprintf("cannot be changed once the cluster has a seed; they were %v", before))}
+	return field.ErrorList{
+		field.Invalid(path.Child("zones"), zones,
+			fmt.Sprintf("cannot be changed once the cluster has a seed; they were %v", before)),
+	}
 }

@@ -33,10 +33,13 @@ const (
 var (
 	volumeSize              = regexp.MustCompile(`^\d+Gi$`)
 	machineUpdateStrategies = []MachineUpdateStrategy{AutoRollingUpdate, AutoInPlaceUpdate, ManualInPlaceUpdate}
-	taintEffects            = []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
+	taintEffects            = []corev1.TaintEffect{
+		corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute,
+	}
 	// reservedNodeKeys are labels and taints that Trellis itself sets on nodes.
 	reservedNodeKeys = []string{
-		LabelWorkerPool, LabelWorkerKubernetesVersion, LabelWorkerPoolSystemComponents, TaintNodeCriticalComponentsNotReady,
+		LabelWorkerPool, LabelWorkerKubernetesVersion, LabelWorkerPoolSystemComponents,
+		TaintNodeCriticalComponentsNotReady,
 	}
 )
 
@@ -45,7 +48,8 @@ func validateWorkers(spec *ShootSpec, path *field.Path) field.ErrorList {
 	if errs := validateCount(len(workers), MaxWorkers, path); len(errs) > 0 {
 		return errs
 	}
-	errs := validateUnique(workers, func(w Worker) string { return w.Name }, func(i int) *field.Path { return path.Index(i).Child("name") })
+	errs := validateUnique(workers, func(w Worker) string { return w.Name },
+		func(i int) *field.Path { return path.Index(i).Child("name") })
 	for i := range workers {
 		errs = append(errs, validateWorker(&workers[i], spec.Kubernetes.Version, path.Index(i))...)
 	}
@@ -65,8 +69,10 @@ func validateOneControlPlanePool(workers []Worker, path *field.Path) field.Error
 		if pools++; pools > 1 {
 			errs = append(errs, field.Forbidden(at, "only one pool can run the control plane"))
 		}
-		if exposure := worker.ControlPlane.Exposure; exposure != nil && (exposure.DNS == nil) == (exposure.Extension == nil) {
-			errs = append(errs, field.Invalid(at.Child("exposure"), "", "exactly one of dns and extension has to be set"))
+		if exposure := worker.ControlPlane.Exposure; exposure != nil &&
+			(exposure.DNS == nil) == (exposure.Extension == nil) {
+			errs = append(errs, field.Invalid(at.Child("exposure"), "",
+				"exactly one of dns and extension has to be set"))
 		}
 	}
 	return errs
@@ -82,12 +88,18 @@ func validateSystemComponentsFit(workers []Worker, path *field.Path) field.Error
 		if int(worker.Maximum) >= len(worker.Zones) {
 			return nil
 		}
-		zonesTooMany = append(zonesTooMany, field.Invalid(path.Index(i).Child("maximum"), worker.Maximum, fmt.Sprintf("must be at least the number of zones (%d), so that system components find a node in each", len(worker.Zones))))
+		zonesTooMany = append(zonesTooMany,
+			field.Invalid(path.Index(i).Child("maximum"), worker.Maximum,
+				fmt.Sprintf("must be at least the number of zones (%d), so that system components find a node in each",
+					len(worker.Zones))))
 	}
 	if len(zonesTooMany) > 0 {
 		return zonesTooMany
 	}
-	return field.ErrorList{field.Forbidden(path, "at least one pool needs a maximum above 0 and systemComponents.allow: system components have to run somewhere")}
+	return field.ErrorList{
+		field.Forbidden(path, "at least one pool needs a maximum above 0 and systemComponents.allow: system "+
+			"components have to run somewhere"),
+	}
 }
 
 func validateWorker(worker *Worker, controlPlaneVersion string, path *field.Path) field.ErrorList {
@@ -107,9 +119,11 @@ func validateWorker(worker *Worker, controlPlaneVersion string, path *field.Path
 		errs = append(errs, validateCRI(worker.CRI, path.Child("cri"))...)
 	}
 	if worker.Kubernetes != nil {
-		errs = append(errs, validateWorkerKubernetes(worker.Kubernetes, controlPlaneVersion, path.Child("kubernetes"))...)
+		errs = append(errs, validateWorkerKubernetes(worker.Kubernetes, controlPlaneVersion,
+			path.Child("kubernetes"))...)
 	}
-	errs = append(errs, validateMachineControllerManager(deref(worker.MachineControllerManager), path.Child("machineControllerManager"))...)
+	errs = append(errs, validateMachineControllerManager(deref(worker.MachineControllerManager),
+		path.Child("machineControllerManager"))...)
 	return append(errs, validateClusterAutoscalerOptions(worker.ClusterAutoscaler, path.Child("clusterAutoscaler"))...)
 }
 
@@ -118,7 +132,8 @@ func validateSysctls(sysctls map[string]string, path *field.Path) field.ErrorLis
 	var errs field.ErrorList
 	for _, key := range sortedKeys(sysctls) {
 		if key == "" || strings.ContainsAny(key, " \t\r\n=") {
-			errs = append(errs, field.Invalid(path, key, "must be the name of a kernel setting, such as vm.max_map_count"))
+			errs = append(errs, field.Invalid(path, key,
+				"must be the name of a kernel setting, such as vm.max_map_count"))
 		}
 		if value := sysctls[key]; value == "" || strings.ContainsAny(value, "\r\n") {
 			errs = append(errs, field.Invalid(path.Key(key), value, "must be a value in one line"))
@@ -138,7 +153,8 @@ func validateWorkerName(name string, path *field.Path) field.ErrorList {
 func validateMachine(machine *Machine, path *field.Path) field.ErrorList {
 	errs := validateRequired(machine.Type, path.Child("type"), "name a machine type of the cloud profile")
 	if machine.Image != nil {
-		errs = append(errs, validateRequired(machine.Image.Name, path.Child("image", "name"), "name a machine image of the cloud profile")...)
+		errs = append(errs, validateRequired(machine.Image.Name, path.Child("image", "name"),
+			"name a machine image of the cloud profile")...)
 	}
 	if machine.Architecture != nil {
 		errs = append(errs, validateSupported(*machine.Architecture, architectures, path.Child("architecture"))...)
@@ -149,7 +165,8 @@ func validateMachine(machine *Machine, path *field.Path) field.ErrorList {
 func validateScale(worker *Worker, path *field.Path) field.ErrorList {
 	errs := validateAtLeast(worker.Minimum, 0, path.Child("minimum"))
 	if worker.Maximum < worker.Minimum {
-		errs = append(errs, field.Invalid(path.Child("maximum"), worker.Maximum, fmt.Sprintf("must be at least minimum (%d)", worker.Minimum)))
+		errs = append(errs, field.Invalid(path.Child("maximum"), worker.Maximum,
+			fmt.Sprintf("must be at least minimum (%d)", worker.Minimum)))
 	}
 	return append(errs, validateOptionalAtLeast(worker.Priority, minWorkerPriority, path.Child("priority"))...)
 }
@@ -158,11 +175,14 @@ func validateUpdateStrategy(worker *Worker, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	surge, unavailable := path.Child("maxSurge"), path.Child("maxUnavailable")
 	if worker.UpdateStrategy != nil {
-		errs = append(errs, validateSupported(*worker.UpdateStrategy, machineUpdateStrategies, path.Child("updateStrategy"))...)
+		errs = append(errs, validateSupported(*worker.UpdateStrategy, machineUpdateStrategies,
+			path.Child("updateStrategy"))...)
 	}
 	if deref(worker.UpdateStrategy) == ManualInPlaceUpdate {
-		errs = append(errs, validateNotSet(worker.MaxSurge, surge, "has no meaning when machines are updated by hand")...)
-		return append(errs, validateNotSet(worker.MaxUnavailable, unavailable, "has no meaning when machines are updated by hand")...)
+		errs = append(errs, validateNotSet(worker.MaxSurge, surge,
+			"has no meaning when machines are updated by hand")...)
+		return append(errs, validateNotSet(worker.MaxUnavailable, unavailable,
+			"has no meaning when machines are updated by hand")...)
 	}
 	errs = append(errs, validateCountOrPercentage(worker.MaxSurge, surge)...)
 	errs = append(errs, validateCountOrPercentage(worker.MaxUnavailable, unavailable)...)
@@ -172,7 +192,8 @@ func validateUpdateStrategy(worker *Worker, path *field.Path) field.ErrorList {
 		}
 	}
 	if isZero(worker.MaxSurge) && isZero(worker.MaxUnavailable) {
-		errs = append(errs, field.Invalid(unavailable, worker.MaxUnavailable.String(), "must not be 0 when maxSurge is 0: no machine could ever be replaced"))
+		errs = append(errs, field.Invalid(unavailable, worker.MaxUnavailable.String(),
+			"must not be 0 when maxSurge is 0: no machine could ever be replaced"))
 	}
 	return errs
 }
@@ -207,7 +228,8 @@ func isZero(value *intstr.IntOrString) bool {
 	if value == nil {
 		return false
 	}
-	return value.Type == intstr.Int && value.IntVal == 0 || value.Type == intstr.String && strings.Trim(value.StrVal, "0") == "%"
+	return value.Type == intstr.Int && value.IntVal == 0 ||
+		value.Type == intstr.String && strings.Trim(value.StrVal, "0") == "%"
 }
 
 func validateNodeMetadata(worker *Worker, path *field.Path) field.ErrorList {
@@ -229,7 +251,8 @@ func validateNodeMetadata(worker *Worker, path *field.Path) field.ErrorList {
 		key    string
 		effect corev1.TaintEffect
 	}
-	return append(errs, validateUnique(worker.Taints, func(t corev1.Taint) keyAndEffect { return keyAndEffect{t.Key, t.Effect} }, path.Child("taints").Index)...)
+	return append(errs, validateUnique(worker.Taints,
+		func(t corev1.Taint) keyAndEffect { return keyAndEffect{t.Key, t.Effect} }, path.Child("taints").Index)...)
 }
 
 func validateNotReservedKey(key string, path *field.Path) field.ErrorList {
@@ -288,9 +311,12 @@ func validateWorkerKubernetes(kubernetes *WorkerKubernetes, controlPlane string,
 	switch {
 	case !comparable:
 	case behind < 0 || behind == 0 && compareVersions(*kubernetes.Version, controlPlane) > 0:
-		errs = append(errs, field.Invalid(version, *kubernetes.Version, fmt.Sprintf("must not be newer than the control plane (%s)", controlPlane)))
+		errs = append(errs, field.Invalid(version, *kubernetes.Version,
+			fmt.Sprintf("must not be newer than the control plane (%s)", controlPlane)))
 	case behind > maxKubeletSkew:
-		errs = append(errs, field.Invalid(version, *kubernetes.Version, fmt.Sprintf("must be at most %d minor versions older than the control plane (%s)", maxKubeletSkew, controlPlane)))
+		errs = append(errs, field.Invalid(version, *kubernetes.Version,
+			fmt.Sprintf("must be at most %d minor versions older than the control plane (%s)", maxKubeletSkew,
+				controlPlane)))
 	}
 	return errs
 }
@@ -303,16 +329,20 @@ func validateMachineControllerManager(settings MachineControllerManagerSettings,
 	errs = append(errs, validatePositive(settings.InPlaceUpdateTimeout, path.Child("inPlaceUpdateTimeout"))...)
 	errs = append(errs, validatePositive(settings.MachinePreserveTimeout, path.Child("machinePreserveTimeout"))...)
 	errs = append(errs, validateOptionalAtLeast(settings.MaxEvictRetries, 0, path.Child("maxEvictRetries"))...)
-	errs = append(errs, validateNames(settings.NodeConditions, path.Child("nodeConditions"), "name a condition of nodes, such as KernelDeadlock")...)
-	return append(errs, validateOptionalAtLeast(settings.AutoPreserveFailedMachineMax, 0, path.Child("autoPreserveFailedMachineMax"))...)
+	errs = append(errs, validateNames(settings.NodeConditions, path.Child("nodeConditions"),
+		"name a condition of nodes, such as KernelDeadlock")...)
+	return append(errs, validateOptionalAtLeast(settings.AutoPreserveFailedMachineMax, 0,
+		path.Child("autoPreserveFailedMachineMax"))...)
 }
 
 func validateClusterAutoscalerOptions(options *ClusterAutoscalerOptions, path *field.Path) field.ErrorList {
 	if options == nil {
 		return nil
 	}
-	errs := validateOptionalBetween(options.ScaleDownUtilizationThreshold, 0, 1, path.Child("scaleDownUtilizationThreshold"))
-	errs = append(errs, validateOptionalBetween(options.ScaleDownGpuUtilizationThreshold, 0, 1, path.Child("scaleDownGpuUtilizationThreshold"))...)
+	errs := validateOptionalBetween(options.ScaleDownUtilizationThreshold, 0, 1,
+		path.Child("scaleDownUtilizationThreshold"))
+	errs = append(errs, validateOptionalBetween(options.ScaleDownGpuUtilizationThreshold, 0, 1,
+		path.Child("scaleDownGpuUtilizationThreshold"))...)
 	errs = append(errs, validatePositive(options.ScaleDownUnneededTime, path.Child("scaleDownUnneededTime"))...)
 	errs = append(errs, validatePositive(options.ScaleDownUnreadyTime, path.Child("scaleDownUnreadyTime"))...)
 	return append(errs, validatePositive(options.MaxNodeProvisionTime, path.Child("maxNodeProvisionTime"))...)
@@ -335,7 +365,10 @@ func validateWorkersUpdate(spec, old *ShootSpec, path *field.Path) field.ErrorLi
 		if workerVersion(worker) == "" && workerVersion(previous) == "" {
 			continue // follows the control plane
 		}
-		u := versionUpdate{kubeletVersion(worker, spec), kubeletVersion(previous, old), isInPlace(worker), at.Child("kubernetes", "version")}
+		u := versionUpdate{
+			kubeletVersion(worker, spec), kubeletVersion(previous, old), isInPlace(worker),
+			at.Child("kubernetes", "version"),
+		}
 		errs = append(errs, u.validate()...)
 	}
 	return errs
@@ -358,7 +391,11 @@ func (u versionUpdate) validate() field.ErrorList {
 		return field.ErrorList{field.Invalid(u.path, u.after, "cannot be downgraded; it was "+u.before)}
 	}
 	if ahead, comparable := minorsBehind(u.before, u.after); u.inPlace && comparable && ahead > 1 {
-		return field.ErrorList{field.Invalid(u.path, u.after, fmt.Sprintf("skips minor versions, which updates in place cannot; update from %s to the next one first", u.before))}
+		return field.ErrorList{
+			field.Invalid(u.path, u.after,
+				fmt.Sprintf("skips minor versions, which updates in place cannot; update from %s to the next one first",
+					u.before)),
+		}
 	}
 	return nil
 }
@@ -373,16 +410,22 @@ func kubeletVersion(worker *Worker, spec *ShootSpec) string {
 
 func validateWorkerUpdate(worker, old *Worker, path *field.Path) field.ErrorList {
 	if isInPlace(worker) != isInPlace(old) {
-		return field.ErrorList{field.Invalid(path.Child("updateStrategy"), deref(worker.UpdateStrategy), "cannot change between rolling and in-place updates; create another pool")}
+		return field.ErrorList{
+			field.Invalid(path.Child("updateStrategy"), deref(worker.UpdateStrategy),
+				"cannot change between rolling and in-place updates; create another pool"),
+		}
 	}
 	if !isInPlace(worker) {
 		return nil
 	}
 	errs := validateImmutable(worker.Machine.Type, old.Machine.Type, path.Child("machine", "type"))
 	if worker.Machine.Image != nil && old.Machine.Image != nil {
-		errs = append(errs, validateImmutable(worker.Machine.Image.Name, old.Machine.Image.Name, path.Child("machine", "image", "name"))...)
-		if before, after := deref(old.Machine.Image.Version), deref(worker.Machine.Image.Version); after != "" && compareVersions(after, before) < 0 {
-			errs = append(errs, field.Invalid(path.Child("machine", "image", "version"), after, "cannot be downgraded in place; it was "+before))
+		errs = append(errs, validateImmutable(worker.Machine.Image.Name, old.Machine.Image.Name,
+			path.Child("machine", "image", "name"))...)
+		if before, after := deref(old.Machine.Image.Version), deref(worker.Machine.Image.Version); after != "" &&
+			compareVersions(after, before) < 0 {
+			errs = append(errs, field.Invalid(path.Child("machine", "image", "version"), after,
+				"cannot be downgraded in place; it was "+before))
 		}
 	}
 	errs = append(errs, validateImmutable(worker.CRI, old.CRI, path.Child("cri"))...)
@@ -390,14 +433,18 @@ func validateWorkerUpdate(worker, old *Worker, path *field.Path) field.ErrorList
 	return append(errs, validateImmutable(worker.DataVolumes, old.DataVolumes, path.Child("dataVolumes"))...)
 }
 
-// validatePendingInPlaceUpdates refuses further updates of machines that have not had the last one, unless that is asked for.
+// validatePendingInPlaceUpdates refuses further updates of machines that have not had the last one, unless that is
+// asked for.
 func validatePendingInPlaceUpdates(shoot, old *Shoot, path *field.Path) field.ErrorList {
 	pending := deref(deref(old.Status.InPlaceUpdates).PendingWorkerUpdates)
 	names := slices.Concat(pending.AutoInPlaceUpdate, pending.ManualInPlaceUpdate)
-	if len(names) == 0 || slices.Contains(SplitOperations(shoot.Annotations[GardenerOperation]), ShootOperationForceInPlaceUpdate) {
+	if len(names) == 0 || slices.Contains(SplitOperations(shoot.Annotations[GardenerOperation]),
+		ShootOperationForceInPlaceUpdate) {
 		return nil
 	}
-	why := "cannot be changed while pools (" + strings.Join(names, ", ") + ") wait for in-place updates; annotate with " + GardenerOperation + "=" + ShootOperationForceInPlaceUpdate + " to do it all the same"
+	why := "cannot be changed while pools (" + strings.Join(names, ", ") +
+		") wait for in-place updates; annotate with " + GardenerOperation + "=" + ShootOperationForceInPlaceUpdate +
+		" to do it all the same"
 	var errs field.ErrorList
 	kubernetes := path.Child("kubernetes")
 	if shoot.Spec.Kubernetes.Version != old.Spec.Kubernetes.Version {

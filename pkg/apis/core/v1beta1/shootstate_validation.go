@@ -16,14 +16,16 @@ func ValidateShootState(state *ShootState) field.ErrorList {
 	}
 	for i, extension := range state.Spec.Extensions {
 		at := path.Child("extensions").Index(i)
-		errs = append(errs, validateRequired(extension.Kind, at.Child("kind"), "name the kind of the extension object")...)
+		errs = append(errs, validateRequired(extension.Kind, at.Child("kind"),
+			"name the kind of the extension object")...)
 		errs = append(errs, validateResources(extension.Resources, at.Child("resources"))...)
 	}
 	for i, data := range state.Spec.Resources {
 		at := path.Child("resources").Index(i)
 		errs = append(errs, validateRequired(data.Kind, at.Child("kind"), "name the kind of the object")...)
 		errs = append(errs, validateRequired(data.Name, at.Child("name"), "name the object")...)
-		errs = append(errs, validateRequired(data.APIVersion, at.Child("apiVersion"), "name the API version of the object, such as v1")...)
+		errs = append(errs, validateRequired(data.APIVersion, at.Child("apiVersion"),
+			"name the API version of the object, such as v1")...)
 	}
 	return errs
 }

@@ -6,10 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidateShootTemplate checks what Shoots of a namespace are made from: as a Shoot, with the defaults that it will have.
+// ValidateShootTemplate checks what Shoots of a namespace are made from: as a Shoot, with the defaults that it will
+// have.
 func ValidateShootTemplate(template *ShootTemplate, namespace string, path *field.Path) field.ErrorList {
 	errs := metav1validation.ValidateLabels(template.Labels, path.Child("metadata", "labels"))
-	errs = append(errs, apivalidation.ValidateAnnotations(template.Annotations, path.Child("metadata", "annotations"))...)
+	errs = append(errs, apivalidation.ValidateAnnotations(template.Annotations,
+		path.Child("metadata", "annotations"))...)
 	shoot := &Shoot{ObjectMeta: template.ObjectMeta, Spec: *template.Spec.DeepCopy()}
 	shoot.Namespace = namespace
 	SetDefaultsShoot(shoot)

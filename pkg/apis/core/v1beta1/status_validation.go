@@ -40,7 +40,8 @@ func ValidateShootStatusUpdate(shoot, old *Shoot) field.ErrorList {
 // ValidateSeedStatusUpdate checks a change of the status of a Seed.
 func ValidateSeedStatusUpdate(seed, old *Seed) field.ErrorList {
 	path := field.NewPath("status")
-	errs := validateImmutableOnceSet(seed.Status.ClusterIdentity, old.Status.ClusterIdentity, path.Child("clusterIdentity"))
+	errs := validateImmutableOnceSet(seed.Status.ClusterIdentity, old.Status.ClusterIdentity,
+		path.Child("clusterIdentity"))
 	errs = append(errs, validateConditions(seed.Status.Conditions, path.Child("conditions"))...)
 	errs = append(errs, validateResourceList(seed.Status.Capacity, nil, path.Child("capacity"))...)
 	errs = append(errs, validateResourceList(seed.Status.Allocatable, nil, path.Child("allocatable"))...)
@@ -96,8 +97,10 @@ func validateAdvertisedAddresses(addresses []ShootAdvertisedAddress, path *field
 	errs := validateUnique(addresses, func(a ShootAdvertisedAddress) string { return a.Name }, name)
 	for i, address := range addresses {
 		errs = append(errs, validateRequired(address.Name, name(i), "name the address, such as external")...)
-		if parsed, err := url.Parse(address.URL); err != nil || parsed.Scheme != "https" || parsed.Host == "" || parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {
-			errs = append(errs, field.Invalid(path.Index(i).Child("url"), address.URL, "must be an https URL without user, query and fragment"))
+		if parsed, err := url.Parse(address.URL); err != nil || parsed.Scheme != "https" || parsed.Host == "" ||
+			parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {
+			errs = append(errs, field.Invalid(path.Index(i).Child("url"), address.URL,
+				"must be an https URL without user, query and fragment"))
 		}
 	}
 	return errs

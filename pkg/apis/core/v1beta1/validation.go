@@ -16,7 +16,7 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/client-go/util/cert"
+	certutil "k8s.io/client-go/util/cert"
 )
 
 // What validators of several kinds share. Every error names the field and says what would be right.
@@ -142,7 +142,8 @@ func validateNotNegative(quantity resource.Quantity, path *field.Path) field.Err
 	return field.ErrorList{field.Invalid(path, quantity.String(), "must not be negative")}
 }
 
-// validateCount refuses a list with more items than anybody needs, so that the time that validation takes stays bounded.
+// validateCount refuses a list with more items than anybody needs, so that the time that validation takes stays
+// bounded.
 func validateCount(count, most int, path *field.Path) field.ErrorList {
 	if count <= most {
 		return nil
@@ -200,7 +201,7 @@ func validateCertificates(bundle *string, path *field.Path) field.ErrorList {
 	if bundle == nil {
 		return nil
 	}
-	if _, err := cert.ParseCertsPEM([]byte(*bundle)); err != nil {
+	if _, err := certutil.ParseCertsPEM([]byte(*bundle)); err != nil {
 		return field.ErrorList{field.Invalid(path, "", "must be certificates in PEM: "+err.Error())}
 	}
 	return nil
@@ -252,9 +253,11 @@ func validateSeedSelector(selector *SeedSelector, path *field.Path) field.ErrorL
 }
 
 func validateTolerations(tolerations []Toleration, path *field.Path) field.ErrorList {
-	errs := validateUnique(tolerations, func(t Toleration) Toleration { return Toleration{Key: t.Key + "=" + deref(t.Value)} }, path.Index)
+	errs := validateUnique(tolerations,
+		func(t Toleration) Toleration { return Toleration{Key: t.Key + "=" + deref(t.Value)} }, path.Index)
 	for i, toleration := range tolerations {
-		errs = append(errs, validateRequired(toleration.Key, path.Index(i).Child("key"), "name the key of the taint")...)
+		errs = append(errs, validateRequired(toleration.Key, path.Index(i).Child("key"),
+			"name the key of the taint")...)
 	}
 	return errs
 }
@@ -268,22 +271,28 @@ func deref[T any](pointer *T) T {
 }
 
 func validateExtensions(extensions []Extension, path *field.Path) field.ErrorList {
-	errs := validateUnique(extensions, func(e Extension) string { return e.Type }, func(i int) *field.Path { return path.Index(i).Child("type") })
+	errs := validateUnique(extensions, func(e Extension) string { return e.Type },
+		func(i int) *field.Path { return path.Index(i).Child("type") })
 	for i, extension := range extensions {
-		errs = append(errs, validateRequired(extension.Type, path.Index(i).Child("type"), "name the type of the extension")...)
+		errs = append(errs, validateRequired(extension.Type, path.Index(i).Child("type"),
+			"name the type of the extension")...)
 	}
 	return errs
 }
 
 func validateResources(resources []NamedResourceReference, path *field.Path) field.ErrorList {
-	errs := validateUnique(resources, func(r NamedResourceReference) string { return r.Name }, func(i int) *field.Path { return path.Index(i).Child("name") })
+	errs := validateUnique(resources, func(r NamedResourceReference) string { return r.Name },
+		func(i int) *field.Path { return path.Index(i).Child("name") })
 	for i, resource := range resources {
 		at := path.Index(i)
-		errs = append(errs, validateRequired(resource.Name, at.Child("name"), "name the resource so that others can refer to it")...)
+		errs = append(errs, validateRequired(resource.Name, at.Child("name"),
+			"name the resource so that others can refer to it")...)
 		reference := at.Child("resourceRef")
-		errs = append(errs, validateRequired(resource.ResourceRef.Kind, reference.Child("kind"), "such as Secret or ConfigMap")...)
+		errs = append(errs, validateRequired(resource.ResourceRef.Kind, reference.Child("kind"),
+			"such as Secret or ConfigMap")...)
 		errs = append(errs, validateRequired(resource.ResourceRef.Name, reference.Child("name"), "name the object")...)
-		errs = append(errs, validateRequired(resource.ResourceRef.APIVersion, reference.Child("apiVersion"), "such as v1")...)
+		errs = append(errs, validateRequired(resource.ResourceRef.APIVersion, reference.Child("apiVersion"),
+			"such as v1")...)
 	}
 	return errs
 }
@@ -304,7 +313,8 @@ func validateCredentialsRef(ref *corev1.ObjectReference, kinds []string, path *f
 		errs = append(errs, field.Invalid(path, got, "must refer to one of "+strings.Join(kinds, ", ")))
 	}
 	errs = append(errs, validateRequired(ref.Name, path.Child("name"), "name the object with the credentials")...)
-	return append(errs, validateRequired(ref.Namespace, path.Child("namespace"), "name the namespace of the credentials")...)
+	return append(errs, validateRequired(ref.Namespace, path.Child("namespace"),
+		"name the namespace of the credentials")...)
 }
 
 // credentialKinds are what BackupBuckets and Seeds may take credentials from.

@@ -9,38 +9,67 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 )
 
 func TestValidateCloudProfile(t *testing.T) {
 	check(t, []change[*CloudProfile]{
 		{"as it is", func(*CloudProfile) {}, "", ""},
 		{"no type", func(p *CloudProfile) { p.Spec.Type = "" }, "spec.type", "infrastructure"},
-		{"no versions", func(p *CloudProfile) { p.Spec.Kubernetes.Versions = nil }, "spec.kubernetes.versions", "at least one"},
-		{"version in part", func(p *CloudProfile) { p.Spec.Kubernetes.Versions[0].Version = "1.36" }, "spec.kubernetes.versions[0].version", "full semantic version"},
-		{"version twice", func(p *CloudProfile) { p.Spec.Kubernetes.Versions[2].Version = "1.36.3" }, "spec.kubernetes.versions[2].version", "Duplicate"},
+		{
+			"no versions", func(p *CloudProfile) { p.Spec.Kubernetes.Versions = nil }, "spec.kubernetes.versions",
+			"at least one",
+		},
+		{
+			"version in part", func(p *CloudProfile) { p.Spec.Kubernetes.Versions[0].Version = "1.36" },
+			"spec.kubernetes.versions[0].version", "full semantic version",
+		},
+		{
+			"version twice", func(p *CloudProfile) { p.Spec.Kubernetes.Versions[2].Version = "1.36.3" },
+			"spec.kubernetes.versions[2].version", "Duplicate",
+		},
 		{"newest version expires", func(p *CloudProfile) {
 			p.Spec.Kubernetes.Versions[3].ExpirationDate = &metav1.Time{Time: time.Unix(1, 0)}
 		}, "spec.kubernetes.versions[3].expirationDate", "add a newer one first"},
 		{"two supported patches", func(p *CloudProfile) {
-			p.Spec.Kubernetes.Versions[0].Classification = ptr.To(ClassificationSupported)
-			p.Spec.Kubernetes.Versions[1].Classification = ptr.To(ClassificationSupported)
+			p.Spec.Kubernetes.Versions[0].Classification = new(ClassificationSupported)
+			p.Spec.Kubernetes.Versions[1].Classification = new(ClassificationSupported)
 		}, "spec.kubernetes.versions[1].classification", "1.36.3 is supported already"},
 		{"life cycle beside expiration", func(p *CloudProfile) {
 			p.Spec.Kubernetes.Versions[1].Lifecycle = []LifecycleStage{{Classification: ClassificationPreview}}
 		}, "spec.kubernetes.versions[1].lifecycle", "which it replaces"},
 		{"no images", func(p *CloudProfile) { p.Spec.MachineImages = nil }, "spec.machineImages", "at least one"},
-		{"image without versions", func(p *CloudProfile) { p.Spec.MachineImages[0].Versions = nil }, "spec.machineImages[0].versions", "at least one"},
-		{"unknown architecture", func(p *CloudProfile) { p.Spec.MachineImages[0].Versions[0].Architectures = []string{"x86"} }, "spec.machineImages[0].versions[0].architectures[0]", `"amd64"`},
-		{"constraint that is none", func(p *CloudProfile) { p.Spec.MachineImages[0].Versions[0].KubeletVersionConstraint = ptr.To("new") }, "spec.machineImages[0].versions[0].kubeletVersionConstraint", ">= 1.34"},
+		{
+			"image without versions", func(p *CloudProfile) { p.Spec.MachineImages[0].Versions = nil },
+			"spec.machineImages[0].versions", "at least one",
+		},
+		{
+			"unknown architecture", func(p *CloudProfile) {
+				p.Spec.MachineImages[0].Versions[0].Architectures = []string{"x86"}
+			}, "spec.machineImages[0].versions[0].architectures[0]", `"amd64"`,
+		},
+		{
+			"constraint that is none", func(p *CloudProfile) {
+				p.Spec.MachineImages[0].Versions[0].KubeletVersionConstraint = new("new")
+			}, "spec.machineImages[0].versions[0].kubeletVersionConstraint", ">= 1.34",
+		},
 		{"no machine types", func(p *CloudProfile) { p.Spec.MachineTypes = nil }, "spec.machineTypes", "at least one"},
-		{"negative CPU", func(p *CloudProfile) { p.Spec.MachineTypes[0].CPU = resource.MustParse("-1") }, "spec.machineTypes[0].cpu", "negative"},
+		{
+			"negative CPU", func(p *CloudProfile) { p.Spec.MachineTypes[0].CPU = resource.MustParse("-1") },
+			"spec.machineTypes[0].cpu", "negative",
+		},
 		{"storage without size", func(p *CloudProfile) {
 			p.Spec.MachineTypes[0].Storage = &MachineTypeStorage{Class: "standard", Type: "ssd"}
 		}, "spec.machineTypes[0].storage.size", "exactly one"},
 		{"no regions", func(p *CloudProfile) { p.Spec.Regions = nil }, "spec.regions", "at least one"},
-		{"zone twice", func(p *CloudProfile) { p.Spec.Regions[0].Zones[1].Name = "a" }, "spec.regions[0].zones[1].name", "Duplicate"},
-		{"bastion on an unknown type", func(p *CloudProfile) { p.Spec.Bastion = &Bastion{MachineType: &BastionMachineType{Name: "x"}} }, "spec.bastion.machineType.name", `"small"`},
+		{
+			"zone twice", func(p *CloudProfile) { p.Spec.Regions[0].Zones[1].Name = "a" },
+			"spec.regions[0].zones[1].name", "Duplicate",
+		},
+		{
+			"bastion on an unknown type", func(p *CloudProfile) {
+				p.Spec.Bastion = &Bastion{MachineType: &BastionMachineType{Name: "x"}}
+			}, "spec.bastion.machineType.name", `"small"`,
+		},
 		{"capabilities without architecture", func(p *CloudProfile) {
 			p.Spec.MachineCapabilities = []CapabilityDefinition{{Name: "gpu", Values: CapabilityValues{"yes"}}}
 		}, "spec.machineCapabilities", "architecture"},
@@ -51,13 +80,16 @@ func TestValidateCloudProfileUpdate(t *testing.T) {
 	old := func() *CloudProfile {
 		profile := aProfile()
 		profile.ResourceVersion = "1"
-		profile.Spec.Limits = &Limits{MaxNodesTotal: ptr.To[int32](10)}
+		profile.Spec.Limits = &Limits{MaxNodesTotal: new(int32(10))}
 		return profile
 	}
 	check(t, []change[*CloudProfile]{
 		{"as it is", func(*CloudProfile) {}, "", ""},
 		{"another type", func(p *CloudProfile) { p.Spec.Type = "aws" }, "spec.type", `it was "local"`},
-		{"fewer nodes", func(p *CloudProfile) { p.Spec.Limits.MaxNodesTotal = ptr.To[int32](9) }, "spec.limits.maxNodesTotal", "it was 10"},
+		{
+			"fewer nodes", func(p *CloudProfile) { p.Spec.Limits.MaxNodesTotal = new(int32(9)) },
+			"spec.limits.maxNodesTotal", "it was 10",
+		},
 	}, old, func(p *CloudProfile) field.ErrorList { return ValidateCloudProfileUpdate(p, old()) })
 }
 
@@ -67,13 +99,35 @@ func TestValidateSeed(t *testing.T) {
 		{"with defaults", SetDefaultsSeed, "", ""},
 		{"no region", func(s *Seed) { s.Spec.Provider.Region = "" }, "spec.provider.region", "region of the seed"},
 		{"no pods", func(s *Seed) { s.Spec.Networks.Pods = "" }, "spec.networks.pods", "10.1.0.0/16"},
-		{"pods and services overlap", func(s *Seed) { s.Spec.Networks.Services = "10.1.128.0/17" }, "spec.networks.services", "overlaps with spec.networks.pods"},
-		{"shoots' pods overlap with the seed's", func(s *Seed) { s.Spec.Networks.ShootDefaults.Pods = ptr.To("10.1.0.0/16") }, "spec.networks.shootDefaults.pods", "overlaps with spec.networks.pods"},
-		{"no internal domain", func(s *Seed) { s.Spec.DNS.Internal = nil }, "spec.dns.internal", "API servers of shoots"},
-		{"credentials of a wrong kind", func(s *Seed) { s.Spec.DNS.Internal.CredentialsRef.Kind = "ConfigMap" }, "spec.dns.internal.credentialsRef", "v1/Secret"},
-		{"other ingress controller", func(s *Seed) { s.Spec.Ingress.Controller.Kind = "traefik" }, "spec.ingress.controller.kind", `"nginx"`},
-		{"backup without credentials", func(s *Seed) { s.Spec.Backup = &Backup{Provider: "local"} }, "spec.backup.credentialsRef", "object store"},
-		{"taint twice", func(s *Seed) { s.Spec.Taints = []SeedTaint{{Key: "a"}, {Key: "a"}} }, "spec.taints[1]", "Duplicate"},
+		{
+			"pods and services overlap", func(s *Seed) { s.Spec.Networks.Services = "10.1.128.0/17" },
+			"spec.networks.services", "overlaps with spec.networks.pods",
+		},
+		{
+			"shoots' pods overlap with the seed's",
+			func(s *Seed) { s.Spec.Networks.ShootDefaults.Pods = new("10.1.0.0/16") },
+			"spec.networks.shootDefaults.pods", "overlaps with spec.networks.pods",
+		},
+		{
+			"no internal domain", func(s *Seed) { s.Spec.DNS.Internal = nil }, "spec.dns.internal",
+			"API servers of shoots",
+		},
+		{
+			"credentials of a wrong kind", func(s *Seed) { s.Spec.DNS.Internal.CredentialsRef.Kind = "ConfigMap" },
+			"spec.dns.internal.credentialsRef", "v1/Secret",
+		},
+		{
+			"other ingress controller", func(s *Seed) { s.Spec.Ingress.Controller.Kind = "traefik" },
+			"spec.ingress.controller.kind", `"nginx"`,
+		},
+		{
+			"backup without credentials", func(s *Seed) { s.Spec.Backup = &Backup{Provider: "local"} },
+			"spec.backup.credentialsRef", "object store",
+		},
+		{
+			"taint twice", func(s *Seed) { s.Spec.Taints = []SeedTaint{{Key: "a"}, {Key: "a"}} }, "spec.taints[1]",
+			"Duplicate",
+		},
 	}, aSeed, ValidateSeed)
 }
 
@@ -85,9 +139,18 @@ func TestValidateSeedUpdate(t *testing.T) {
 	}
 	check(t, []change[*Seed]{
 		{"as it is", func(*Seed) {}, "", ""},
-		{"other pods", func(s *Seed) { s.Spec.Networks.Pods = "10.9.0.0/16" }, "spec.networks.pods", `it was "10.1.0.0/16"`},
-		{"other ingress domain", func(s *Seed) { s.Spec.Ingress.Domain = "example.com" }, "spec.ingress.domain", "it was"},
-		{"no default domains", func(s *Seed) { s.Spec.DNS.Defaults = nil }, "spec.dns.defaults", "at least one has to stay"},
+		{
+			"other pods", func(s *Seed) { s.Spec.Networks.Pods = "10.9.0.0/16" }, "spec.networks.pods",
+			`it was "10.1.0.0/16"`,
+		},
+		{
+			"other ingress domain", func(s *Seed) { s.Spec.Ingress.Domain = "example.com" }, "spec.ingress.domain",
+			"it was",
+		},
+		{
+			"no default domains", func(s *Seed) { s.Spec.DNS.Defaults = nil }, "spec.dns.defaults",
+			"at least one has to stay",
+		},
 	}, old, func(s *Seed) field.ErrorList { return ValidateSeedUpdate(s, old()) })
 }
 
@@ -96,22 +159,40 @@ func TestValidateProject(t *testing.T) {
 		{"as it is", func(*Project) {}, "", ""},
 		{"long name", func(p *Project) { p.Name = "elevenchars" }, "metadata.name", "10"},
 		{"two dashes", func(p *Project) { p.Name = "a--b" }, "metadata.name", `"--"`},
-		{"namespace of another name", func(p *Project) { p.Spec.Namespace = ptr.To("demo") }, "spec.namespace", `begin with "garden-"`},
-		{"namespace of operators", func(p *Project) { p.Spec.Namespace = ptr.To("garden") }, "", ""},
+		{
+			"namespace of another name", func(p *Project) { p.Spec.Namespace = new("demo") }, "spec.namespace",
+			`begin with "garden-"`,
+		},
+		{"namespace of operators", func(p *Project) { p.Spec.Namespace = new("garden") }, "", ""},
 		{"unknown role", func(p *Project) { p.Spec.Members[0].Role = "boss" }, "spec.members[0].role", `"viewer"`},
 		{"role of an extension", func(p *Project) { p.Spec.Members[0].Role = "extension:auditor" }, "", ""},
-		{"role of an extension with a long name", func(p *Project) { p.Spec.Members[0].Role = "extension:abcdefghijklmnopqrstuvw" }, "spec.members[0].role", "1 to 20"},
-		{"role twice", func(p *Project) { p.Spec.Members[0].Roles = []string{"owner", "owner"} }, "spec.members[0].roles[2]", "Duplicate"},
+		{
+			"role of an extension with a long name",
+			func(p *Project) { p.Spec.Members[0].Role = "extension:abcdefghijklmnopqrstuvw" }, "spec.members[0].role",
+			"1 to 20",
+		},
+		{
+			"role twice", func(p *Project) { p.Spec.Members[0].Roles = []string{"owner", "owner"} },
+			"spec.members[0].roles[2]", "Duplicate",
+		},
 		{"two owners", func(p *Project) {
-			p.Spec.Members = append(p.Spec.Members, ProjectMember{Subject: rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: "bob"}, Role: "owner"})
+			p.Spec.Members = append(p.Spec.Members,
+				ProjectMember{
+					Subject: rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: "bob"}, Role: "owner",
+				})
 		}, "spec.members[1].roles", "only one"},
 		{"member twice", func(p *Project) {
 			p.Spec.Members = append(p.Spec.Members, ProjectMember{Subject: p.Spec.Members[0].Subject, Role: "viewer"})
 		}, "spec.members[1]", "Duplicate"},
 		{"service account without namespace", func(p *Project) {
-			p.Spec.Members = append(p.Spec.Members, ProjectMember{Subject: rbacv1.Subject{Kind: "ServiceAccount", Name: "robot"}, Role: "admin"})
+			p.Spec.Members = append(p.Spec.Members,
+				ProjectMember{Subject: rbacv1.Subject{Kind: "ServiceAccount", Name: "robot"}, Role: "admin"})
 		}, "spec.members[1].namespace", "namespace of the service account"},
-		{"consent for other kinds", func(p *Project) { p.Spec.DualApprovalForDeletion = []DualApprovalForDeletion{{Resource: "secrets"}} }, "spec.dualApprovalForDeletion[0].resource", `"shoots"`},
+		{
+			"consent for other kinds", func(p *Project) {
+				p.Spec.DualApprovalForDeletion = []DualApprovalForDeletion{{Resource: "secrets"}}
+			}, "spec.dualApprovalForDeletion[0].resource", `"shoots"`,
+		},
 	}, aProject, ValidateProject)
 }
 
@@ -122,7 +203,10 @@ func TestValidateProjectUpdate(t *testing.T) {
 		return project
 	}
 	check(t, []change[*Project]{
-		{"another namespace", func(p *Project) { p.Spec.Namespace = ptr.To("garden-other") }, "spec.namespace", `it was "garden-demo"`},
+		{
+			"another namespace", func(p *Project) { p.Spec.Namespace = new("garden-other") }, "spec.namespace",
+			`it was "garden-demo"`,
+		},
 		{"no owner", func(p *Project) { p.Spec.Owner = nil }, "spec.owner", "changed, not removed"},
 	}, old, func(p *Project) field.ErrorList { return ValidateProjectUpdate(p, old()) })
 }
@@ -132,8 +216,12 @@ func TestValidateControllerRegistration(t *testing.T) {
 		registration := &ControllerRegistration{
 			ObjectMeta: metav1.ObjectMeta{Name: "provider-local"},
 			Spec: ControllerRegistrationSpec{
-				Resources:  []ControllerResource{{Kind: "Infrastructure", Type: "local"}, {Kind: "Extension", Type: "federation"}},
-				Deployment: &ControllerRegistrationDeployment{DeploymentRefs: []DeploymentRef{{Name: "provider-local"}}},
+				Resources: []ControllerResource{
+					{Kind: "Infrastructure", Type: "local"}, {Kind: "Extension", Type: "federation"},
+				},
+				Deployment: &ControllerRegistrationDeployment{
+					DeploymentRefs: []DeploymentRef{{Name: "provider-local"}},
+				},
 			},
 		}
 		SetDefaultsControllerRegistration(registration)
@@ -141,16 +229,34 @@ func TestValidateControllerRegistration(t *testing.T) {
 	}
 	check(t, []change[*ControllerRegistration]{
 		{"as it is", func(*ControllerRegistration) {}, "", ""},
-		{"unknown kind", func(r *ControllerRegistration) { r.Spec.Resources[0].Kind = "Shoot" }, "spec.resources[0].kind", `"Worker"`},
-		{"the same twice", func(r *ControllerRegistration) { r.Spec.Resources[1] = r.Spec.Resources[0] }, "spec.resources[1]", "Duplicate"},
-		{"life cycle of another kind", func(r *ControllerRegistration) { r.Spec.Resources[0].Lifecycle = &ControllerResourceLifecycle{} }, "spec.resources[0].lifecycle", "only kind Extension"},
-		{"seed selector with primary resources", func(r *ControllerRegistration) { r.Spec.Deployment.SeedSelector = &metav1.LabelSelector{} }, "spec.deployment.seedSelector", "primary is false"},
-		{"two deployments", func(r *ControllerRegistration) { r.Spec.Deployment.DeploymentRefs = []DeploymentRef{{"a"}, {"b"}} }, "spec.deployment.deploymentRefs", "at most 1"},
+		{
+			"unknown kind", func(r *ControllerRegistration) { r.Spec.Resources[0].Kind = "Shoot" },
+			"spec.resources[0].kind", `"Worker"`,
+		},
+		{
+			"the same twice", func(r *ControllerRegistration) { r.Spec.Resources[1] = r.Spec.Resources[0] },
+			"spec.resources[1]", "Duplicate",
+		},
+		{
+			"life cycle of another kind", func(r *ControllerRegistration) {
+				r.Spec.Resources[0].Lifecycle = &ControllerResourceLifecycle{}
+			}, "spec.resources[0].lifecycle", "only kind Extension",
+		},
+		{
+			"seed selector with primary resources",
+			func(r *ControllerRegistration) { r.Spec.Deployment.SeedSelector = &metav1.LabelSelector{} },
+			"spec.deployment.seedSelector", "primary is false",
+		},
+		{
+			"two deployments", func(r *ControllerRegistration) {
+				r.Spec.Deployment.DeploymentRefs = []DeploymentRef{{"a"}, {"b"}}
+			}, "spec.deployment.deploymentRefs", "at most 1",
+		},
 	}, object, ValidateControllerRegistration)
 
 	old, changed := object(), object()
 	old.ResourceVersion, changed.ResourceVersion = "1", "1"
-	changed.Spec.Resources[0].Primary = ptr.To(false)
+	changed.Spec.Resources[0].Primary = new(false)
 	expectError(t, ValidateControllerRegistrationUpdate(changed, old), "spec.resources[0].primary", "cannot be changed")
 }
 
@@ -158,17 +264,33 @@ func TestValidateControllerInstallation(t *testing.T) {
 	object := func() *ControllerInstallation {
 		return &ControllerInstallation{
 			ObjectMeta: metav1.ObjectMeta{Name: "provider-local-x", ResourceVersion: "1"},
-			Spec:       ControllerInstallationSpec{RegistrationRef: corev1.ObjectReference{Name: "provider-local"}, SeedRef: &corev1.ObjectReference{Name: "local"}},
+			Spec: ControllerInstallationSpec{
+				RegistrationRef: corev1.ObjectReference{Name: "provider-local"},
+				SeedRef:         &corev1.ObjectReference{Name: "local"},
+			},
 		}
 	}
 	check(t, []change[*ControllerInstallation]{
 		{"as it is", func(*ControllerInstallation) {}, "", ""},
-		{"no registration", func(i *ControllerInstallation) { i.Spec.RegistrationRef.Name = "" }, "spec.registrationRef.name", "ControllerRegistration"},
-		{"neither seed nor shoot", func(i *ControllerInstallation) { i.Spec.SeedRef = nil }, "spec.seedRef", "either seedRef or shootRef"},
+		{
+			"no registration", func(i *ControllerInstallation) { i.Spec.RegistrationRef.Name = "" },
+			"spec.registrationRef.name", "ControllerRegistration",
+		},
+		{
+			"neither seed nor shoot", func(i *ControllerInstallation) { i.Spec.SeedRef = nil }, "spec.seedRef",
+			"either seedRef or shootRef",
+		},
 	}, object, ValidateControllerInstallation)
 	check(t, []change[*ControllerInstallation]{
-		{"another seed", func(i *ControllerInstallation) { i.Spec.SeedRef.Name = "other" }, "spec.seedRef.name", `it was "local"`},
-		{"another deployment", func(i *ControllerInstallation) { i.Spec.DeploymentRef = &corev1.ObjectReference{Name: "x"} }, "", ""},
+		{
+			"another seed", func(i *ControllerInstallation) { i.Spec.SeedRef.Name = "other" }, "spec.seedRef.name",
+			`it was "local"`,
+		},
+		{
+			"another deployment", func(i *ControllerInstallation) {
+				i.Spec.DeploymentRef = &corev1.ObjectReference{Name: "x"}
+			}, "", "",
+		},
 	}, object, func(i *ControllerInstallation) field.ErrorList {
 		return ValidateControllerInstallationUpdate(i, object())
 	})
@@ -201,26 +323,81 @@ func TestValidateOthers(t *testing.T) {
 		errs           field.ErrorList
 		field, message string
 	}{
-		"quota":                    {ValidateQuota(&Quota{ObjectMeta: meta, Spec: QuotaSpec{Scope: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret"}}}), "", ""},
-		"quota of unknown scope":   {ValidateQuota(&Quota{ObjectMeta: meta, Spec: QuotaSpec{Scope: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod"}}}), "spec.scope", "v1/Secret"},
-		"backup bucket":            {ValidateBackupBucket(&BackupBucket{ObjectMeta: cluster, Spec: BackupBucketSpec{Provider: BackupBucketProvider{Type: "local", Region: "local"}, SeedName: ptr.To("local"), CredentialsRef: credentials}}), "", ""},
-		"backup bucket for nobody": {ValidateBackupBucket(&BackupBucket{ObjectMeta: cluster, Spec: BackupBucketSpec{Provider: BackupBucketProvider{Type: "local", Region: "local"}, CredentialsRef: credentials}}), "spec.seedName", "shootRef"},
-		"backup entry":             {ValidateBackupEntry(&BackupEntry{ObjectMeta: meta, Spec: BackupEntrySpec{BucketName: "b", SeedName: ptr.To("local")}}), "", ""},
-		"backup entry nowhere":     {ValidateBackupEntry(&BackupEntry{ObjectMeta: meta, Spec: BackupEntrySpec{SeedName: ptr.To("local")}}), "spec.bucketName", "BackupBucket"},
-		"exposure class":           {ValidateExposureClass(&ExposureClass{ObjectMeta: cluster, Handler: "internet"}), "", ""},
-		"long handler":             {ValidateExposureClass(&ExposureClass{ObjectMeta: cluster, Handler: "abcdefghijklmnopqrstuvwxyz123456789"}), "handler", "34"},
-		"deployment without type":  {ValidateControllerDeployment(&ControllerDeployment{ObjectMeta: cluster}), "type", "helm"},
-		"internal secret":          {ValidateInternalSecret(&InternalSecret{ObjectMeta: meta, Data: map[string][]byte{"a b": nil}}), "data[a b]", "valid config key"},
-		"namespaced profile":       {ValidateNamespacedCloudProfile(&NamespacedCloudProfile{ObjectMeta: meta, Spec: NamespacedCloudProfileSpec{Parent: CloudProfileReference{Kind: "CloudProfile", Name: "local"}}}), "", ""},
-		"namespaced orphan":        {ValidateNamespacedCloudProfile(&NamespacedCloudProfile{ObjectMeta: meta, Spec: NamespacedCloudProfileSpec{Parent: CloudProfileReference{Kind: "CloudProfile"}}}), "spec.parent.name", "extended"},
-		"shoot state":              {ValidateShootState(&ShootState{ObjectMeta: meta, Spec: ShootStateSpec{Gardener: []GardenerResourceData{{Name: "ca"}}}}), "spec.gardener[0].type", "secret"},
+		"quota": {
+			ValidateQuota(&Quota{
+				ObjectMeta: meta, Spec: QuotaSpec{Scope: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret"}},
+			}), "", "",
+		},
+		"quota of unknown scope": {
+			ValidateQuota(&Quota{
+				ObjectMeta: meta, Spec: QuotaSpec{Scope: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod"}},
+			}), "spec.scope", "v1/Secret",
+		},
+		"backup bucket": {
+			ValidateBackupBucket(&BackupBucket{
+				ObjectMeta: cluster, Spec: BackupBucketSpec{
+					Provider: BackupBucketProvider{Type: "local", Region: "local"}, SeedName: new("local"),
+					CredentialsRef: credentials,
+				},
+			}), "", "",
+		},
+		"backup bucket for nobody": {
+			ValidateBackupBucket(&BackupBucket{
+				ObjectMeta: cluster, Spec: BackupBucketSpec{
+					Provider: BackupBucketProvider{Type: "local", Region: "local"}, CredentialsRef: credentials,
+				},
+			}), "spec.seedName", "shootRef",
+		},
+		"backup entry": {
+			ValidateBackupEntry(&BackupEntry{
+				ObjectMeta: meta, Spec: BackupEntrySpec{BucketName: "b", SeedName: new("local")},
+			}), "", "",
+		},
+		"backup entry nowhere": {
+			ValidateBackupEntry(&BackupEntry{ObjectMeta: meta, Spec: BackupEntrySpec{SeedName: new("local")}}),
+			"spec.bucketName", "BackupBucket",
+		},
+		"exposure class": {
+			ValidateExposureClass(&ExposureClass{ObjectMeta: cluster, Handler: "internet"}), "", "",
+		},
+		"long handler": {
+			ValidateExposureClass(&ExposureClass{ObjectMeta: cluster, Handler: "abcdefghijklmnopqrstuvwxyz123456789"}),
+			"handler", "34",
+		},
+		"deployment without type": {
+			ValidateControllerDeployment(&ControllerDeployment{ObjectMeta: cluster}), "type", "helm",
+		},
+		"internal secret": {
+			ValidateInternalSecret(&InternalSecret{ObjectMeta: meta, Data: map[string][]byte{"a b": nil}}), "data[a b]",
+			"valid config key",
+		},
+		"namespaced profile": {
+			ValidateNamespacedCloudProfile(&NamespacedCloudProfile{
+				ObjectMeta: meta, Spec: NamespacedCloudProfileSpec{
+					Parent: CloudProfileReference{Kind: "CloudProfile", Name: "local"},
+				},
+			}), "", "",
+		},
+		"namespaced orphan": {
+			ValidateNamespacedCloudProfile(&NamespacedCloudProfile{
+				ObjectMeta: meta, Spec: NamespacedCloudProfileSpec{Parent: CloudProfileReference{Kind: "CloudProfile"}},
+			}), "spec.parent.name", "extended",
+		},
+		"shoot state": {
+			ValidateShootState(&ShootState{
+				ObjectMeta: meta, Spec: ShootStateSpec{Gardener: []GardenerResourceData{{Name: "ca"}}},
+			}), "spec.gardener[0].type", "secret",
+		},
 	} {
 		t.Run(name, func(t *testing.T) { expectError(t, test.errs, test.field, test.message) })
 	}
 }
 
 func TestImmutableInternalSecret(t *testing.T) {
-	old := &InternalSecret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "x", ResourceVersion: "1"}, Immutable: ptr.To(true), Data: map[string][]byte{"a": []byte("1")}}
+	old := &InternalSecret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "x", ResourceVersion: "1"}, Immutable: new(true),
+		Data: map[string][]byte{"a": []byte("1")},
+	}
 	changed := old.DeepCopy()
 	changed.Data["a"] = []byte("2")
 	expectError(t, ValidateInternalSecretUpdate(changed, old), "data", "immutable is set")

@@ -45,9 +45,18 @@ func deprecatedShootFields(spec *ShootSpec, path *field.Path) []deprecatedField 
 	minor, _ := minorOf(spec.Kubernetes.Version)
 	isIPVS := deref(deref(spec.Kubernetes.KubeProxy).Mode) == ProxyModeIPVS
 	return append(deprecated,
-		deprecatedField{path.Child("dns", "providers"), len(deref(spec.DNS).Providers) > 0, "use an extension for DNS, such as shoot-dns-service, for further providers"},
-		deprecatedField{kubernetes.Child("clusterAutoscaler", "ignoreTaints"), len(deref(spec.Kubernetes.ClusterAutoscaler).IgnoreTaints) > 0, "use startupTaints or statusTaints"},
-		deprecatedField{kubernetes.Child("kubeProxy", "mode"), isIPVS && minor >= 35, "value IPVS is deprecated since Kubernetes 1.35; use NFTables or IPTables"},
+		deprecatedField{
+			path.Child("dns", "providers"), len(deref(spec.DNS).Providers) > 0,
+			"use an extension for DNS, such as shoot-dns-service, for further providers",
+		},
+		deprecatedField{
+			kubernetes.Child("clusterAutoscaler", "ignoreTaints"),
+			len(deref(spec.Kubernetes.ClusterAutoscaler).IgnoreTaints) > 0, "use startupTaints or statusTaints",
+		},
+		deprecatedField{
+			kubernetes.Child("kubeProxy", "mode"), isIPVS && minor >= 35,
+			"value IPVS is deprecated since Kubernetes 1.35; use NFTables or IPTables",
+		},
 	)
 }
 
@@ -71,7 +80,8 @@ func rotationWarnings(shoot *Shoot, now time.Time) []string {
 			since = shoot.CreationTimestamp.Time
 		}
 		if !one.automatic && now.Sub(since) > credentialsRotationInterval {
-			warnings = append(warnings, fmt.Sprintf("%s: last rotated on %s; rotate with annotation %s=%s", one.what, since.UTC().Format(time.DateOnly), GardenerOperation, one.operation))
+			warnings = append(warnings, fmt.Sprintf("%s: last rotated on %s; rotate with annotation %s=%s", one.what,
+				since.UTC().Format(time.DateOnly), GardenerOperation, one.operation))
 		}
 	}
 	return warnings
@@ -80,16 +90,30 @@ func rotationWarnings(shoot *Shoot, now time.Time) []string {
 func credentialsOf(shoot *Shoot) []credential {
 	rotation := rotationOf(shoot)
 	periods := deref(deref(deref(shoot.Spec.Maintenance).AutoRotation).Credentials)
-	isAutomatic := func(config *MaintenanceRotationConfig) bool { return deref(deref(config).RotationPeriod).Duration > 0 }
+	isAutomatic := func(config *MaintenanceRotationConfig) bool {
+		return deref(deref(config).RotationPeriod).Duration > 0
+	}
 	credentials := []credential{
-		{"certificate authorities", OperationRotateCAStart, deref(deref(rotation.CertificateAuthorities).LastInitiationTime).Time, false},
-		{"key for service account tokens", OperationRotateServiceAccountKeyStart, deref(deref(rotation.ServiceAccountKey).LastInitiationTime).Time, false},
-		{"key for encryption at rest", OperationRotateETCDEncryptionKey, deref(deref(rotation.ETCDEncryptionKey).LastInitiationTime).Time, isAutomatic(periods.ETCDEncryptionKey)},
+		{
+			"certificate authorities", OperationRotateCAStart,
+			deref(deref(rotation.CertificateAuthorities).LastInitiationTime).Time, false,
+		},
+		{
+			"key for service account tokens", OperationRotateServiceAccountKeyStart,
+			deref(deref(rotation.ServiceAccountKey).LastInitiationTime).Time, false,
+		},
+		{
+			"key for encryption at rest", OperationRotateETCDEncryptionKey,
+			deref(deref(rotation.ETCDEncryptionKey).LastInitiationTime).Time, isAutomatic(periods.ETCDEncryptionKey),
+		},
 	}
 	if IsWorkerless(shoot) || !SSHAccessEnabled(&shoot.Spec) {
 		return credentials
 	}
-	return append(credentials, credential{"SSH key", ShootOperationRotateSSHKeypair, deref(deref(rotation.SSHKeypair).LastInitiationTime).Time, isAutomatic(periods.SSHKeypair)})
+	return append(credentials, credential{
+		"SSH key", ShootOperationRotateSSHKeypair, deref(deref(rotation.SSHKeypair).LastInitiationTime).Time,
+		isAutomatic(periods.SSHKeypair),
+	})
 }
 
 // CloudProfileWarnings tells the owner of a CloudProfile about deprecated fields, each once.
@@ -133,5 +157,8 @@ func lifeWarnings(versions []ExpirableVersion, path *field.Path) []string {
 
 // SecretBindingWarnings tells that the kind is deprecated.
 func SecretBindingWarnings(*SecretBinding) []string {
-	return []string{"SecretBinding is deprecated: create a CredentialsBinding (security.gardener.cloud/v1alpha1) and name it in spec.credentialsBindingName of Shoots, which need it from Kubernetes 1.34 on"}
+	return []string{
+		"SecretBinding is deprecated: create a CredentialsBinding (security.gardener.cloud/v1alpha1) and name it in " +
+			"spec.credentialsBindingName of Shoots, which need it from Kubernetes 1.34 on",
+	}
 }

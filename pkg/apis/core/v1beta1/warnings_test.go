@@ -6,7 +6,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 func TestShootWarnings(t *testing.T) {
@@ -17,18 +16,34 @@ func TestShootWarnings(t *testing.T) {
 		want   []string
 	}{
 		{"nothing to say", func(*Shoot) {}, nil},
-		{"old reference to the profile", func(s *Shoot) { s.Spec.CloudProfileName = ptr.To("local") }, []string{"spec.cloudProfileName is deprecated: use cloudProfile"}},
-		{"old binding", func(s *Shoot) { s.Spec.SecretBindingName = ptr.To("local") }, []string{"spec.secretBindingName is deprecated: use credentialsBindingName"}},
-		{"IPVS", func(s *Shoot) { s.Spec.Kubernetes.KubeProxy.Mode = ptr.To(ProxyModeIPVS) }, []string{"spec.kubernetes.kubeProxy.mode is deprecated: value IPVS"}},
-		{"DNS providers", func(s *Shoot) { s.Spec.DNS = &DNS{Providers: []DNSProvider{{SecretName: ptr.To("a")}}} }, []string{"spec.dns.providers[0].secretName is deprecated", "spec.dns.providers is deprecated"}},
+		{
+			"old reference to the profile", func(s *Shoot) { s.Spec.CloudProfileName = new("local") },
+			[]string{"spec.cloudProfileName is deprecated: use cloudProfile"},
+		},
+		{
+			"old binding", func(s *Shoot) { s.Spec.SecretBindingName = new("local") },
+			[]string{"spec.secretBindingName is deprecated: use credentialsBindingName"},
+		},
+		{
+			"IPVS", func(s *Shoot) { s.Spec.Kubernetes.KubeProxy.Mode = new(ProxyModeIPVS) },
+			[]string{"spec.kubernetes.kubeProxy.mode is deprecated: value IPVS"},
+		},
+		{
+			"DNS providers", func(s *Shoot) { s.Spec.DNS = &DNS{Providers: []DNSProvider{{SecretName: new("a")}}} },
+			[]string{"spec.dns.providers[0].secretName is deprecated", "spec.dns.providers is deprecated"},
+		},
 		{"old credentials", func(s *Shoot) { s.CreationTimestamp = metav1.Time{Time: now.AddDate(-1, 0, 0)} },
-			[]string{"certificate authorities: last rotated on 2025-11-21; rotate with annotation gardener.cloud/operation=rotate-ca-start", "service account tokens", "encryption at rest"}},
+			[]string{
+				"certificate authorities: last rotated on 2025-11-21; rotate with annotation " +
+					"gardener.cloud/operation=rotate-ca-start", "service account tokens", "encryption at rest",
+			}},
 		{"old credentials, but rotated", func(s *Shoot) {
 			s.CreationTimestamp = metav1.Time{Time: now.AddDate(-1, 0, 0)}
 			lately := &metav1.Time{Time: now.AddDate(0, -1, 0)}
 			s.Status.Credentials = &ShootCredentials{Rotation: &ShootCredentialsRotation{
-				CertificateAuthorities: &CARotation{LastInitiationTime: lately}, ServiceAccountKey: &ServiceAccountKeyRotation{LastInitiationTime: lately},
-				ETCDEncryptionKey: &ETCDEncryptionKeyRotation{LastInitiationTime: lately},
+				CertificateAuthorities: &CARotation{LastInitiationTime: lately},
+				ServiceAccountKey:      &ServiceAccountKeyRotation{LastInitiationTime: lately},
+				ETCDEncryptionKey:      &ETCDEncryptionKeyRotation{LastInitiationTime: lately},
 			}}
 		}, nil},
 	} {
@@ -55,7 +70,9 @@ func expectWarnings(t *testing.T, got []string, want ...string) {
 func TestOtherWarnings(t *testing.T) {
 	profile := aProfile()
 	expectWarnings(t, CloudProfileWarnings(profile),
-		"spec.kubernetes.versions[1].classification is deprecated: use lifecycle", "spec.machineImages[0].versions[2].classification is deprecated")
-	expectWarnings(t, NamespacedCloudProfileWarnings(aNamespacedProfile()), "spec.kubernetes.versions[0].expirationDate is deprecated: use lifecycle")
+		"spec.kubernetes.versions[1].classification is deprecated: use lifecycle",
+		"spec.machineImages[0].versions[2].classification is deprecated")
+	expectWarnings(t, NamespacedCloudProfileWarnings(aNamespacedProfile()),
+		"spec.kubernetes.versions[0].expirationDate is deprecated: use lifecycle")
 	expectWarnings(t, SecretBindingWarnings(aSecretBinding()), "create a CredentialsBinding")
 }

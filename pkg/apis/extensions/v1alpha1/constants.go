@@ -19,13 +19,17 @@ const (
 const (
 	// FinalizerPrefix begins the finalizers of extensions.
 	FinalizerPrefix = "extensions.gardener.cloud/"
-	// LabelBackupBucket is the label, on a Secret that an extension made for access to a bucket, with the name of the BackupBucket.
+	// LabelBackupBucket is the label, on a Secret that an extension made for access to a bucket, with the name of the
+	// BackupBucket.
 	LabelBackupBucket = "extensions.trellis.garden/backup-bucket"
 	// OperatingSystemConfigSecretDataKey is the key of user data in the Secret of an OperatingSystemConfig.
 	OperatingSystemConfigSecretDataKey = "cloud_config"
+	// NodeAgentSecretDataKey is the key of the OperatingSystemConfig in the Secret of the shoot that node-agent reads.
+	NodeAgentSecretDataKey = "osc.yaml"
 	// OperatingSystemConfigDefaultFilePermission is the mode of files that have none.
 	OperatingSystemConfigDefaultFilePermission int32 = 0o644
-	// BootstrapTokenPlaceholder stands in user data for the token with which a machine joins; machine-controller-manager replaces it.
+	// BootstrapTokenPlaceholder stands in user data for the token with which a machine joins;
+	// machine-controller-manager replaces it.
 	BootstrapTokenPlaceholder = "<<BOOTSTRAP_TOKEN>>"
 	// MachineNamePlaceholder stands in user data for the name of the machine; machine-controller-manager replaces it.
 	MachineNamePlaceholder = "<<MACHINE_NAME>>"

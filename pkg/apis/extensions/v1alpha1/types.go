@@ -40,7 +40,8 @@ type DefaultStatus struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	ProviderStatus *runtime.RawExtension `json:"providerStatus,omitempty"`
-	// Health as the extension sees it, one entry per type. It is for people: gardenlet looks at Deployments and ManagedResources itself.
+	// Health as the extension sees it, one entry per type. It is for people: gardenlet looks at Deployments and
+	// ManagedResources itself.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge

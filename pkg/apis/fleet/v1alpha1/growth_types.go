@@ -9,8 +9,8 @@ import (
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 )
 
-// FleetGrowth says how a fleet may get more machines for objects that do not fit into its members, within which limits, and when it
-// gives them back. Policies refer to it by name in spec.placement.growth.
+// FleetGrowth says how a fleet may get more machines for objects that do not fit into its members, within which limits,
+// and when it gives them back. Policies refer to it by name in spec.placement.growth.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=fleetgrowths,scope=Cluster,shortName=fg
@@ -51,7 +51,8 @@ type FleetGrowthList struct {
 
 // FleetGrowthSpec says what may be had, and within which limits.
 type FleetGrowthSpec struct {
-	// Machines are the machine types that may be had, with what they offer and cost. Pools of other types are never enlarged.
+	// Machines are the machine types that may be had, with what they offer and cost. Pools of other types are never
+	// enlarged.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
@@ -63,7 +64,8 @@ type FleetGrowthSpec struct {
 	Currency string `json:"currency,omitempty"`
 	// Limits bound what is had at a time.
 	Limits GrowthLimits `json:"limits"`
-	// Pools are the worker pools of members that may be enlarged. Of several entries that select a pool, the first counts.
+	// Pools are the worker pools of members that may be enlarged. Of several entries that select a pool, the first
+	// counts.
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Pools []GrowthPools `json:"pools,omitempty"`
@@ -87,8 +89,8 @@ type GrowthMachine struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Type string `json:"type"`
-	// Capacity is what an empty node of that type has for pods: cpu and memory at least. Pods are 110 unless given. It should be
-	// what status.allocatable of such a node says, less what DaemonSets request. Not negative.
+	// Capacity is what an empty node of that type has for pods: cpu and memory at least. Pods are 110 unless given. It
+	// should be what status.allocatable of such a node says, less what DaemonSets request. Not negative.
 	// +kubebuilder:validation:XValidation:rule="has(self.cpu) && has(self.memory)",message="needs cpu and memory"
 	Capacity corev1.ResourceList `json:"capacity"`
 	// CostPerHour of one machine. Not negative.
@@ -148,8 +150,8 @@ type GrowthShootTemplate struct {
 	// +kubebuilder:validation:MaxProperties=32
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
-	// Spec of the shoots, as in a Shoot of core.gardener.cloud/v1beta1. Its worker pools have machine types of spec.machines, and a
-	// minimum. It names no seed and no resources.
+	// Spec of the shoots, as in a Shoot of core.gardener.cloud/v1beta1. Its worker pools have machine types of
+	// spec.machines, and a minimum. It names no seed and no resources.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Spec runtime.RawExtension `json:"spec"`
@@ -157,8 +159,9 @@ type GrowthShootTemplate struct {
 
 // GrowthGiveBack says when machines and shoots are given back.
 type GrowthGiveBack struct {
-	// IdleSeconds is how long after a pool was enlarged last its minimum is lowered again, unless something waits for it, so that the
-	// cluster-autoscaler of the shoot removes the machines that are not used; and how long a shoot must have been unused. Default: 600.
+	// IdleSeconds is how long after a pool was enlarged last its minimum is lowered again, unless something waits for
+	// it, so that the cluster-autoscaler of the shoot removes the machines that are not used; and how long a shoot must
+	// have been unused. Default: 600.
 	// +kubebuilder:validation:Minimum=30
 	// +kubebuilder:validation:Maximum=604800
 	// +kubebuilder:default=600
@@ -212,7 +215,8 @@ type FleetGrowthStatus struct {
 	// CostPerHour of the machines.
 	// +optional
 	CostPerHour *resource.Quantity `json:"costPerHour,omitempty"`
-	// Observed is what empty nodes turned out to have, where that was less than spec.machines says. It is forgotten when the spec changes.
+	// Observed is what empty nodes turned out to have, where that was less than spec.machines says. It is forgotten
+	// when the spec changes.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -274,8 +278,8 @@ type GrowthDemandItem struct {
 	// NodeClaim restricts the nodes.
 	// +optional
 	NodeClaim *workv1alpha2.NodeClaim `json:"nodeClaim,omitempty"`
-	// Components of an object that is placed as a unit, all of them in one cluster. It counts as one replica, which has no request of
-	// its own then.
+	// Components of an object that is placed as a unit, all of them in one cluster. It counts as one replica, which has
+	// no request of its own then.
 	// +optional
 	Components []GrowthDemandComponent `json:"components,omitempty"`
 	// Clusters that would take it if they had room.
@@ -355,9 +359,11 @@ type PoolRecord struct {
 	Maximum int32 `json:"maximum"`
 	// Nodes of the pool before.
 	Nodes int32 `json:"nodes"`
-	// SetMinimum is the minimum that was set. With another one, somebody else has changed the pool, and it is left alone.
+	// SetMinimum is the minimum that was set. With another one, somebody else has changed the pool, and it is left
+	// alone.
 	SetMinimum int32 `json:"setMinimum"`
-	// SetMaximum is the maximum that was set. With another one, somebody else has changed the pool, and it is left alone.
+	// SetMaximum is the maximum that was set. With another one, somebody else has changed the pool, and it is left
+	// alone.
 	SetMaximum int32 `json:"setMaximum"`
 	// Since is when the pool was changed last.
 	Since metav1.Time `json:"since"`

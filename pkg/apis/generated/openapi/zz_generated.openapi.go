@@ -11301,6 +11301,51 @@ func schema_pkg_apis_core_v1beta1_WorkersSettings(ref common.ReferenceCallback) 
 	}
 }
 
+func schema_pkg_apis_core_v1beta1_errorMeaning(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "errorMeaning is what follows from an error code.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"code": {
+						SchemaProps: spec.SchemaProps{
+							Default: "",
+							Type:    []string{"string"},
+							Format:  "",
+						},
+					},
+					"needsChange": {
+						SchemaProps: spec.SchemaProps{
+							Description: "needsChange: trying again is of no use before somebody changes something, so the Shoot is Failed.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"isCertain": {
+						SchemaProps: spec.SchemaProps{
+							Description: "isCertain: the error need not even be seen to last.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"allowsForceDeletion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "allowsForceDeletion: an orderly deletion may never end, so it may be given up.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"code", "needsChange", "isCertain", "allowsForceDeletion"},
+			},
+		},
+	}
+}
+
 func schema_pkg_apis_operations_v1alpha1_Bastion(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{

@@ -11,8 +11,8 @@ import (
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// Bastion is a machine through which the nodes of a shoot are reached by SSH, for a while. It goes unless it is kept alive with
-// the annotation gardener.cloud/operation=keepalive.
+// Bastion is a machine through which the nodes of a shoot are reached by SSH, for a while. It goes unless it is kept
+// alive with the annotation gardener.cloud/operation=keepalive.
 type Bastion struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata.

@@ -13,14 +13,17 @@ import (
 
 // ValidateBastion checks a Bastion on its own.
 func ValidateBastion(bastion *Bastion) field.ErrorList {
-	errs := apivalidation.ValidateObjectMeta(&bastion.ObjectMeta, true, apivalidation.NameIsDNSLabel, field.NewPath("metadata"))
+	errs := apivalidation.ValidateObjectMeta(&bastion.ObjectMeta, true, apivalidation.NameIsDNSLabel,
+		field.NewPath("metadata"))
 	spec, path := &bastion.Spec, field.NewPath("spec")
 	if spec.ShootRef.Name == "" {
-		errs = append(errs, field.Required(path.Child("shootRef", "name"), "name the Shoot whose nodes are to be reached"))
+		errs = append(errs, field.Required(path.Child("shootRef", "name"),
+			"name the Shoot whose nodes are to be reached"))
 	}
 	errs = append(errs, validatePublicKey(spec.SSHPublicKey, path.Child("sshPublicKey"))...)
 	if len(spec.Ingress) == 0 {
-		errs = append(errs, field.Required(path.Child("ingress"), "say from where the bastion may be reached, such as {ipBlock: {cidr: 203.0.113.7/32}}"))
+		errs = append(errs, field.Required(path.Child("ingress"),
+			"say from where the bastion may be reached, such as {ipBlock: {cidr: 203.0.113.7/32}}"))
 	}
 	for i := range spec.Ingress {
 		errs = append(errs, validateIngress(&spec.Ingress[i], path.Child("ingress").Index(i).Child("ipBlock"))...)
@@ -33,7 +36,9 @@ func validatePublicKey(key string, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.Required(path, "give the public key of the user, as in authorized_keys")}
 	}
 	if _, _, _, _, err := ssh.ParseAuthorizedKey([]byte(key)); err != nil {
-		return field.ErrorList{field.Invalid(path, key, "must be a public key as in authorized_keys, such as ssh-ed25519 AAAA…")}
+		return field.ErrorList{
+			field.Invalid(path, key, "must be a public key as in authorized_keys, such as ssh-ed25519 AAAA…"),
+		}
 	}
 	return nil
 }
@@ -60,10 +65,13 @@ func validateCIDR(cidr string, path *field.Path) field.ErrorList {
 func ValidateBastionUpdate(bastion, old *Bastion) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&bastion.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
 	createdBy := field.NewPath("metadata", "annotations").Key(gardencorev1beta1.GardenerCreatedBy)
-	errs = append(errs, validateImmutable(bastion.Annotations[gardencorev1beta1.GardenerCreatedBy], old.Annotations[gardencorev1beta1.GardenerCreatedBy], createdBy)...)
+	errs = append(errs, validateImmutable(bastion.Annotations[gardencorev1beta1.GardenerCreatedBy],
+		old.Annotations[gardencorev1beta1.GardenerCreatedBy], createdBy)...)
 	path := field.NewPath("spec")
-	errs = append(errs, validateImmutable(bastion.Spec.ShootRef.Name, old.Spec.ShootRef.Name, path.Child("shootRef", "name"))...)
-	errs = append(errs, validateImmutable(bastion.Spec.SSHPublicKey, old.Spec.SSHPublicKey, path.Child("sshPublicKey"))...)
+	errs = append(errs, validateImmutable(bastion.Spec.ShootRef.Name, old.Spec.ShootRef.Name,
+		path.Child("shootRef", "name"))...)
+	errs = append(errs, validateImmutable(bastion.Spec.SSHPublicKey, old.Spec.SSHPublicKey,
+		path.Child("sshPublicKey"))...)
 	return append(errs, ValidateBastion(bastion)...)
 }
 
@@ -73,7 +81,10 @@ func ValidateBastionStatusUpdate(bastion *Bastion, now time.Time) field.ErrorLis
 	if heartbeat == nil || !heartbeat.After(now) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("status", "lastHeartbeatTimestamp"), heartbeat.UTC().Format(time.RFC3339), "must not be in the future")}
+	return field.ErrorList{
+		field.Invalid(field.NewPath("status", "lastHeartbeatTimestamp"), heartbeat.UTC().Format(time.RFC3339),
+			"must not be in the future"),
+	}
 }
 
 func validateImmutable(value, old string, path *field.Path) field.ErrorList {

@@ -1,4 +1,5 @@
-// Package v1alpha1 holds the kinds of operations.gardener.cloud/v1alpha1: what people need to look into a shoot, for a while.
+// Package v1alpha1 holds the kinds of operations.gardener.cloud/v1alpha1: what people need to look into a shoot, for a
+// while.
 //
 // +k8s:deepcopy-gen=package
 // +k8s:openapi-gen=true

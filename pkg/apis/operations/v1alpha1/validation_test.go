@@ -12,14 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 )
 
 const aPublicKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKWK1GmoSqJSUMRlZQgRRS8zA6HcXEFpZfNTlTV4G2Jr me@example.com"
 
 func aBastion() *Bastion {
 	return &Bastion{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "cli-1", ResourceVersion: "1", Annotations: map[string]string{"gardener.cloud/created-by": "alice"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "garden-demo", Name: "cli-1", ResourceVersion: "1",
+			Annotations: map[string]string{"gardener.cloud/created-by": "alice"},
+		},
 		Spec: BastionSpec{
 			ShootRef:     corev1.LocalObjectReference{Name: "member1"},
 			SSHPublicKey: aPublicKey,
@@ -33,14 +35,23 @@ func TestValidateBastion(t *testing.T) {
 		change         func(*Bastion)
 		field, message string
 	}{
-		"as it is":   {func(*Bastion) {}, "", ""},
-		"no shoot":   {func(b *Bastion) { b.Spec.ShootRef.Name = "" }, "spec.shootRef.name", "Shoot"},
-		"no key":     {func(b *Bastion) { b.Spec.SSHPublicKey = "" }, "spec.sshPublicKey", "authorized_keys"},
-		"bad key":    {func(b *Bastion) { b.Spec.SSHPublicKey = "ssh-rsa AAAA" }, "spec.sshPublicKey", "authorized_keys"},
+		"as it is": {func(*Bastion) {}, "", ""},
+		"no shoot": {func(b *Bastion) { b.Spec.ShootRef.Name = "" }, "spec.shootRef.name", "Shoot"},
+		"no key":   {func(b *Bastion) { b.Spec.SSHPublicKey = "" }, "spec.sshPublicKey", "authorized_keys"},
+		"bad key": {
+			func(b *Bastion) { b.Spec.SSHPublicKey = "ssh-rsa AAAA" }, "spec.sshPublicKey", "authorized_keys",
+		},
 		"no ingress": {func(b *Bastion) { b.Spec.Ingress = nil }, "spec.ingress", "203.0.113.7/32"},
-		"no range":   {func(b *Bastion) { b.Spec.Ingress[0].IPBlock.CIDR = "" }, "spec.ingress[0].ipBlock.cidr", "Required"},
-		"bad range":  {func(b *Bastion) { b.Spec.Ingress[0].IPBlock.CIDR = "10.0.0.1" }, "spec.ingress[0].ipBlock.cidr", "CIDR"},
-		"bad except": {func(b *Bastion) { b.Spec.Ingress[0].IPBlock.Except = []string{"x"} }, "spec.ingress[0].ipBlock.except[0]", "CIDR"},
+		"no range": {
+			func(b *Bastion) { b.Spec.Ingress[0].IPBlock.CIDR = "" }, "spec.ingress[0].ipBlock.cidr", "Required",
+		},
+		"bad range": {
+			func(b *Bastion) { b.Spec.Ingress[0].IPBlock.CIDR = "10.0.0.1" }, "spec.ingress[0].ipBlock.cidr", "CIDR",
+		},
+		"bad except": {
+			func(b *Bastion) { b.Spec.Ingress[0].IPBlock.Except = []string{"x"} }, "spec.ingress[0].ipBlock.except[0]",
+			"CIDR",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bastion := aBastion()
@@ -54,7 +65,9 @@ func TestValidateBastionUpdate(t *testing.T) {
 	for path, change := range map[string]func(*Bastion){
 		"spec.shootRef.name": func(b *Bastion) { b.Spec.ShootRef.Name = "other" },
 		"spec.sshPublicKey":  func(b *Bastion) { b.Spec.SSHPublicKey += "2" },
-		"metadata.annotations[gardener.cloud/created-by]": func(b *Bastion) { b.Annotations["gardener.cloud/created-by"] = "mallory" },
+		"metadata.annotations[gardener.cloud/created-by]": func(b *Bastion) {
+			b.Annotations["gardener.cloud/created-by"] = "mallory"
+		},
 	} {
 		bastion := aBastion()
 		change(bastion)
@@ -66,9 +79,9 @@ func TestValidateBastionStatusUpdate(t *testing.T) {
 	now := time.Unix(1000, 0)
 	bastion := aBastion()
 	expectError(t, ValidateBastionStatusUpdate(bastion, now), "", "")
-	bastion.Status.LastHeartbeatTimestamp = ptr.To(metav1.NewTime(now))
+	bastion.Status.LastHeartbeatTimestamp = new(metav1.NewTime(now))
 	expectError(t, ValidateBastionStatusUpdate(bastion, now), "", "")
-	bastion.Status.LastHeartbeatTimestamp = ptr.To(metav1.NewTime(now.Add(time.Second)))
+	bastion.Status.LastHeartbeatTimestamp = new(metav1.NewTime(now.Add(time.Second)))
 	expectError(t, ValidateBastionStatusUpdate(bastion, now), "status.lastHeartbeatTimestamp", "future")
 }
 

@@ -33,8 +33,8 @@ type ClusterTaintPolicyList struct {
 	Items []ClusterTaintPolicy `json:"items"`
 }
 
-// ClusterTaintPolicySpec says which clusters get which taints, and when. A cluster that matches neither the conditions for adding
-// nor those for removing keeps what it has.
+// ClusterTaintPolicySpec says which clusters get which taints, and when. A cluster that matches neither the conditions
+// for adding nor those for removing keeps what it has.
 type ClusterTaintPolicySpec struct {
 	// TargetClusters restricts the clusters. Absent: all clusters.
 	// +optional
@@ -59,7 +59,8 @@ const (
 	MatchConditionNotIn MatchConditionOperator = "NotIn"
 )
 
-// MatchCondition compares the status of one of a cluster's conditions. It doesn't hold when the cluster has no such condition.
+// MatchCondition compares the status of one of a cluster's conditions. It doesn't hold when the cluster has no such
+// condition.
 type MatchCondition struct {
 	// ConditionType names the condition, for example Ready.
 	ConditionType string `json:"conditionType"`

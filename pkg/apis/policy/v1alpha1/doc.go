@@ -1,5 +1,5 @@
-// Package v1alpha1 holds the policies of a fleet: which objects go to which member clusters, how replicas are divided and what is
-// changed per cluster. The wire shape is that of policy.karmada.io/v1alpha1.
+// Package v1alpha1 holds the policies of a fleet: which objects go to which member clusters, how replicas are divided
+// and what is changed per cluster. The wire shape is that of policy.karmada.io/v1alpha1.
 //
 // +k8s:deepcopy-gen=package
 // +kubebuilder:object:generate=true

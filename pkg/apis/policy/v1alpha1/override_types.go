@@ -148,7 +148,8 @@ const (
 
 // ImageOverrider changes a part of image names.
 type ImageOverrider struct {
-	// Predicate points at the field that holds the image. Absent: the containers of the kinds that are known to have some.
+	// Predicate points at the field that holds the image. Absent: the containers of the kinds that are known to have
+	// some.
 	// +optional
 	Predicate *ImagePredicate `json:"predicate,omitempty"`
 	// Component is the part that is changed; Tag means tag or digest.

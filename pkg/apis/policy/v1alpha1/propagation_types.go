@@ -109,25 +109,26 @@ type PropagationSpec struct {
 	// +kubebuilder:default=0
 	// +optional
 	Priority *int32 `json:"priority,omitempty"`
-	// Preemption Always lets this policy take over objects that another one, of lower priority, has claimed; every resource selector needs a
-	// name then. Default: Never.
+	// Preemption Always lets this policy take over objects that another one, of lower priority, has claimed; every
+	// resource selector needs a name then. Default: Never.
 	// +kubebuilder:validation:Enum=Always;Never
 	// +kubebuilder:default=Never
 	// +optional
 	Preemption PreemptionBehavior `json:"preemption,omitempty"`
-	// DependentOverrides names override policies that must exist before anything is propagated: OverridePolicies of the namespace for a
-	// PropagationPolicy, ClusterOverridePolicies for a ClusterPropagationPolicy.
+	// DependentOverrides names override policies that must exist before anything is propagated: OverridePolicies of the
+	// namespace for a PropagationPolicy, ClusterOverridePolicies for a ClusterPropagationPolicy.
 	// +optional
 	DependentOverrides []string `json:"dependentOverrides,omitempty"`
-	// SchedulerName has no effect: a fleet has one scheduler, which places all objects. It cannot be changed. Default: default-scheduler.
+	// SchedulerName has no effect: a fleet has one scheduler, which places all objects. It cannot be changed. Default:
+	// default-scheduler.
 	// +kubebuilder:default="default-scheduler"
 	// +optional
 	SchedulerName string `json:"schedulerName,omitempty"`
 	// Failover says how objects leave clusters that fail.
 	// +optional
 	Failover *FailoverBehavior `json:"failover,omitempty"`
-	// ConflictResolution says what to do with an object that a member has already, and not from the fleet: Overwrite takes it over, Abort
-	// leaves it alone and says so in the binding. Default: Abort.
+	// ConflictResolution says what to do with an object that a member has already, and not from the fleet: Overwrite
+	// takes it over, Abort leaves it alone and says so in the binding. Default: Abort.
 	// +kubebuilder:validation:Enum=Abort;Overwrite
 	// +kubebuilder:default=Abort
 	// +optional
@@ -139,14 +140,16 @@ type PropagationSpec struct {
 	// Suspension stops propagation to all or some clusters: they keep what they have.
 	// +optional
 	Suspension *Suspension `json:"suspension,omitempty"`
-	// PreserveResourcesOnDeletion leaves the objects in the members when policy, object or cluster leave the fleet. Default: false.
+	// PreserveResourcesOnDeletion leaves the objects in the members when policy, object or cluster leave the fleet.
+	// Default: false.
 	// +optional
 	PreserveResourcesOnDeletion *bool `json:"preserveResourcesOnDeletion,omitempty"`
-	// SchedulePriority orders the scheduler's queue: objects with a larger priority are placed first. Absent: priority 0.
+	// SchedulePriority orders the scheduler's queue: objects with a larger priority are placed first. Absent: priority
+	// 0.
 	// +optional
 	SchedulePriority *SchedulePriority `json:"schedulePriority,omitempty"`
-	// Rollout brings changes of the objects to their clusters wave by wave. Absent: to all clusters at once. An extension: Karmada has no
-	// such field.
+	// Rollout brings changes of the objects to their clusters wave by wave. Absent: to all clusters at once. An
+	// extension: Karmada has no such field.
 	// +optional
 	Rollout *RolloutStrategy `json:"rollout,omitempty"`
 }
@@ -221,8 +224,9 @@ type Placement struct {
 	// WorkloadAffinity keeps groups of workloads together or apart.
 	// +optional
 	WorkloadAffinity *WorkloadAffinity `json:"workloadAffinity,omitempty"`
-	// Growth names the FleetGrowth by which the fleet may get more machines when replicas that are divided by room, or an object that no
-	// cluster fits, have no place. Absent: it does not grow for these objects. An extension: Karmada has no such field.
+	// Growth names the FleetGrowth by which the fleet may get more machines when replicas that are divided by room, or
+	// an object that no cluster fits, have no place. Absent: it does not grow for these objects. An extension: Karmada
+	// has no such field.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Growth string `json:"growth,omitempty"`
@@ -261,7 +265,8 @@ type SpreadConstraint struct {
 	MinGroups *int `json:"minGroups,omitempty"`
 }
 
-// ClusterAffinity matches clusters: those under exclude never match, the others when all that is given holds. Empty matches all.
+// ClusterAffinity matches clusters: those under exclude never match, the others when all that is given holds. Empty
+// matches all.
 type ClusterAffinity struct {
 	// LabelSelector matches labels of clusters.
 	// +optional
@@ -355,9 +360,9 @@ type ReplicaSchedulingStrategy struct {
 	// +kubebuilder:default=Divided
 	// +optional
 	ReplicaSchedulingType ReplicaSchedulingType `json:"replicaSchedulingType,omitempty"`
-	// ReplicaDivisionPreference Aggregated uses as few clusters as possible, Weighted goes by weights. Even (an extension of
-	// the published API) gives all clusters the same number, as far as they have room; what runs already stays where it
-	// is. Absent means Weighted. Only for Divided.
+	// ReplicaDivisionPreference Aggregated uses as few clusters as possible, Weighted goes by weights. Even (an
+	// extension of the published API) gives all clusters the same number, as far as they have room; what runs already
+	// stays where it is. Absent means Weighted. Only for Divided.
 	// +kubebuilder:validation:Enum=Aggregated;Weighted;Even
 	// +optional
 	ReplicaDivisionPreference ReplicaDivisionPreference `json:"replicaDivisionPreference,omitempty"`
@@ -370,8 +375,8 @@ type ReplicaSchedulingStrategy struct {
 	Limits []ReplicaLimit `json:"limits,omitempty"`
 }
 
-// ReplicaLimit bounds the share of every cluster that matches. Of several that match a cluster, the largest minimum and the
-// smallest maximum count; the maximum wins over the minimum. An extension of the published API.
+// ReplicaLimit bounds the share of every cluster that matches. Of several that match a cluster, the largest minimum and
+// the smallest maximum count; the maximum wins over the minimum. An extension of the published API.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.minReplicas) || has(self.maxReplicas)",message="give minReplicas or maxReplicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || self.maxReplicas >= self.minReplicas",message="must not be smaller than minReplicas",fieldPath=".maxReplicas"
@@ -391,7 +396,8 @@ type ReplicaLimit struct {
 
 // ClusterPreferences gives weights to clusters. DynamicWeight wins over StaticWeightList.
 type ClusterPreferences struct {
-	// StaticWeightList: a cluster has the largest weight of the entries that match it; one that none matches gets nothing.
+	// StaticWeightList: a cluster has the largest weight of the entries that match it; one that none matches gets
+	// nothing.
 	// +optional
 	StaticWeightList []StaticClusterWeight `json:"staticWeightList,omitempty"`
 	// DynamicWeight computes the weights.
@@ -433,8 +439,8 @@ type FailoverBehavior struct {
 	// Cluster is about clusters that fail.
 	// +optional
 	Cluster *ClusterFailoverBehavior `json:"cluster,omitempty"`
-	// FailBack is about the way back when what failed is healthy again. Absent: the settings of the fleet. An extension: Karmada has
-	// no such field.
+	// FailBack is about the way back when what failed is healthy again. Absent: the settings of the fleet. An
+	// extension: Karmada has no such field.
 	// +optional
 	FailBack *FailBackBehavior `json:"failBack,omitempty"`
 }
@@ -448,11 +454,11 @@ const (
 	FailBackNever     FailBackMode = "Never"
 )
 
-// FailBackBehavior says when objects return to the clusters that they left because of a failure. An extension: Karmada has no such
-// type.
+// FailBackBehavior says when objects return to the clusters that they left because of a failure. An extension: Karmada
+// has no such type.
 type FailBackBehavior struct {
-	// Mode Automatic returns objects by itself, Never leaves them where they are until a WorkloadRebalancer or a new placement
-	// moves them. Default: Automatic.
+	// Mode Automatic returns objects by itself, Never leaves them where they are until a WorkloadRebalancer or a new
+	// placement moves them. Default: Automatic.
 	// +kubebuilder:validation:Enum=Automatic;Never
 	// +kubebuilder:default=Automatic
 	// +optional
@@ -481,8 +487,8 @@ const (
 type ApplicationFailoverBehavior struct {
 	// DecisionConditions say when.
 	DecisionConditions DecisionConditions `json:"decisionConditions"`
-	// PurgeMode says how the old copy is removed: Directly at once, Gracefully when its replacement is healthy, Never not by itself.
-	// Immediately and Graciously are older names of the first two. Default: Gracefully.
+	// PurgeMode says how the old copy is removed: Directly at once, Gracefully when its replacement is healthy, Never
+	// not by itself. Immediately and Graciously are older names of the first two. Default: Gracefully.
 	// +kubebuilder:validation:Enum=Directly;Gracefully;Never;Immediately;Graciously
 	// +kubebuilder:default=Gracefully
 	// +optional
@@ -521,14 +527,14 @@ type StatePreservationRule struct {
 
 // ClusterFailoverBehavior moves objects away from clusters that fail.
 type ClusterFailoverBehavior struct {
-	// PurgeMode says how the old copy is removed: Directly at once, Gracefully when its replacement is healthy. Immediately and Graciously
-	// are older names of these. Default: Gracefully.
+	// PurgeMode says how the old copy is removed: Directly at once, Gracefully when its replacement is healthy.
+	// Immediately and Graciously are older names of these. Default: Gracefully.
 	// +kubebuilder:validation:Enum=Directly;Gracefully;Immediately;Graciously
 	// +kubebuilder:default=Gracefully
 	// +optional
 	PurgeMode PurgeMode `json:"purgeMode,omitempty"`
-	// GracePeriodSeconds bounds how long the old copy stays with purgeMode Gracefully. Absent: until its replacement is healthy. An
-	// extension: Karmada has this field for applications only.
+	// GracePeriodSeconds bounds how long the old copy stays with purgeMode Gracefully. Absent: until its replacement is
+	// healthy. An extension: Karmada has this field for applications only.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
@@ -564,7 +570,8 @@ const KubePriorityClass PriorityClassSource = "KubePriorityClass"
 
 // SchedulePriority orders the scheduler's queue.
 type SchedulePriority struct {
-	// PriorityClassSource says which API the class is of: KubePriorityClass, a PriorityClass of scheduling.k8s.io/v1 in the fleet.
+	// PriorityClassSource says which API the class is of: KubePriorityClass, a PriorityClass of scheduling.k8s.io/v1 in
+	// the fleet.
 	// +kubebuilder:validation:Enum=KubePriorityClass
 	PriorityClassSource PriorityClassSource `json:"priorityClassSource"`
 	// PriorityClassName names the class. One that is missing counts as 0 until it exists.

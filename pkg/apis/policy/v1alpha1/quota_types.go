@@ -13,7 +13,8 @@ const (
 	FederatedResourceQuotaNameLabel = "federatedresourcequota.karmada.io/name"
 )
 
-// FederatedResourceQuota limits what the objects of its namespace may ask for, in all clusters together and in single ones.
+// FederatedResourceQuota limits what the objects of its namespace may ask for, in all clusters together and in single
+// ones.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=federatedresourcequotas,scope=Namespaced,categories={karmada-io}
@@ -51,8 +52,8 @@ type FederatedResourceQuotaList struct {
 
 // FederatedResourceQuotaSpec holds limits.
 type FederatedResourceQuotaSpec struct {
-	// Overall limits what the workloads of the namespace request in all clusters together: cpu and requests.cpu, memory, …, and pods.
-	// A decision of the scheduler that would exceed it is not carried out.
+	// Overall limits what the workloads of the namespace request in all clusters together: cpu and requests.cpu,
+	// memory, …, and pods. A decision of the scheduler that would exceed it is not carried out.
 	Overall corev1.ResourceList `json:"overall"`
 	// StaticAssignments become ResourceQuotas in those clusters.
 	// +kubebuilder:validation:MaxItems=1024
@@ -76,8 +77,8 @@ type FederatedResourceQuotaStatus struct {
 	// Overall is the limit that is enforced.
 	// +optional
 	Overall corev1.ResourceList `json:"overall,omitempty"`
-	// OverallUsed is what the workloads of the namespace request where they are placed. Of resources that workloads don't request, it
-	// is the sum of what the clusters with an assignment report.
+	// OverallUsed is what the workloads of the namespace request where they are placed. Of resources that workloads
+	// don't request, it is the sum of what the clusters with an assignment report.
 	// +optional
 	OverallUsed corev1.ResourceList `json:"overallUsed,omitempty"`
 	// AggregatedStatus is that of the ResourceQuotas in clusters.

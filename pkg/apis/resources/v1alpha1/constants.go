@@ -48,8 +48,8 @@ const (
 	PreserveResources = "resources.gardener.cloud/preserve-resources"
 	// SkipHealthCheck is the annotation, "true", of objects whose health does not count.
 	SkipHealthCheck = "resources.gardener.cloud/skip-health-check"
-	// Asleep is the annotation, "true", of the Secret gardener-internal of a hibernated shoot: its machines are gone, and its
-	// API server is stopped on purpose.
+	// Asleep is the annotation, "true", of the Secret gardener-internal of a hibernated shoot: its machines are gone,
+	// and its API server is stopped on purpose.
 	Asleep = "trellis.garden/asleep"
 	// DescriptionAnnotation is the annotation of applied objects that says not to change them.
 	DescriptionAnnotation = "resources.gardener.cloud/description"
@@ -71,7 +71,8 @@ const (
 	ServiceAccountTokenRenewTimestamp = "serviceaccount.resources.gardener.cloud/token-renew-timestamp"
 	// DataKeyToken is the key of the token.
 	DataKeyToken = "token"
-	// LabelGarbageCollectable is the label, "true", of ConfigMaps and Secrets that are deleted when nothing refers to them.
+	// LabelGarbageCollectable is the label, "true", of ConfigMaps and Secrets that are deleted when nothing refers to
+	// them.
 	LabelGarbageCollectable = "resources.gardener.cloud/garbage-collectable-reference"
 	// BrotliCompressionSuffix ends keys of compressed manifests.
 	BrotliCompressionSuffix = ".br"

@@ -1,4 +1,5 @@
-// Package v1alpha1 holds the kind of resources.gardener.cloud/v1alpha1: sets of objects that resource-manager keeps in a cluster.
+// Package v1alpha1 holds the kind of resources.gardener.cloud/v1alpha1: sets of objects that resource-manager keeps in
+// a cluster.
 //
 // +k8s:deepcopy-gen=package
 // +kubebuilder:object:generate=true

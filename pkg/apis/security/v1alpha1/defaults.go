@@ -4,7 +4,8 @@ import "k8s.io/apimachinery/pkg/runtime"
 
 // RegisterDefaults makes a scheme set defaults in the kinds of this package whenever it decodes them.
 func RegisterDefaults(scheme *runtime.Scheme) error {
-	scheme.AddTypeDefaultingFunc(&CredentialsBinding{}, func(obj any) { SetDefaultsCredentialsBinding(obj.(*CredentialsBinding)) })
+	scheme.AddTypeDefaultingFunc(&CredentialsBinding{},
+		func(obj any) { SetDefaultsCredentialsBinding(obj.(*CredentialsBinding)) })
 	scheme.AddTypeDefaultingFunc(&CredentialsBindingList{}, func(obj any) {
 		list := obj.(*CredentialsBindingList)
 		for i := range list.Items {

@@ -1,4 +1,5 @@
-// Package v1alpha1 holds the kinds of security.gardener.cloud/v1alpha1: credentials for infrastructures and who may use them.
+// Package v1alpha1 holds the kinds of security.gardener.cloud/v1alpha1: credentials for infrastructures and who may use
+// them.
 //
 // +k8s:deepcopy-gen=package
 // +k8s:openapi-gen=true

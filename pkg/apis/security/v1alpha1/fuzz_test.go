@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/utils/ptr"
 )
 
 // Whatever is sent as a kind of this group is decoded and validated without a panic.
@@ -32,7 +31,8 @@ func FuzzDecode(f *testing.F) {
 		case *TokenRequest:
 			ValidateTokenRequest(decoded)
 		case *WorkloadIdentity:
-			ValidateWorkloadIdentityUpdate(decoded, &WorkloadIdentity{Spec: WorkloadIdentitySpec{Audiences: []string{"a"}}})
+			ValidateWorkloadIdentityUpdate(decoded,
+				&WorkloadIdentity{Spec: WorkloadIdentitySpec{Audiences: []string{"a"}}})
 		case *CredentialsBinding:
 			ValidateCredentialsBindingUpdate(decoded, &CredentialsBinding{Quotas: []corev1.ObjectReference{{}}})
 		}
@@ -42,8 +42,11 @@ func FuzzDecode(f *testing.F) {
 func TestValidateTokenRequest(t *testing.T) {
 	request := func(change func(*TokenRequestSpec)) *TokenRequest {
 		r := &TokenRequest{Spec: TokenRequestSpec{
-			ExpirationSeconds: ptr.To[int64](3600),
-			ContextObject:     &ContextObject{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot", Namespace: ptr.To("garden-demo"), Name: "member1", UID: "1"},
+			ExpirationSeconds: new(int64(3600)),
+			ContextObject: &ContextObject{
+				APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot", Namespace: new("garden-demo"),
+				Name: "member1", UID: "1",
+			},
 		}}
 		change(&r.Spec)
 		return r
@@ -52,16 +55,33 @@ func TestValidateTokenRequest(t *testing.T) {
 		change         func(*TokenRequestSpec)
 		field, message string
 	}{
-		"as it is":      {func(*TokenRequestSpec) {}, "", ""},
-		"empty":         {func(s *TokenRequestSpec) { *s = TokenRequestSpec{} }, "", ""},
-		"too short":     {func(s *TokenRequestSpec) { s.ExpirationSeconds = ptr.To[int64](599) }, "spec.expirationSeconds", "between 600"},
-		"too long":      {func(s *TokenRequestSpec) { s.ExpirationSeconds = ptr.To[int64](1<<32 + 1) }, "spec.expirationSeconds", "4294967296"},
-		"no kind":       {func(s *TokenRequestSpec) { s.ContextObject.Kind = "" }, "spec.contextObject.kind", "Shoot"},
-		"no version":    {func(s *TokenRequestSpec) { s.ContextObject.APIVersion = "" }, "spec.contextObject.apiVersion", "core.gardener.cloud"},
-		"no UID":        {func(s *TokenRequestSpec) { s.ContextObject.UID = "" }, "spec.contextObject.uid", "UID"},
-		"bad name":      {func(s *TokenRequestSpec) { s.ContextObject.Name = "A" }, "spec.contextObject.name", "lower case"},
-		"bad namespace": {func(s *TokenRequestSpec) { s.ContextObject.Namespace = ptr.To("A") }, "spec.contextObject.namespace", "lower case"},
-		"no namespace":  {func(s *TokenRequestSpec) { s.ContextObject.Namespace = nil }, "spec.contextObject.namespace", "of the Shoot"},
+		"as it is": {func(*TokenRequestSpec) {}, "", ""},
+		"empty":    {func(s *TokenRequestSpec) { *s = TokenRequestSpec{} }, "", ""},
+		"too short": {
+			func(s *TokenRequestSpec) { s.ExpirationSeconds = new(int64(599)) }, "spec.expirationSeconds",
+			"between 600",
+		},
+		"too long": {
+			func(s *TokenRequestSpec) { s.ExpirationSeconds = new(int64(1<<32 + 1)) }, "spec.expirationSeconds",
+			"4294967296",
+		},
+		"no kind": {func(s *TokenRequestSpec) { s.ContextObject.Kind = "" }, "spec.contextObject.kind", "Shoot"},
+		"no version": {
+			func(s *TokenRequestSpec) { s.ContextObject.APIVersion = "" }, "spec.contextObject.apiVersion",
+			"core.gardener.cloud",
+		},
+		"no UID": {func(s *TokenRequestSpec) { s.ContextObject.UID = "" }, "spec.contextObject.uid", "UID"},
+		"bad name": {
+			func(s *TokenRequestSpec) { s.ContextObject.Name = "A" }, "spec.contextObject.name", "lower case",
+		},
+		"bad namespace": {
+			func(s *TokenRequestSpec) { s.ContextObject.Namespace = new("A") }, "spec.contextObject.namespace",
+			"lower case",
+		},
+		"no namespace": {
+			func(s *TokenRequestSpec) { s.ContextObject.Namespace = nil }, "spec.contextObject.namespace",
+			"of the Shoot",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expectError(t, ValidateTokenRequest(request(test.change)), test.field, test.message)

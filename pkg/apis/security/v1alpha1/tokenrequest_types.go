@@ -26,7 +26,8 @@ type TokenRequestSpec struct {
 	// Object for whose sake the token is wanted; the token names it. Only gardenlets may say so, others are not heard.
 	// +optional
 	ContextObject *ContextObject `json:"contextObject,omitempty" protobuf:"bytes,1,opt,name=contextObject"`
-	// Seconds that the token is to be valid, at least 600. The server keeps it within limits of its own. Defaults to one hour.
+	// Seconds that the token is to be valid, at least 600. The server keeps it within limits of its own. Defaults to
+	// one hour.
 	// +optional
 	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty" protobuf:"bytes,2,opt,name=expirationSeconds"`
 }

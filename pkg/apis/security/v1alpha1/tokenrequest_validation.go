@@ -17,8 +17,10 @@ const (
 func ValidateTokenRequest(request *TokenRequest) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
-	if seconds := request.Spec.ExpirationSeconds; seconds != nil && (*seconds < MinTokenExpirationSeconds || *seconds > MaxTokenExpirationSeconds) {
-		errs = append(errs, field.Invalid(spec.Child("expirationSeconds"), *seconds, fmt.Sprintf("must be between %d and %d", MinTokenExpirationSeconds, MaxTokenExpirationSeconds)))
+	if seconds := request.Spec.ExpirationSeconds; seconds != nil &&
+		(*seconds < MinTokenExpirationSeconds || *seconds > MaxTokenExpirationSeconds) {
+		errs = append(errs, field.Invalid(spec.Child("expirationSeconds"), *seconds,
+			fmt.Sprintf("must be between %d and %d", MinTokenExpirationSeconds, MaxTokenExpirationSeconds)))
 	}
 	if request.Spec.ContextObject != nil {
 		errs = append(errs, validateContextObject(request.Spec.ContextObject, spec.Child("contextObject"))...)

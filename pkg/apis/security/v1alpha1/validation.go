@@ -19,15 +19,18 @@ var credentialKinds = []string{
 
 // ValidateCredentialsBinding checks a CredentialsBinding on its own.
 func ValidateCredentialsBinding(binding *CredentialsBinding) field.ErrorList {
-	errs := apivalidation.ValidateObjectMeta(&binding.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs := apivalidation.ValidateObjectMeta(&binding.ObjectMeta, true, apivalidation.NameIsDNSSubdomain,
+		field.NewPath("metadata"))
 	provider := field.NewPath("provider", "type")
 	if binding.Provider.Type == "" {
 		errs = append(errs, field.Required(provider, "name the provider that the credentials are for"))
 	} else if strings.Contains(binding.Provider.Type, ",") {
-		errs = append(errs, field.Invalid(provider, binding.Provider.Type, "must be one provider; create a binding for each"))
+		errs = append(errs, field.Invalid(provider, binding.Provider.Type,
+			"must be one provider; create a binding for each"))
 	}
 	ref := field.NewPath("credentialsRef")
-	if kind := binding.CredentialsRef.APIVersion + "/" + binding.CredentialsRef.Kind; !slices.Contains(credentialKinds, kind) {
+	if kind := binding.CredentialsRef.APIVersion + "/" + binding.CredentialsRef.Kind; !slices.Contains(credentialKinds,
+		kind) {
 		errs = append(errs, field.Invalid(ref, kind, "must refer to one of "+strings.Join(credentialKinds, ", ")))
 	}
 	if binding.CredentialsRef.Name == "" {
@@ -55,7 +58,8 @@ func ValidateCredentialsBindingUpdate(binding, old *CredentialsBinding) field.Er
 
 // ValidateWorkloadIdentity checks a WorkloadIdentity on its own.
 func ValidateWorkloadIdentity(identity *WorkloadIdentity) field.ErrorList {
-	errs := apivalidation.ValidateObjectMeta(&identity.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs := apivalidation.ValidateObjectMeta(&identity.ObjectMeta, true, apivalidation.NameIsDNSSubdomain,
+		field.NewPath("metadata"))
 	spec := field.NewPath("spec")
 	audiences := spec.Child("audiences")
 	if len(identity.Spec.Audiences) == 0 {
@@ -71,7 +75,8 @@ func ValidateWorkloadIdentity(identity *WorkloadIdentity) field.ErrorList {
 		seen.Insert(audience)
 	}
 	if identity.Spec.TargetSystem.Type == "" {
-		errs = append(errs, field.Required(spec.Child("targetSystem", "type"), "name the system that trusts the tokens"))
+		errs = append(errs, field.Required(spec.Child("targetSystem", "type"),
+			"name the system that trusts the tokens"))
 	}
 	if len(identity.Status.Sub) > maxSubjectLength {
 		errs = append(errs, field.TooLong(field.NewPath("status", "sub"), identity.Status.Sub, maxSubjectLength))
@@ -82,7 +87,8 @@ func ValidateWorkloadIdentity(identity *WorkloadIdentity) field.ErrorList {
 // ValidateWorkloadIdentityUpdate checks a change of a WorkloadIdentity.
 func ValidateWorkloadIdentityUpdate(identity, old *WorkloadIdentity) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&identity.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
-	errs = append(errs, immutable(identity.Spec.TargetSystem.Type, old.Spec.TargetSystem.Type, field.NewPath("spec", "targetSystem", "type"))...)
+	errs = append(errs, immutable(identity.Spec.TargetSystem.Type, old.Spec.TargetSystem.Type,
+		field.NewPath("spec", "targetSystem", "type"))...)
 	if old.Status.Sub != "" {
 		errs = append(errs, immutable(identity.Status.Sub, old.Status.Sub, field.NewPath("status", "sub"))...)
 	}

@@ -11,9 +11,11 @@ import (
 
 func aBinding() *CredentialsBinding {
 	return &CredentialsBinding{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: "garden-demo", Name: "local", ResourceVersion: "1"},
-		Provider:       CredentialsBindingProvider{Type: "local"},
-		CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden-demo", Name: "local"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "local", ResourceVersion: "1"},
+		Provider:   CredentialsBindingProvider{Type: "local"},
+		CredentialsRef: corev1.ObjectReference{
+			APIVersion: "v1", Kind: "Secret", Namespace: "garden-demo", Name: "local",
+		},
 	}
 }
 
@@ -22,16 +24,26 @@ func TestValidateCredentialsBinding(t *testing.T) {
 		change         func(*CredentialsBinding)
 		field, message string
 	}{
-		"as it is":      {func(*CredentialsBinding) {}, "", ""},
-		"no provider":   {func(b *CredentialsBinding) { b.Provider.Type = "" }, "provider.type", "credentials are for"},
-		"two providers": {func(b *CredentialsBinding) { b.Provider.Type = "aws,gcp" }, "provider.type", "a binding for each"},
+		"as it is":    {func(*CredentialsBinding) {}, "", ""},
+		"no provider": {func(b *CredentialsBinding) { b.Provider.Type = "" }, "provider.type", "credentials are for"},
+		"two providers": {
+			func(b *CredentialsBinding) { b.Provider.Type = "aws,gcp" }, "provider.type", "a binding for each",
+		},
 		"workload identity": {func(b *CredentialsBinding) {
 			b.CredentialsRef.APIVersion, b.CredentialsRef.Kind = "security.gardener.cloud/v1alpha1", "WorkloadIdentity"
 		}, "", ""},
-		"other kind":          {func(b *CredentialsBinding) { b.CredentialsRef.Kind = "ConfigMap" }, "credentialsRef", "v1/Secret"},
-		"no name":             {func(b *CredentialsBinding) { b.CredentialsRef.Name = "" }, "credentialsRef.name", "name the object"},
-		"no namespace":        {func(b *CredentialsBinding) { b.CredentialsRef.Namespace = "" }, "credentialsRef.namespace", "namespace"},
-		"quota without name":  {func(b *CredentialsBinding) { b.Quotas = []corev1.ObjectReference{{}} }, "quotas[0].name", "Quota"},
+		"other kind": {
+			func(b *CredentialsBinding) { b.CredentialsRef.Kind = "ConfigMap" }, "credentialsRef", "v1/Secret",
+		},
+		"no name": {
+			func(b *CredentialsBinding) { b.CredentialsRef.Name = "" }, "credentialsRef.name", "name the object",
+		},
+		"no namespace": {
+			func(b *CredentialsBinding) { b.CredentialsRef.Namespace = "" }, "credentialsRef.namespace", "namespace",
+		},
+		"quota without name": {
+			func(b *CredentialsBinding) { b.Quotas = []corev1.ObjectReference{{}} }, "quotas[0].name", "Quota",
+		},
 		"outside a namespace": {func(b *CredentialsBinding) { b.Namespace = "" }, "metadata.namespace", "Required"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +59,8 @@ func TestBindingsReferToTheirOwnNamespace(t *testing.T) {
 	binding.CredentialsRef.Namespace = ""
 	binding.Quotas = []corev1.ObjectReference{{Name: "a"}, {Namespace: "other", Name: "b"}}
 	SetDefaultsCredentialsBinding(binding)
-	if binding.CredentialsRef.Namespace != "garden-demo" || binding.Quotas[0].Namespace != "garden-demo" || binding.Quotas[1].Namespace != "other" {
+	if binding.CredentialsRef.Namespace != "garden-demo" || binding.Quotas[0].Namespace != "garden-demo" ||
+		binding.Quotas[1].Namespace != "other" {
 		t.Errorf("binding = %+v", binding)
 	}
 }
@@ -68,8 +81,10 @@ func TestValidateWorkloadIdentity(t *testing.T) {
 	object := func() *WorkloadIdentity {
 		return &WorkloadIdentity{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "aws", ResourceVersion: "1"},
-			Spec:       WorkloadIdentitySpec{Audiences: []string{"sts.amazonaws.com"}, TargetSystem: TargetSystem{Type: "aws"}},
-			Status:     WorkloadIdentityStatus{Sub: WorkloadIdentitySubjectPrefix + "garden-demo:aws:1"},
+			Spec: WorkloadIdentitySpec{
+				Audiences: []string{"sts.amazonaws.com"}, TargetSystem: TargetSystem{Type: "aws"},
+			},
+			Status: WorkloadIdentityStatus{Sub: WorkloadIdentitySubjectPrefix + "garden-demo:aws:1"},
 		}
 	}
 	expectError(t, ValidateWorkloadIdentity(object()), "", "")

@@ -16,11 +16,14 @@ const (
 // RegisterDefaults makes a scheme set defaults in the kinds of this package whenever it decodes them.
 func RegisterDefaults(scheme *runtime.Scheme) error {
 	scheme.AddTypeDefaultingFunc(&ManagedSeed{}, func(obj any) { SetDefaultsManagedSeed(obj.(*ManagedSeed)) })
-	scheme.AddTypeDefaultingFunc(&ManagedSeedList{}, func(obj any) { each(obj.(*ManagedSeedList).Items, SetDefaultsManagedSeed) })
+	scheme.AddTypeDefaultingFunc(&ManagedSeedList{},
+		func(obj any) { each(obj.(*ManagedSeedList).Items, SetDefaultsManagedSeed) })
 	scheme.AddTypeDefaultingFunc(&ManagedSeedSet{}, func(obj any) { SetDefaultsManagedSeedSet(obj.(*ManagedSeedSet)) })
-	scheme.AddTypeDefaultingFunc(&ManagedSeedSetList{}, func(obj any) { each(obj.(*ManagedSeedSetList).Items, SetDefaultsManagedSeedSet) })
+	scheme.AddTypeDefaultingFunc(&ManagedSeedSetList{},
+		func(obj any) { each(obj.(*ManagedSeedSetList).Items, SetDefaultsManagedSeedSet) })
 	scheme.AddTypeDefaultingFunc(&Gardenlet{}, func(obj any) { SetDefaultsGardenlet(obj.(*Gardenlet)) })
-	scheme.AddTypeDefaultingFunc(&GardenletList{}, func(obj any) { each(obj.(*GardenletList).Items, SetDefaultsGardenlet) })
+	scheme.AddTypeDefaultingFunc(&GardenletList{},
+		func(obj any) { each(obj.(*GardenletList).Items, SetDefaultsGardenlet) })
 	return nil
 }
 
@@ -56,8 +59,8 @@ func setDefaultsDeployment(deployment *GardenletDeployment) {
 	setDefault(&image.PullPolicy, corev1.PullIfNotPresent)
 }
 
-// SetDefaultsManagedSeedSet sets what a ManagedSeedSet and its ManagedSeeds have when nothing is said. Its Shoots get their defaults
-// when they are created: some depend on their names.
+// SetDefaultsManagedSeedSet sets what a ManagedSeedSet and its ManagedSeeds have when nothing is said. Its Shoots get
+// their defaults when they are created: some depend on their names.
 func SetDefaultsManagedSeedSet(set *ManagedSeedSet) {
 	spec := &set.Spec
 	setDefault(&spec.Replicas, defaultManagedSeedSetReplicas)

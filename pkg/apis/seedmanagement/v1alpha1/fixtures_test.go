@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	gardencorev1 "github.com/trellis-garden/trellis/pkg/apis/core/v1"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -27,10 +26,14 @@ func aConfig(change ...func(map[string]any)) *runtime.RawExtension {
 			"spec": map[string]any{
 				"provider": map[string]any{"type": "local", "region": "here", "zones": []string{"a"}},
 				"networks": map[string]any{"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
-				"ingress":  map[string]any{"domain": "ingress.example.com", "controller": map[string]any{"kind": "nginx"}},
+				"ingress": map[string]any{
+					"domain": "ingress.example.com", "controller": map[string]any{"kind": "nginx"},
+				},
 				"dns": map[string]any{"internal": map[string]any{
 					"type": "local", "domain": "internal.example.com",
-					"credentialsRef": map[string]any{"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "dns"},
+					"credentialsRef": map[string]any{
+						"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "dns",
+					},
 				}},
 			},
 		},
@@ -58,8 +61,12 @@ func aGardenlet() *Gardenlet {
 	gardenlet := &Gardenlet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "europe", ResourceVersion: "1"},
 		Spec: GardenletSpec{
-			Deployment: GardenletSelfDeployment{Helm: GardenletHelm{OCIRepository: gardencorev1.OCIRepository{Ref: ptr.To("registry.example.com/charts/gardenlet:v1")}}},
-			Config:     aConfig(),
+			Deployment: GardenletSelfDeployment{
+				Helm: GardenletHelm{
+					OCIRepository: gardencorev1.OCIRepository{Ref: new("registry.example.com/charts/gardenlet:v1")},
+				},
+			},
+			Config: aConfig(),
 		},
 	}
 	SetDefaultsGardenlet(gardenlet)
@@ -75,16 +82,22 @@ func aManagedSeedSet() *ManagedSeedSet {
 				ObjectMeta: metav1.ObjectMeta{Labels: tier},
 				Spec:       ManagedSeedSpec{Gardenlet: GardenletConfig{Config: aConfig()}},
 			},
-			ShootTemplate: gardencorev1beta1.ShootTemplate{ObjectMeta: metav1.ObjectMeta{Labels: tier}, Spec: gardencorev1beta1.ShootSpec{
-				CloudProfile:           &gardencorev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"},
-				CredentialsBindingName: ptr.To("local"),
-				Region:                 "here",
-				Kubernetes:             gardencorev1beta1.Kubernetes{Version: "1.36.3"},
-				Networking:             &gardencorev1beta1.Networking{Type: ptr.To("flannel"), Nodes: ptr.To("10.180.0.0/16")},
-				Provider: gardencorev1beta1.Provider{Type: "local", Workers: []gardencorev1beta1.Worker{{
-					Name: "pool", Minimum: 1, Maximum: 2, Machine: gardencorev1beta1.Machine{Type: "local"}, Zones: []string{"a"},
-				}}},
-			}},
+			ShootTemplate: gardencorev1beta1.ShootTemplate{ObjectMeta: metav1.ObjectMeta{Labels: tier},
+				Spec: gardencorev1beta1.ShootSpec{
+					CloudProfile: &gardencorev1beta1.CloudProfileReference{
+						Kind: "CloudProfile", Name: "local",
+					},
+					CredentialsBindingName: new("local"),
+					Region:                 "here",
+					Kubernetes:             gardencorev1beta1.Kubernetes{Version: "1.36.3"},
+					Networking: &gardencorev1beta1.Networking{
+						Type: new("flannel"), Nodes: new("10.180.0.0/16"),
+					},
+					Provider: gardencorev1beta1.Provider{Type: "local", Workers: []gardencorev1beta1.Worker{{
+						Name: "pool", Minimum: 1, Maximum: 2, Machine: gardencorev1beta1.Machine{Type: "local"},
+						Zones: []string{"a"},
+					}}},
+				}},
 		},
 	}
 	SetDefaultsManagedSeedSet(set)

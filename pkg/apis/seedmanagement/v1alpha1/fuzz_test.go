@@ -11,21 +11,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// fuzz decodes what is sent as a kind, sets defaults and validates it: without a panic, and with defaults that are set once and for
-// all.
-func fuzz[T runtime.Object](f *testing.F, kind string, example T, setDefaults func(T), validate ...func(object, old T) field.ErrorList) {
+// fuzz decodes what is sent as a kind, sets defaults and validates it: without a panic, and with defaults that are set
+// once and for all.
+func fuzz[T runtime.Object](f *testing.F, kind string, example T, setDefaults func(T),
+	validate ...func(object, old T) field.ErrorList) {
 	scheme := runtime.NewScheme()
 	if err := AddToScheme(scheme); err != nil {
 		f.Fatal(err)
 	}
 	decoder := serializer.NewCodecFactory(scheme).UniversalDeserializer()
-	example.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{Group: GroupName, Version: SchemeGroupVersion.Version, Kind: kind})
+	example.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{
+		Group: GroupName, Version: SchemeGroupVersion.Version, Kind: kind,
+	})
 	data, err := json.Marshal(example)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(data)
-	f.Add([]byte("apiVersion: seedmanagement.gardener.cloud/v1alpha1\nkind: " + kind + "\nspec: {gardenlet: {config: {seedConfig: {}}}, config: 1}"))
+	f.Add([]byte("apiVersion: seedmanagement.gardener.cloud/v1alpha1\nkind: " + kind +
+		"\nspec: {gardenlet: {config: {seedConfig: {}}}, config: 1}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		object, _, err := decoder.Decode(data, nil, nil)
 		decoded, ok := object.(T)
@@ -45,11 +49,13 @@ func fuzz[T runtime.Object](f *testing.F, kind string, example T, setDefaults fu
 }
 
 func FuzzDecodeManagedSeed(f *testing.F) {
-	fuzz(f, "ManagedSeed", aManagedSeed(), SetDefaultsManagedSeed, ValidateManagedSeedUpdate, ValidateManagedSeedStatusUpdate)
+	fuzz(f, "ManagedSeed", aManagedSeed(), SetDefaultsManagedSeed, ValidateManagedSeedUpdate,
+		ValidateManagedSeedStatusUpdate)
 }
 
 func FuzzDecodeManagedSeedSet(f *testing.F) {
-	fuzz(f, "ManagedSeedSet", aManagedSeedSet(), SetDefaultsManagedSeedSet, ValidateManagedSeedSetUpdate, ValidateManagedSeedSetStatusUpdate)
+	fuzz(f, "ManagedSeedSet", aManagedSeedSet(), SetDefaultsManagedSeedSet, ValidateManagedSeedSetUpdate,
+		ValidateManagedSeedSetStatusUpdate)
 }
 
 func FuzzDecodeGardenlet(f *testing.F) {

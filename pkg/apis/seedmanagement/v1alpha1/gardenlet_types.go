@@ -12,8 +12,8 @@ import (
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// Gardenlet is the gardenlet of a seed that is not a shoot. Once it runs, it keeps itself as this object says. Its seed has the
-// name of the object.
+// Gardenlet is the gardenlet of a seed that is not a shoot. Once it runs, it keeps itself as this object says. Its seed
+// has the name of the object.
 type Gardenlet struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata.
@@ -45,12 +45,12 @@ type GardenletList struct {
 type GardenletSpec struct {
 	// How it is deployed.
 	Deployment GardenletSelfDeployment `json:"deployment" protobuf:"bytes,1,opt,name=deployment"`
-	// Its GardenletConfiguration (gardenlet.config.gardener.cloud/v1alpha1) with seedConfig. The name of the seed must not be
-	// given: it is that of the Gardenlet.
+	// Its GardenletConfiguration (gardenlet.config.gardener.cloud/v1alpha1) with seedConfig. The name of the seed must
+	// not be given: it is that of the Gardenlet.
 	// +optional
 	Config *runtime.RawExtension `json:"config,omitempty" protobuf:"bytes,2,opt,name=config"`
-	// Secret of the same namespace with a kubeconfig (key kubeconfig) of the cluster to install it into for the first time.
-	// Defaults to the runtime cluster of the garden.
+	// Secret of the same namespace with a kubeconfig (key kubeconfig) of the cluster to install it into for the first
+	// time. Defaults to the runtime cluster of the garden.
 	// +optional
 	KubeconfigSecretRef *corev1.LocalObjectReference `json:"kubeconfigSecretRef,omitempty" protobuf:"bytes,3,opt,name=kubeconfigSecretRef"`
 }

@@ -51,7 +51,8 @@ func decodeConfiguration(config *runtime.RawExtension) (*gardenletConfiguration,
 		return nil, err
 	}
 	if decoded.APIVersion != GardenletConfigurationAPIVersion || decoded.Kind != GardenletConfigurationKind {
-		return nil, fmt.Errorf("apiVersion and kind must be %s and %s, not %q and %q", GardenletConfigurationAPIVersion, GardenletConfigurationKind, decoded.APIVersion, decoded.Kind)
+		return nil, fmt.Errorf("apiVersion and kind must be %s and %s, not %q and %q", GardenletConfigurationAPIVersion,
+			GardenletConfigurationKind, decoded.APIVersion, decoded.Kind)
 	}
 	return decoded, nil
 }
@@ -95,7 +96,8 @@ func validateSeedTemplate(template *SeedTemplate, complete bool, path *field.Pat
 		return under(path, tooLong)
 	}
 	if template.Name != "" {
-		errs = append(errs, field.Forbidden(path.Child("metadata", "name"), "must not be set: the seed gets the name of this object"))
+		errs = append(errs, field.Forbidden(path.Child("metadata", "name"),
+			"must not be set: the seed gets the name of this object"))
 	}
 	spec := template.Spec.DeepCopy()
 	gardencorev1beta1.SetDefaultsSeedSpec(spec)
@@ -126,7 +128,8 @@ func validateConnection(config *gardenletConfiguration, rules configRules, path 
 	var errs field.ErrorList
 	if rules.bootstrap != BootstrapNone {
 		if connection.Kubeconfig != "" {
-			errs = append(errs, field.Forbidden(path.Child("kubeconfig"), fmt.Sprintf("cannot be set because bootstrap is %s, which makes one", rules.bootstrap)))
+			errs = append(errs, field.Forbidden(path.Child("kubeconfig"),
+				fmt.Sprintf("cannot be set because bootstrap is %s, which makes one", rules.bootstrap)))
 		}
 		return errs
 	}
@@ -134,7 +137,8 @@ func validateConnection(config *gardenletConfiguration, rules configRules, path 
 		errs = append(errs, kubeconfigNeeded(path))
 	}
 	if len(connection.BootstrapKubeconfig) > 0 {
-		errs = append(errs, field.Forbidden(path.Child("bootstrapKubeconfig"), "cannot be set because bootstrap is None"))
+		errs = append(errs, field.Forbidden(path.Child("bootstrapKubeconfig"),
+			"cannot be set because bootstrap is None"))
 	}
 	if len(connection.KubeconfigSecret) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("kubeconfigSecret"), "cannot be set because bootstrap is None"))
@@ -142,7 +146,10 @@ func validateConnection(config *gardenletConfiguration, rules configRules, path 
 	return errs
 }
 
-// kubeconfigNeeded: the access of the gardenlet that installs this one is for its own seed only, and is never handed on.
+// kubeconfigNeeded: the access of the gardenlet that installs this one is for its own seed only, and is never handed
+// on.
 func kubeconfigNeeded(path *field.Path) *field.Error {
-	return field.Required(path.Child("kubeconfig"), "needed because bootstrap is None: the path of a file in the container, mounted with additionalVolumes and additionalVolumeMounts")
+	return field.Required(path.Child("kubeconfig"),
+		"needed because bootstrap is None: the path of a file in the container, mounted with additionalVolumes and "+
+			"additionalVolumeMounts")
 }

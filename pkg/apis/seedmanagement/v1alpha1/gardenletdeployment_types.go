@@ -44,8 +44,8 @@ type GardenletDeployment struct {
 	EnableHealthProbes *bool `json:"enableHealthProbes,omitempty" protobuf:"bytes,12,opt,name=enableHealthProbes"`
 }
 
-// Image names a container image: by ref, or by repository and tag. What is left out is taken from the installing process' own
-// image.
+// Image names a container image: by ref, or by repository and tag. What is left out is taken from the installing
+// process' own image.
 type Image struct {
 	// Repository of the image.
 	// +optional

@@ -10,8 +10,8 @@ import (
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// ManagedSeed makes a shoot of the namespace garden a seed: a gardenlet is installed into it, which registers it. The Seed has the
-// name of the ManagedSeed.
+// ManagedSeed makes a shoot of the namespace garden a seed: a gardenlet is installed into it, which registers it. The
+// Seed has the name of the ManagedSeed.
 type ManagedSeed struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata.
@@ -70,16 +70,18 @@ type GardenletConfig struct {
 	// How it is deployed.
 	// +optional
 	Deployment *GardenletDeployment `json:"deployment,omitempty" protobuf:"bytes,1,opt,name=deployment"`
-	// Its GardenletConfiguration (gardenlet.config.gardener.cloud/v1alpha1). What its seedConfig leaves out is taken from the
-	// shoot. The name of the seed must not be given: it is that of the ManagedSeed.
+	// Its GardenletConfiguration (gardenlet.config.gardener.cloud/v1alpha1). What its seedConfig leaves out is taken
+	// from the shoot. The name of the seed must not be given: it is that of the ManagedSeed.
 	// +optional
 	Config *runtime.RawExtension `json:"config,omitempty" protobuf:"bytes,2,opt,name=config"`
-	// How it gets its first access to the garden: BootstrapToken, ServiceAccount or None. With None, the configuration must hold
-	// gardenClientConnection.kubeconfig, the path of a file that is mounted into the container. Defaults to BootstrapToken. Immutable.
+	// How it gets its first access to the garden: BootstrapToken, ServiceAccount or None. With None, the configuration
+	// must hold gardenClientConnection.kubeconfig, the path of a file that is mounted into the container. Defaults to
+	// BootstrapToken. Immutable.
 	// +optional
 	Bootstrap *Bootstrap `json:"bootstrap,omitempty" protobuf:"bytes,3,opt,name=bootstrap"`
-	// Whether what the configuration leaves out is taken from the gardenlet that installs it: everything but its access to the
-	// garden, its gateway and, of its Seed, all but domains, backup and the networks of shoots. Defaults to true. Immutable.
+	// Whether what the configuration leaves out is taken from the gardenlet that installs it: everything but its access
+	// to the garden, its gateway and, of its Seed, all but domains, backup and the networks of shoots. Defaults to
+	// true. Immutable.
 	// +optional
 	MergeWithParent *bool `json:"mergeWithParent,omitempty" protobuf:"bytes,4,opt,name=mergeWithParent"`
 }

@@ -30,9 +30,11 @@ func ValidateManagedSeedSet(set *ManagedSeedSet) field.ErrorList {
 	errs = append(errs, validateNotNegative(spec.RevisionHistoryLimit, path.Child("revisionHistoryLimit"))...)
 	errs = append(errs, validateUpdateStrategy(spec.UpdateStrategy, path.Child("updateStrategy"))...)
 	errs = append(errs, validateManagedSeedTemplate(&spec.Template, path.Child("template"))...)
-	errs = append(errs, gardencorev1beta1.ValidateShootTemplate(&spec.ShootTemplate, set.Namespace, path.Child("shootTemplate"))...)
+	errs = append(errs, gardencorev1beta1.ValidateShootTemplate(&spec.ShootTemplate, set.Namespace,
+		path.Child("shootTemplate"))...)
 	if len(spec.ShootTemplate.Spec.Provider.Workers) == 0 {
-		errs = append(errs, field.Required(path.Child("shootTemplate", "spec", "provider", "workers"), "a seed needs workers"))
+		errs = append(errs, field.Required(path.Child("shootTemplate", "spec", "provider", "workers"),
+			"a seed needs workers"))
 	}
 	return append(errs, validateSetSelector(spec, path)...)
 }
@@ -43,9 +45,12 @@ func ValidateManagedSeedSetUpdate(set, old *ManagedSeedSet) field.ErrorList {
 	errs = append(errs, validateOperationUpdate(&set.ObjectMeta, &old.ObjectMeta)...)
 	spec, before, path := &set.Spec, &old.Spec, field.NewPath("spec")
 	errs = append(errs, validateImmutable(spec.Selector, before.Selector, path.Child("selector"))...)
-	errs = append(errs, validateImmutable(spec.RevisionHistoryLimit, before.RevisionHistoryLimit, path.Child("revisionHistoryLimit"))...)
-	errs = append(errs, validateManagedSeedSpecUpdate(&spec.Template.Spec, &before.Template.Spec, path.Child("template", "spec"))...)
-	errs = append(errs, gardencorev1beta1.ValidateShootTemplateUpdate(&spec.ShootTemplate, &before.ShootTemplate, path.Child("shootTemplate"))...)
+	errs = append(errs, validateImmutable(spec.RevisionHistoryLimit, before.RevisionHistoryLimit,
+		path.Child("revisionHistoryLimit"))...)
+	errs = append(errs, validateManagedSeedSpecUpdate(&spec.Template.Spec, &before.Template.Spec,
+		path.Child("template", "spec"))...)
+	errs = append(errs, gardencorev1beta1.ValidateShootTemplateUpdate(&spec.ShootTemplate, &before.ShootTemplate,
+		path.Child("shootTemplate"))...)
 	return append(errs, ValidateManagedSeedSet(set)...)
 }
 
@@ -53,16 +58,20 @@ func ValidateManagedSeedSetUpdate(set, old *ManagedSeedSet) field.ErrorList {
 func validateSetSelector(spec *ManagedSeedSetSpec, path *field.Path) field.ErrorList {
 	at := path.Child("selector")
 	if len(spec.Selector.MatchLabels) == 0 && len(spec.Selector.MatchExpressions) == 0 {
-		return field.ErrorList{field.Required(at, "select the ManagedSeeds and Shoots of the set by a label of both templates")}
+		return field.ErrorList{
+			field.Required(at, "select the ManagedSeeds and Shoots of the set by a label of both templates"),
+		}
 	}
-	errs := metav1validation.ValidateLabelSelector(&spec.Selector, metav1validation.LabelSelectorValidationOptions{}, at)
+	errs := metav1validation.ValidateLabelSelector(&spec.Selector, metav1validation.LabelSelectorValidationOptions{},
+		at)
 	selector, err := metav1.LabelSelectorAsSelector(&spec.Selector)
 	if err != nil || len(errs) > 0 {
 		return errs
 	}
 	matches := func(meta *metav1.ObjectMeta, template *field.Path) {
 		if !selector.Matches(labels.Set(meta.Labels)) {
-			errs = append(errs, field.Invalid(template.Child("metadata", "labels"), meta.Labels, "must match "+at.String()))
+			errs = append(errs, field.Invalid(template.Child("metadata", "labels"), meta.Labels,
+				"must match "+at.String()))
 		}
 	}
 	matches(&spec.Template.ObjectMeta, path.Child("template"))
@@ -79,7 +88,8 @@ func validateUpdateStrategy(strategy *UpdateStrategy, path *field.Path) field.Er
 	}
 	errs := validateSupported(strategy.Type, updateStrategyTypes, path.Child("type"))
 	if strategy.RollingUpdate != nil {
-		errs = append(errs, validateNotNegative(strategy.RollingUpdate.Partition, path.Child("rollingUpdate", "partition"))...)
+		errs = append(errs, validateNotNegative(strategy.RollingUpdate.Partition,
+			path.Child("rollingUpdate", "partition"))...)
 	}
 	return errs
 }
@@ -88,10 +98,13 @@ func validateUpdateStrategy(strategy *UpdateStrategy, path *field.Path) field.Er
 func ValidateManagedSeedSetStatusUpdate(set, old *ManagedSeedSet) field.ErrorList {
 	errs := validateMetaUpdate(&set.ObjectMeta, &old.ObjectMeta)
 	status, before, path := &set.Status, &old.Status, field.NewPath("status")
-	errs = append(errs, apivalidation.ValidateNonnegativeField(status.ObservedGeneration, path.Child("observedGeneration"))...)
+	errs = append(errs, apivalidation.ValidateNonnegativeField(status.ObservedGeneration,
+		path.Child("observedGeneration"))...)
 	errs = append(errs, validateReplicas(status, path)...)
-	errs = append(errs, validateNotShrinking(status.NextReplicaNumber, before.NextReplicaNumber, path.Child("nextReplicaNumber"))...)
-	errs = append(errs, validateNotShrinking(orZero(status.CollisionCount), orZero(before.CollisionCount), path.Child("collisionCount"))...)
+	errs = append(errs, validateNotShrinking(status.NextReplicaNumber, before.NextReplicaNumber,
+		path.Child("nextReplicaNumber"))...)
+	errs = append(errs, validateNotShrinking(orZero(status.CollisionCount), orZero(before.CollisionCount),
+		path.Child("collisionCount"))...)
 	if status.PendingReplica != nil {
 		errs = append(errs, validatePendingReplica(status.PendingReplica, set.Name, path.Child("pendingReplica"))...)
 	}
@@ -103,7 +116,10 @@ func validateReplicas(status *ManagedSeedSetStatus, path *field.Path) field.Erro
 	for _, some := range []struct {
 		name  string
 		count int32
-	}{{"readyReplicas", status.ReadyReplicas}, {"currentReplicas", status.CurrentReplicas}, {"updatedReplicas", status.UpdatedReplicas}} {
+	}{
+		{"readyReplicas", status.ReadyReplicas}, {"currentReplicas", status.CurrentReplicas},
+		{"updatedReplicas", status.UpdatedReplicas},
+	} {
 		errs = append(errs, validateNotNegative(&some.count, path.Child(some.name))...)
 		if some.count > status.Replicas {
 			errs = append(errs, field.Invalid(path.Child(some.name), some.count, "must not be more than replicas"))

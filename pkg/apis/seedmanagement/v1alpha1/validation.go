@@ -28,7 +28,8 @@ func validateMeta(meta *metav1.ObjectMeta) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("name"), meta.Name, `must not contain "--"`))
 	}
 	if meta.Namespace != "" && meta.Namespace != gardencorev1beta1.GardenNamespace {
-		errs = append(errs, field.Invalid(path.Child("namespace"), meta.Namespace, fmt.Sprintf("must be %q, the namespace of the garden's own objects", gardencorev1beta1.GardenNamespace)))
+		errs = append(errs, field.Invalid(path.Child("namespace"), meta.Namespace,
+			fmt.Sprintf("must be %q, the namespace of the garden's own objects", gardencorev1beta1.GardenNamespace)))
 	}
 	return errs
 }
@@ -52,11 +53,14 @@ func validateOperation(meta *metav1.ObjectMeta, supported ...string) field.Error
 
 // validateOperationUpdate lets an operation that is asked for be carried out before another is.
 func validateOperationUpdate(meta, old *metav1.ObjectMeta) field.ErrorList {
-	operation, before := meta.Annotations[gardencorev1beta1.GardenerOperation], old.Annotations[gardencorev1beta1.GardenerOperation]
+	operation, before := meta.Annotations[gardencorev1beta1.GardenerOperation],
+		old.Annotations[gardencorev1beta1.GardenerOperation]
 	if operation == "" || before == "" || operation == before {
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(operationPath(), fmt.Sprintf("cannot be %q before %q has been carried out", operation, before))}
+	return field.ErrorList{
+		field.Forbidden(operationPath(), fmt.Sprintf("cannot be %q before %q has been carried out", operation, before)),
+	}
 }
 
 func validateImmutable[T any](value, old T, path *field.Path) field.ErrorList {
@@ -85,7 +89,8 @@ func validateDeployment(deployment *GardenletDeployment, path *field.Path) field
 	errs = append(errs, validateNotNegative(deployment.RevisionHistoryLimit, path.Child("revisionHistoryLimit"))...)
 	if deployment.ServiceAccountName != nil {
 		for _, message := range apivalidation.ValidateServiceAccountName(*deployment.ServiceAccountName, false) {
-			errs = append(errs, field.Invalid(path.Child("serviceAccountName"), *deployment.ServiceAccountName, message))
+			errs = append(errs, field.Invalid(path.Child("serviceAccountName"), *deployment.ServiceAccountName,
+				message))
 		}
 	}
 	if deployment.Image != nil {

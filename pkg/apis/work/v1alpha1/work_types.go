@@ -36,9 +36,10 @@ const (
 	// ContentHashAnnotation, on an object in a member, is a hash of what was applied last.
 	ContentHashAnnotation = "federation.trellis.garden/content-hash"
 
-	// ConfirmDeletionAnnotation, on a Work that is being deleted, lets it go although many others go too: ConfirmDeletionYes removes
-	// its objects from the member, ConfirmDeletionKeep leaves them there, ConfirmDeletionEvicted says that they are replaced elsewhere. On
-	// Works of members with an agent the fleet writes ConfirmDeletionWithinBudget itself; the agent removes nothing without the annotation.
+	// ConfirmDeletionAnnotation, on a Work that is being deleted, lets it go although many others go too:
+	// ConfirmDeletionYes removes its objects from the member, ConfirmDeletionKeep leaves them there,
+	// ConfirmDeletionEvicted says that they are replaced elsewhere. On Works of members with an agent the fleet writes
+	// ConfirmDeletionWithinBudget itself; the agent removes nothing without the annotation.
 	ConfirmDeletionAnnotation = "federation.trellis.garden/confirm-deletion"
 	// ConfirmDeletionYes removes the objects from the member.
 	ConfirmDeletionYes = "yes"
@@ -55,7 +56,8 @@ const (
 	ConditionDeletionHeld = "DeletionHeld"
 	// ConditionApplied says whether the member has the objects as the Work wants them.
 	ConditionApplied = "Applied"
-	// ReasonNotInterpreted is the reason of Applied=True when the member has the objects, but it is not understood what became of them.
+	// ReasonNotInterpreted is the reason of Applied=True when the member has the objects, but it is not understood what
+	// became of them.
 	ReasonNotInterpreted = "NotInterpreted"
 	// ConditionDispatching is False while the Work is suspended.
 	ConditionDispatching = "Dispatching"
@@ -182,5 +184,6 @@ type ResourceIdentifier struct {
 
 // DeletionHeld tells whether the deletion of the Work waits for a confirmation.
 func (w *Work) DeletionHeld() bool {
-	return w.DeletionTimestamp != nil && w.Annotations[ConfirmDeletionAnnotation] == "" && meta.IsStatusConditionTrue(w.Status.Conditions, ConditionDeletionHeld)
+	return w.DeletionTimestamp != nil && w.Annotations[ConfirmDeletionAnnotation] == "" &&
+		meta.IsStatusConditionTrue(w.Status.Conditions, ConditionDeletionHeld)
 }

@@ -12,9 +12,17 @@ import (
 )
 
 const (
-	// AppliedAffinityAnnotation is the name of the affinity term that spec.clusters were chosen with. It is written together with them, so
-	// that it is known even when the status is not written yet. An extension: Karmada has no such annotation.
+	// AppliedAffinityAnnotation is the name of the affinity term that spec.clusters were chosen with. It is written
+	// together with them, so that it is known even when the status is not written yet. An extension: Karmada has no
+	// such annotation.
 	AppliedAffinityAnnotation = "federation.trellis.garden/applied-affinity"
+	// DecisionAnnotation holds the scheduler's last decision but for the clusters: a line with the generation that has
+	// it, its time and its reason, and then the message. It is written together with the clusters; the status repeats
+	// it. An extension: Karmada has no such annotation.
+	DecisionAnnotation = "federation.trellis.garden/decision"
+	// DecisionReportAnnotation holds, as JSON, the PlacementDecision of the last decision, if the status may not have
+	// it yet. An extension.
+	DecisionReportAnnotation = "federation.trellis.garden/decision-report"
 	// Finalizer keeps a ResourceBinding until its Works are gone.
 	Finalizer = "karmada.io/binding-controller"
 	// ClusterFinalizer keeps a ClusterResourceBinding until its Works are gone.
@@ -31,7 +39,8 @@ const (
 	// ClusterNameAnnotation, on a Work, holds the name of its ClusterResourceBinding.
 	ClusterNameAnnotation = "clusterresourcebinding.karmada.io/name"
 
-	// DeletionProtectionLabel, with the value DeletionProtectionAlways on any object of the fleet, has its deletion refused.
+	// DeletionProtectionLabel, with the value DeletionProtectionAlways on any object of the fleet, has its deletion
+	// refused.
 	DeletionProtectionLabel = "resourcetemplate.karmada.io/deletion-protected"
 	// DeletionProtectionAlways is the value of DeletionProtectionLabel that protects.
 	DeletionProtectionAlways = "Always"
@@ -64,8 +73,8 @@ const (
 	EvictionProducerTaintManager = "TaintManager"
 	// EvictionProducerApplicationFailover evicts copies that stay unhealthy.
 	EvictionProducerApplicationFailover = "ApplicationFailover"
-	// EvictionProducerFailBack removes what is not needed any more after a return. Its task may name a cluster that keeps the object
-	// with fewer replicas.
+	// EvictionProducerFailBack removes what is not needed any more after a return. Its task may name a cluster that
+	// keeps the object with fewer replicas.
 	EvictionProducerFailBack = "FailBack"
 
 	// EvictionReasonTaintUntolerated is the reason of evictions by taints.
@@ -172,7 +181,8 @@ type ResourceBindingSpec struct {
 	// GracefulEvictionTasks are copies that go away once others run.
 	// +optional
 	GracefulEvictionTasks []GracefulEvictionTask `json:"gracefulEvictionTasks,omitempty"`
-	// BeforeFailover is where the object was before clusters failed. Absent when it left none. An extension: Karmada has no such field.
+	// BeforeFailover is where the object was before clusters failed. Absent when it left none. An extension: Karmada
+	// has no such field.
 	// +optional
 	BeforeFailover *BeforeFailover `json:"beforeFailover,omitempty"`
 	// LastFailBack is the last return after a failure. An extension: Karmada has no such field.
@@ -336,7 +346,8 @@ type GracefulEvictionTask struct {
 	// GracePeriodSeconds bounds how long the copy stays.
 	// +optional
 	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
-	// SuppressDeletion true keeps the copy until somebody changes it, false removes the copy now. Absent: as purgeMode says.
+	// SuppressDeletion true keeps the copy until somebody changes it, false removes the copy now. Absent: as purgeMode
+	// says.
 	// +optional
 	SuppressDeletion *bool `json:"suppressDeletion,omitempty"`
 	// PreservedLabelState is carried over to the new copy.
@@ -379,7 +390,8 @@ type FailBack struct {
 	Time metav1.Time `json:"time"`
 	// Clusters that the object returned to.
 	Clusters []string `json:"clusters"`
-	// AffinityName is the affinity term that the scheduler has to begin with. It is cleared when the scheduler has done so.
+	// AffinityName is the affinity term that the scheduler has to begin with. It is cleared when the scheduler has done
+	// so.
 	// +optional
 	AffinityName string `json:"affinityName,omitempty"`
 }
@@ -450,25 +462,28 @@ type ResourceBindingStatus struct {
 	// AggregatedStatus is the object's state per cluster.
 	// +optional
 	AggregatedStatus []AggregatedStatusItem `json:"aggregatedStatus,omitempty"`
-	// AggregatedGeneration is the newest generation that AggregatedStatus speaks of. It is kept only while copies wait for their
-	// replacement. An extension: Karmada has no such field.
+	// AggregatedGeneration is the newest generation that AggregatedStatus speaks of. It is kept only while copies wait
+	// for their replacement. An extension: Karmada has no such field.
 	// +optional
 	AggregatedGeneration int64 `json:"aggregatedGeneration,omitempty"`
-	// UnhealthyCopies are the clusters whose copy is unhealthy, and since when; only for objects with failover of applications. An
-	// extension: Karmada has no such field.
+	// UnhealthyCopies are the clusters whose copy is unhealthy, and since when; only for objects with failover of
+	// applications. An extension: Karmada has no such field.
 	// +optional
 	UnhealthyCopies []UnhealthyCopy `json:"unhealthyCopies,omitempty"`
-	// Decision says of every cluster why it was chosen or not when the last decision was made. An extension: Karmada has no such field.
+	// Decision says of every cluster why it was chosen or not when the last decision was made. An extension: Karmada
+	// has no such field.
 	// +optional
 	Decision *PlacementDecision `json:"decision,omitempty"`
-	// Rollout is how far the rollout of the object's last change is; only for objects with one. An extension: Karmada has no such field.
+	// Rollout is how far the rollout of the object's last change is; only for objects with one. An extension: Karmada
+	// has no such field.
 	// +optional
 	Rollout *RolloutStatus `json:"rollout,omitempty"`
 }
 
-// PlacementDecision explains a decision, cluster by cluster: each is a candidate, or rejected by the first check that it failed, or
-// both if it was a candidate that others were preferred to. Long lists are cut; Omitted says so. What is said of every cluster is text,
-// because API servers spend much more time on lists of objects, and every write of a binding pays for it.
+// PlacementDecision explains a decision, cluster by cluster: each is a candidate, or rejected by the first check that
+// it failed, or both if it was a candidate that others were preferred to. Long lists are cut; Omitted says so. What is
+// said of every cluster is text, because API servers spend much more time on lists of objects, and every write of a
+// binding pays for it.
 type PlacementDecision struct {
 	// Strategy is how replicas are divided: Duplicated, StaticWeight, DynamicWeight, Aggregated or Even.
 	// +optional
@@ -476,8 +491,9 @@ type PlacementDecision struct {
 	// SkippedAffinities are the affinity terms that could not be satisfied before the one in use, with the reason.
 	// +optional
 	SkippedAffinities []SkippedAffinity `json:"skippedAffinities,omitempty"`
-	// Ranking are the clusters that passed all checks of single clusters, in the order in which they were preferred, one in a line: its
-	// name, "chosen" if it got the object, and what it was compared by, such as replicas=3 available=12 score=100 weight=2 tier=1.
+	// Ranking are the clusters that passed all checks of single clusters, in the order in which they were preferred,
+	// one in a line: its name, "chosen" if it got the object, and what it was compared by, such as replicas=3
+	// available=12 score=100 weight=2 tier=1.
 	// +optional
 	Ranking Ranking `json:"ranking,omitempty"`
 	// Groups are the regions, zones, providers or values of a label that a spread constraint chose among.

@@ -19,7 +19,8 @@ type RankedCluster struct {
 	Chosen bool
 	// Replicas that it got.
 	Replicas int32
-	// Available is how many replicas, or sets of components of an object that is placed as a unit, the cluster had room for, those that it had included. Nil if room did not matter.
+	// Available is how many replicas, or sets of components of an object that is placed as a unit, the cluster had room
+	// for, those that it had included. Nil if room did not matter.
 	Available *int64
 	// Score is 100 for clusters that had the object before.
 	Score int64

@@ -14,7 +14,9 @@ func TestRanking(t *testing.T) {
 		{Name: "m2", Replicas: math.MaxInt32, Score: math.MinInt64},
 	}
 	text := NewRanking(clusters)
-	if want := Ranking("chosen chosen replicas=3 available=12 score=100 weight=2 tier=1\nm1 available=0\nm2 replicas=2147483647 score=-9223372036854775808\n"); text != want {
+	if want :=
+		Ranking("chosen chosen replicas=3 available=12 score=100 weight=2 tier=1\nm1 available=0\nm2 " +
+			"replicas=2147483647 score=-9223372036854775808\n"); text != want {
 		t.Errorf("got %q, want %q", text, want)
 	}
 	if got, err := text.Clusters(); err != nil || !reflect.DeepEqual(got, clusters) {

@@ -5,19 +5,20 @@ import (
 )
 
 const (
-	// RevisionsNamespace holds the revisions of objects with a staged rollout: Secrets of the type RevisionType, since what an object
-	// contains may be confidential. An extension: Karmada has no such namespace.
+	// RevisionsNamespace holds the revisions of objects with a staged rollout: Secrets of the type RevisionType, since
+	// what an object contains may be confidential. An extension: Karmada has no such namespace.
 	RevisionsNamespace = "trellis-rollouts"
 	// RevisionType is the type of the Secrets that hold revisions.
 	RevisionType = "federation.trellis.garden/revision"
 	// RevisionBindingLabel, on such a Secret, identifies the binding of the object by a hash of its namespace and name.
 	RevisionBindingLabel = "federation.trellis.garden/revision-of"
-	// RevisionAnnotation, on a Work, is the revision of the object that it holds. Only for objects with a staged rollout.
+	// RevisionAnnotation, on a Work, is the revision of the object that it holds. Only for objects with a staged
+	// rollout.
 	RevisionAnnotation = "federation.trellis.garden/revision"
 )
 
-// RolloutControl is what people ask of the rollout of one object. trellisctl rollout writes it; policies don't touch it. An extension:
-// Karmada has no such type.
+// RolloutControl is what people ask of the rollout of one object. trellisctl rollout writes it; policies don't touch
+// it. An extension: Karmada has no such type.
 type RolloutControl struct {
 	// Paused stops before the next wave, also before the first one of a new change.
 	// +optional
@@ -71,7 +72,8 @@ const (
 	RolloutReasonInitial = "Initial"
 	// RolloutReasonAllWavesDone: of Completed.
 	RolloutReasonAllWavesDone = "AllWavesDone"
-	// RolloutReasonReverted: the object has again the content that is complete already, so that all clusters get it at once.
+	// RolloutReasonReverted: the object has again the content that is complete already, so that all clusters get it at
+	// once.
 	RolloutReasonReverted = "Reverted"
 	// RolloutReasonWaiting: of Progressing.
 	RolloutReasonWaiting = "WaitingForClusters"
@@ -91,7 +93,8 @@ const (
 	RolloutReasonUndone = "Undone"
 )
 
-// RolloutStatus is how far the rollout of an object is, and all that the next step depends on. An extension: Karmada has no such type.
+// RolloutStatus is how far the rollout of an object is, and all that the next step depends on. An extension: Karmada
+// has no such type.
 type RolloutStatus struct {
 	// Number counts the rollouts of the object; every change of it begins a new one.
 	Number int64 `json:"number"`
@@ -164,12 +167,12 @@ type RolloutWaveStatus struct {
 	// Healthy is the number of clusters that are healthy with it.
 	// +optional
 	Healthy int32 `json:"healthy,omitempty"`
-	// Unavailable is the number of clusters that are not waited for: they don't answer, leave the fleet, or dispatching to them is
-	// suspended. They get the new revision when they are back.
+	// Unavailable is the number of clusters that are not waited for: they don't answer, leave the fleet, or dispatching
+	// to them is suspended. They get the new revision when they are back.
 	// +optional
 	Unavailable int32 `json:"unavailable,omitempty"`
-	// Left tells that all clusters of the wave lost the object after the wave had come, so that nothing shows whether the new revision is
-	// healthy.
+	// Left tells that all clusters of the wave lost the object after the wave had come, so that nothing shows whether
+	// the new revision is healthy.
 	// +optional
 	Left bool `json:"left,omitempty"`
 }

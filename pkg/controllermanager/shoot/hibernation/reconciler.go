@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 const (
@@ -52,29 +52,31 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("shoot-hibernation").
-		For(&corev1beta1.Shoot{}, builder.WithPredicates(predicate.NewPredicateFuncs(hasSchedules), hibernationChanged())).
+		For(&gardencorev1beta1.Shoot{},
+			builder.WithPredicates(predicate.NewPredicateFuncs(hasSchedules), hibernationChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 5}).
 		Complete(r)
 }
 
-// hibernationChanged lets pass shoots whose schedules may have changed. Their generation does not tell: changes that are confined
-// to the maintenance window leave it as it is.
+// hibernationChanged lets pass shoots whose schedules may have changed. Their generation does not tell: changes that
+// are confined to the maintenance window leave it as it is.
 func hibernationChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*corev1beta1.Shoot)
-		after, isShoot := e.ObjectNew.(*corev1beta1.Shoot)
+		before, ok := e.ObjectOld.(*gardencorev1beta1.Shoot)
+		after, isShoot := e.ObjectNew.(*gardencorev1beta1.Shoot)
 		return !ok || !isShoot || !apiequality.Semantic.DeepEqual(before.Spec.Hibernation, after.Spec.Hibernation)
 	}}
 }
 
 func hasSchedules(object client.Object) bool {
-	shoot, ok := object.(*corev1beta1.Shoot)
-	return ok && shoot.DeletionTimestamp == nil && shoot.Spec.Hibernation != nil && len(shoot.Spec.Hibernation.Schedules) > 0
+	shoot, ok := object.(*gardencorev1beta1.Shoot)
+	return ok && shoot.DeletionTimestamp == nil && shoot.Spec.Hibernation != nil &&
+		len(shoot.Spec.Hibernation.Schedules) > 0
 }
 
 // Reconcile does what has become due for one shoot, and comes back for what is due next.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	shoot := &corev1beta1.Shoot{}
+	shoot := &gardencorev1beta1.Shoot{}
 	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -99,9 +101,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: next.Sub(now) + margin}, nil
 }
 
-// since is the time after which triggers have not been followed yet: the last one that was, but no earlier than the deadline
-// or the shoot's creation.
-func since(shoot *corev1beta1.Shoot, now time.Time, deadline time.Duration) time.Time {
+// since is the time after which triggers have not been followed yet: the last one that was, but no earlier than the
+// deadline or the shoot's creation.
+func since(shoot *gardencorev1beta1.Shoot, now time.Time, deadline time.Duration) time.Time {
 	latest := now.Add(-deadline)
 	if shoot.CreationTimestamp.After(latest) {
 		latest = shoot.CreationTimestamp.Time
@@ -112,19 +114,23 @@ func since(shoot *corev1beta1.Shoot, now time.Time, deadline time.Duration) time
 	return latest
 }
 
-// follow writes what the trigger asks for, and then that it was followed: a crash between the two repeats it without harm.
-func (r *Reconciler) follow(ctx context.Context, shoot *corev1beta1.Shoot, due *trigger) error {
+// follow writes what the trigger asks for, and then that it was followed: a crash between the two repeats it without
+// harm.
+func (r *Reconciler) follow(ctx context.Context, shoot *gardencorev1beta1.Shoot, due *trigger) error {
 	if ptr.Deref(shoot.Spec.Hibernation.Enabled, false) != due.enabled {
 		patch := client.MergeFromWithOptions(shoot.DeepCopy(), client.MergeFromWithOptimisticLock{})
 		shoot.Spec.Hibernation.Enabled = &due.enabled
 		if err := r.Client.Patch(ctx, shoot, patch); err != nil {
-			r.Recorder.Eventf(shoot, nil, corev1.EventTypeWarning, "HibernationFailed", "Hibernate", "The schedule of %s cannot be followed: %v", due.at.Format(time.RFC3339), err)
+			r.Recorder.Eventf(shoot, nil, corev1.EventTypeWarning, "HibernationFailed", "Hibernate",
+				"The schedule of %s cannot be followed: %v", due.at.Format(time.RFC3339), err)
 			return fmt.Errorf("set spec.hibernation.enabled to %t: %w", due.enabled, err)
 		}
 		if due.enabled {
-			r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, "Hibernated", "Hibernate", "Falls asleep by its schedule of %s", due.at.Format(time.RFC3339))
+			r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, "Hibernated", "Hibernate",
+				"Falls asleep by its schedule of %s", due.at.Format(time.RFC3339))
 		} else {
-			r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, "WokenUp", "Hibernate", "Wakes up by its schedule of %s", due.at.Format(time.RFC3339))
+			r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, "WokenUp", "Hibernate",
+				"Wakes up by its schedule of %s", due.at.Format(time.RFC3339))
 		}
 	}
 	patch := client.MergeFrom(shoot.DeepCopy())

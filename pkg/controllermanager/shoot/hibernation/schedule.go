@@ -1,5 +1,5 @@
-// Package hibernation puts shoots to sleep and wakes them up by their schedules: it sets spec.hibernation.enabled, and gardenlet
-// does the rest.
+// Package hibernation puts shoots to sleep and wakes them up by their schedules: it sets spec.hibernation.enabled, and
+// gardenlet does the rest.
 package hibernation
 
 import (
@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apis/cron"
 )
 
@@ -28,7 +28,7 @@ type entry struct {
 }
 
 // parse reads the schedules of a shoot. Errors name the schedule.
-func parse(schedules []corev1beta1.HibernationSchedule) (timetable, error) {
+func parse(schedules []gardencorev1beta1.HibernationSchedule) (timetable, error) {
 	var table timetable
 	for i, schedule := range schedules {
 		location, err := time.LoadLocation(ptr.Deref(schedule.Location, "UTC"))
@@ -53,8 +53,8 @@ func parse(schedules []corev1beta1.HibernationSchedule) (timetable, error) {
 	return table, nil
 }
 
-// due returns the latest trigger after since and not after now; nil when there is none. Of two at the same time, the one that
-// wakes up counts.
+// due returns the latest trigger after since and not after now; nil when there is none. Of two at the same time, the
+// one that wakes up counts.
 func (t timetable) due(since, now time.Time) *trigger {
 	var latest *trigger
 	for _, entry := range t {

@@ -1,4 +1,5 @@
-// Package lifetime deletes shoots whose time is up: quotas of the credentials that a shoot uses may bound how long it lives.
+// Package lifetime deletes shoots whose time is up: quotas of the credentials that a shoot uses may bound how long it
+// lives.
 package lifetime
 
 import (
@@ -18,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
@@ -52,7 +53,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("shoot-lifetime").
-		For(&corev1beta1.Shoot{}, builder.WithPredicates(changed())).
+		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(changed())).
 		Complete(r)
 }
 
@@ -61,17 +62,19 @@ func changed() predicate.Predicate {
 	return predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*corev1beta1.Shoot)
-			after, isShoot := e.ObjectNew.(*corev1beta1.Shoot)
-			return !ok || !isShoot || before.Annotations[corev1beta1.ShootExpirationTimestamp] != after.Annotations[corev1beta1.ShootExpirationTimestamp] ||
-				!ptr.Equal(before.Spec.CredentialsBindingName, after.Spec.CredentialsBindingName) || !ptr.Equal(before.Spec.SecretBindingName, after.Spec.SecretBindingName)
+			before, ok := e.ObjectOld.(*gardencorev1beta1.Shoot)
+			after, isShoot := e.ObjectNew.(*gardencorev1beta1.Shoot)
+			return !ok || !isShoot || before.Annotations[gardencorev1beta1.ShootExpirationTimestamp] !=
+				after.Annotations[gardencorev1beta1.ShootExpirationTimestamp] ||
+				!ptr.Equal(before.Spec.CredentialsBindingName, after.Spec.CredentialsBindingName) ||
+				!ptr.Equal(before.Spec.SecretBindingName, after.Spec.SecretBindingName)
 		},
 	}
 }
 
 // Reconcile writes when a shoot expires, and deletes it then.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	shoot := &corev1beta1.Shoot{}
+	shoot := &gardencorev1beta1.Shoot{}
 	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -85,11 +88,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return result, nil
 }
 
-func hasCredentials(shoot *corev1beta1.Shoot) bool {
+func hasCredentials(shoot *gardencorev1beta1.Shoot) bool {
 	return shoot.Spec.SecretBindingName != nil || shoot.Spec.CredentialsBindingName != nil
 }
 
-func (r *Reconciler) reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (reconcile.Result, error) {
+func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Shoot) (reconcile.Result, error) {
 	quotas, err := r.quotas(ctx, shoot)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -98,11 +101,12 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (r
 	if err != nil || !limited {
 		return reconcile.Result{RequeueAfter: r.SyncPeriod}, err
 	}
-	if shoot.Annotations[corev1beta1.ShootExpirationTimestamp] == "" {
+	if shoot.Annotations[gardencorev1beta1.ShootExpirationTimestamp] == "" {
 		patch := client.MergeFrom(shoot.DeepCopy())
-		annotate(shoot, corev1beta1.ShootExpirationTimestamp, expiration.Format(time.RFC3339))
+		annotate(shoot, gardencorev1beta1.ShootExpirationTimestamp, expiration.Format(time.RFC3339))
 		if err := r.Client.Patch(ctx, shoot, patch); err != nil {
-			return reconcile.Result{}, fmt.Errorf("write annotation %s: %w", corev1beta1.ShootExpirationTimestamp, err)
+			return reconcile.Result{}, fmt.Errorf("write annotation %s: %w", gardencorev1beta1.ShootExpirationTimestamp,
+				err)
 		}
 	}
 	if left := expiration.Sub(r.Now()); left > 0 {
@@ -112,14 +116,14 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (r
 }
 
 // quotas reads the quotas of the credentials that the shoot uses. What is missing limits nothing.
-func (r *Reconciler) quotas(ctx context.Context, shoot *corev1beta1.Shoot) ([]corev1beta1.Quota, error) {
+func (r *Reconciler) quotas(ctx context.Context, shoot *gardencorev1beta1.Shoot) ([]gardencorev1beta1.Quota, error) {
 	references, err := r.references(ctx, shoot)
 	if err != nil {
 		return nil, fmt.Errorf("binding of the credentials: %w", err)
 	}
-	var quotas []corev1beta1.Quota
+	var quotas []gardencorev1beta1.Quota
 	for _, reference := range references {
-		quota := corev1beta1.Quota{}
+		quota := gardencorev1beta1.Quota{}
 		err := r.Client.Get(ctx, client.ObjectKey{Namespace: reference.Namespace, Name: reference.Name}, &quota)
 		if apierrors.IsNotFound(err) {
 			continue
@@ -132,20 +136,21 @@ func (r *Reconciler) quotas(ctx context.Context, shoot *corev1beta1.Shoot) ([]co
 	return quotas, nil
 }
 
-func (r *Reconciler) references(ctx context.Context, shoot *corev1beta1.Shoot) ([]corev1.ObjectReference, error) {
+func (r *Reconciler) references(ctx context.Context, shoot *gardencorev1beta1.Shoot) ([]corev1.ObjectReference, error) {
 	if name := shoot.Spec.CredentialsBindingName; name != nil {
 		binding := &securityv1alpha1.CredentialsBinding{}
 		err := r.Client.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: *name}, binding)
 		return binding.Quotas, client.IgnoreNotFound(err)
 	}
-	binding := &corev1beta1.SecretBinding{}
+	binding := &gardencorev1beta1.SecretBinding{}
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: *shoot.Spec.SecretBindingName}, binding)
 	return binding.Quotas, client.IgnoreNotFound(err)
 }
 
-// Expiration returns when a shoot has to be deleted, and whether it has to be at all: by the annotation when there is one, else
-// by the shortest lifetime of the quotas. Without a lifetime in the quotas the annotation counts for nothing.
-func Expiration(shoot *corev1beta1.Shoot, quotas []corev1beta1.Quota) (expiration time.Time, limited bool, err error) {
+// Expiration returns when a shoot has to be deleted, and whether it has to be at all: by the annotation when there is
+// one, else by the shortest lifetime of the quotas. Without a lifetime in the quotas the annotation counts for nothing.
+func Expiration(shoot *gardencorev1beta1.Shoot,
+	quotas []gardencorev1beta1.Quota) (expiration time.Time, limited bool, err error) {
 	var shortest *int32
 	for _, quota := range quotas {
 		if days := quota.Spec.ClusterLifetimeDays; days != nil && (shortest == nil || *days < *shortest) {
@@ -155,10 +160,11 @@ func Expiration(shoot *corev1beta1.Shoot, quotas []corev1beta1.Quota) (expiratio
 	if shortest == nil {
 		return time.Time{}, false, nil
 	}
-	if text := shoot.Annotations[corev1beta1.ShootExpirationTimestamp]; text != "" {
+	if text := shoot.Annotations[gardencorev1beta1.ShootExpirationTimestamp]; text != "" {
 		expiration, err := time.Parse(time.RFC3339, text)
 		if err != nil {
-			return time.Time{}, false, fmt.Errorf("annotation %s is no time such as 2026-01-31T12:00:00Z: %w", corev1beta1.ShootExpirationTimestamp, err)
+			return time.Time{}, false, fmt.Errorf("annotation %s is no time such as 2026-01-31T12:00:00Z: %w",
+				gardencorev1beta1.ShootExpirationTimestamp, err)
 		}
 		return expiration, true, nil
 	}
@@ -166,12 +172,14 @@ func Expiration(shoot *corev1beta1.Shoot, quotas []corev1beta1.Quota) (expiratio
 }
 
 // delete tells the users, confirms the deletion and asks for it.
-func (r *Reconciler) delete(ctx context.Context, shoot *corev1beta1.Shoot, expiration time.Time) error {
-	r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, "ClusterExpired", "Delete", "Deleted because its lifetime ended at %s", expiration.Format(time.RFC3339))
+func (r *Reconciler) delete(ctx context.Context, shoot *gardencorev1beta1.Shoot, expiration time.Time) error {
+	r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, "ClusterExpired", "Delete",
+		"Deleted because its lifetime ended at %s", expiration.Format(time.RFC3339))
 	ctrl.LoggerFrom(ctx).Info("Deleting an expired shoot", "expiration", expiration)
-	if confirmed, err := strconv.ParseBool(shoot.Annotations[corev1beta1.ConfirmationDeletion]); err != nil || !confirmed {
+	if confirmed, err := strconv.ParseBool(shoot.Annotations[gardencorev1beta1.ConfirmationDeletion]); err != nil ||
+		!confirmed {
 		patch := client.MergeFrom(shoot.DeepCopy())
-		annotate(shoot, corev1beta1.ConfirmationDeletion, "true")
+		annotate(shoot, gardencorev1beta1.ConfirmationDeletion, "true")
 		if err := r.Client.Patch(ctx, shoot, patch); err != nil {
 			return fmt.Errorf("confirm the deletion: %w", err)
 		}
@@ -182,7 +190,7 @@ func (r *Reconciler) delete(ctx context.Context, shoot *corev1beta1.Shoot, expir
 	return nil
 }
 
-func annotate(shoot *corev1beta1.Shoot, key, value string) {
+func annotate(shoot *gardencorev1beta1.Shoot, key, value string) {
 	if shoot.Annotations == nil {
 		shoot.Annotations = map[string]string{}
 	}

@@ -10,43 +10,52 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
 var created = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
-func newShoot(expiration string) *corev1beta1.Shoot {
-	shoot := &corev1beta1.Shoot{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-trial", Name: "member1", CreationTimestamp: metav1.NewTime(created)},
-		Spec:       corev1beta1.ShootSpec{CredentialsBindingName: ptr.To("local")},
+func newShoot(expiration string) *gardencorev1beta1.Shoot {
+	shoot := &gardencorev1beta1.Shoot{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "garden-trial", Name: "member1", CreationTimestamp: metav1.NewTime(created),
+		},
+		Spec: gardencorev1beta1.ShootSpec{CredentialsBindingName: new("local")},
 	}
 	if expiration != "" {
-		shoot.Annotations = map[string]string{corev1beta1.ShootExpirationTimestamp: expiration}
+		shoot.Annotations = map[string]string{gardencorev1beta1.ShootExpirationTimestamp: expiration}
 	}
 	return shoot
 }
 
-func quota(days *int32) corev1beta1.Quota {
-	return corev1beta1.Quota{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "trial"}, Spec: corev1beta1.QuotaSpec{ClusterLifetimeDays: days}}
+func quota(days *int32) gardencorev1beta1.Quota {
+	return gardencorev1beta1.Quota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "trial"},
+		Spec:       gardencorev1beta1.QuotaSpec{ClusterLifetimeDays: days},
+	}
 }
 
 func TestExpiration(t *testing.T) {
 	tests := map[string]struct {
 		annotation string
-		quotas     []corev1beta1.Quota
+		quotas     []gardencorev1beta1.Quota
 		want       string
 	}{
-		"no quota":                {"", nil, ""},
-		"no lifetime":             {"2026-11-02T00:00:00Z", []corev1beta1.Quota{quota(nil)}, ""},
-		"the shortest":            {"", []corev1beta1.Quota{quota(ptr.To(int32(14))), quota(ptr.To(int32(7))), quota(nil)}, "2026-11-08T12:00:00Z"},
-		"put off by the operator": {"2026-12-24T00:00:00Z", []corev1beta1.Quota{quota(ptr.To(int32(7)))}, "2026-12-24T00:00:00Z"},
+		"no quota":    {"", nil, ""},
+		"no lifetime": {"2026-11-02T00:00:00Z", []gardencorev1beta1.Quota{quota(nil)}, ""},
+		"the shortest": {
+			"", []gardencorev1beta1.Quota{quota(new(int32(14))), quota(new(int32(7))), quota(nil)},
+			"2026-11-08T12:00:00Z",
+		},
+		"put off by the operator": {
+			"2026-12-24T00:00:00Z", []gardencorev1beta1.Quota{quota(new(int32(7)))}, "2026-12-24T00:00:00Z",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -60,14 +69,15 @@ func TestExpiration(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := Expiration(newShoot("soon"), []corev1beta1.Quota{quota(ptr.To(int32(7)))}); err == nil || !strings.Contains(err.Error(), corev1beta1.ShootExpirationTimestamp) {
+	if _, _, err := Expiration(newShoot("soon"), []gardencorev1beta1.Quota{quota(new(int32(7)))}); err == nil ||
+		!strings.Contains(err.Error(), gardencorev1beta1.ShootExpirationTimestamp) {
 		t.Errorf("error = %v, want it to name the annotation", err)
 	}
 }
 
 func TestShootIsDeletedWhenItsTimeIsUp(t *testing.T) {
 	ctx := context.Background()
-	shoot, trial := newShoot(""), quota(ptr.To(int32(7)))
+	shoot, trial := newShoot(""), quota(new(int32(7)))
 	binding := &securityv1alpha1.CredentialsBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-trial", Name: "local"},
 		Quotas:     []corev1.ObjectReference{{Namespace: "garden", Name: "trial"}, {Namespace: "garden", Name: "gone"}},
@@ -86,7 +96,7 @@ func TestShootIsDeletedWhenItsTimeIsUp(t *testing.T) {
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(shoot), shoot); err != nil {
 		t.Fatal(err)
 	}
-	if got := shoot.Annotations[corev1beta1.ShootExpirationTimestamp]; got != "2026-11-08T12:00:00Z" {
+	if got := shoot.Annotations[gardencorev1beta1.ShootExpirationTimestamp]; got != "2026-11-08T12:00:00Z" {
 		t.Errorf("expires at %q", got)
 	}
 	now = created.Add(7*day - time.Minute)

@@ -15,29 +15,33 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 var now = time.Date(2026, 11, 1, 22, 30, 0, 0, time.UTC)
 
 // versions reads a list such as "1.35.4 1.36.3-deprecated": supported unless the suffix says otherwise.
-func versions(list string) []corev1beta1.ExpirableVersion {
-	var result []corev1beta1.ExpirableVersion
+func versions(list string) []gardencorev1beta1.ExpirableVersion {
+	var result []gardencorev1beta1.ExpirableVersion
 	for text := range strings.FieldsSeq(list) {
 		version, classification, _ := strings.Cut(text, "-")
-		entry := corev1beta1.ExpirableVersion{Version: version}
+		entry := gardencorev1beta1.ExpirableVersion{Version: version}
 		if classification != "" {
-			entry.Classification = ptr.To(corev1beta1.VersionClassification(classification))
+			entry.Classification = new(gardencorev1beta1.VersionClassification(classification))
 		}
 		result = append(result, entry)
 	}
 	return result
 }
 
-func imageVersions(list string) []corev1beta1.MachineImageVersion {
-	var result []corev1beta1.MachineImageVersion
+func imageVersions(list string) []gardencorev1beta1.MachineImageVersion {
+	var result []gardencorev1beta1.MachineImageVersion
 	for _, version := range versions(list) {
-		result = append(result, corev1beta1.MachineImageVersion{ExpirableVersion: corev1beta1.ExpirableVersion{Version: version.Version, Classification: version.Classification}})
+		result = append(result, gardencorev1beta1.MachineImageVersion{
+			ExpirableVersion: gardencorev1beta1.ExpirableVersion{
+				Version: version.Version, Classification: version.Classification,
+			},
+		})
 	}
 	return result
 }
@@ -49,36 +53,68 @@ func TestKubernetesUpdate(t *testing.T) {
 		worker           string // version of the pool, when it has one of its own
 		want, wantWorker string
 	}{
-		"newest patch":                           {current: "1.35.1", offered: "1.35.1 1.35.3 1.35.4 1.36.3", auto: true, want: "1.35.4"},
-		"up to date":                             {current: "1.35.4", offered: "1.35.4 1.36.3", auto: true, want: "1.35.4"},
-		"previews are never chosen":              {current: "1.35.1", offered: "1.35.1 1.35.3 1.35.4-preview", auto: true, want: "1.35.3"},
-		"supported before deprecated":            {current: "1.35.1", offered: "1.35.1 1.35.3 1.35.4-deprecated", auto: true, want: "1.35.3"},
-		"deprecated before nothing":              {current: "1.35.1", offered: "1.35.1 1.35.4-deprecated", auto: true, want: "1.35.4"},
-		"switched off":                           {current: "1.35.1", offered: "1.35.1 1.35.4", want: "1.35.1"},
-		"switched off but expired":               {current: "1.35.1", offered: "1.35.1-expired 1.35.4", want: "1.35.4"},
-		"expired minor":                          {current: "1.34.4", offered: "1.34.4-expired 1.35.3 1.35.4 1.36.3", want: "1.35.4"},
-		"only expired versions in the next one":  {current: "1.34.4", offered: "1.34.4-expired 1.35.3-expired 1.35.4-expired 1.36.3", want: "1.35.4"},
-		"no longer offered":                      {current: "1.35.1", offered: "1.35.4", want: "1.35.4"},
-		"never two minors":                       {current: "1.34.4", offered: "1.34.4-expired 1.36.3", want: "1.34.4"},
-		"pools follow":                           {current: "1.35.4", offered: "1.34.1 1.34.4 1.35.4", auto: true, worker: "1.34.1", want: "1.35.4", wantWorker: "1.34.4"},
-		"expired pools go up to the next minor":  {current: "1.36.3", offered: "1.34.4-expired 1.35.4 1.36.3", worker: "1.34.4", want: "1.36.3", wantWorker: "1.35.4"},
-		"pools never pass by the control plane":  {current: "1.35.3", offered: "1.35.1-expired 1.35.3 1.35.4", worker: "1.35.1", want: "1.35.3", wantWorker: "1.35.3"},
-		"the lifecycle of a version is followed": {current: "1.35.1", offered: "1.35.1 1.35.4-unavailable", auto: true, want: "1.35.1"},
+		"newest patch": {
+			current: "1.35.1", offered: "1.35.1 1.35.3 1.35.4 1.36.3", auto: true, want: "1.35.4",
+		},
+		"up to date": {
+			current: "1.35.4", offered: "1.35.4 1.36.3", auto: true, want: "1.35.4",
+		},
+		"previews are never chosen": {
+			current: "1.35.1", offered: "1.35.1 1.35.3 1.35.4-preview", auto: true, want: "1.35.3",
+		},
+		"supported before deprecated": {
+			current: "1.35.1", offered: "1.35.1 1.35.3 1.35.4-deprecated", auto: true, want: "1.35.3",
+		},
+		"deprecated before nothing": {
+			current: "1.35.1", offered: "1.35.1 1.35.4-deprecated", auto: true, want: "1.35.4",
+		},
+		"switched off":             {current: "1.35.1", offered: "1.35.1 1.35.4", want: "1.35.1"},
+		"switched off but expired": {current: "1.35.1", offered: "1.35.1-expired 1.35.4", want: "1.35.4"},
+		"expired minor": {
+			current: "1.34.4", offered: "1.34.4-expired 1.35.3 1.35.4 1.36.3", want: "1.35.4",
+		},
+		"only expired versions in the next one": {
+			current: "1.34.4", offered: "1.34.4-expired 1.35.3-expired 1.35.4-expired 1.36.3", want: "1.35.4",
+		},
+		"no longer offered": {current: "1.35.1", offered: "1.35.4", want: "1.35.4"},
+		"never two minors":  {current: "1.34.4", offered: "1.34.4-expired 1.36.3", want: "1.34.4"},
+		"pools follow": {
+			current: "1.35.4", offered: "1.34.1 1.34.4 1.35.4", auto: true, worker: "1.34.1", want: "1.35.4",
+			wantWorker: "1.34.4",
+		},
+		"expired pools go up to the next minor": {
+			current: "1.36.3", offered: "1.34.4-expired 1.35.4 1.36.3", worker: "1.34.4", want: "1.36.3",
+			wantWorker: "1.35.4",
+		},
+		"pools never pass by the control plane": {
+			current: "1.35.3", offered: "1.35.1-expired 1.35.3 1.35.4", worker: "1.35.1", want: "1.35.3",
+			wantWorker: "1.35.3",
+		},
+		"the lifecycle of a version is followed": {
+			current: "1.35.1", offered: "1.35.1 1.35.4-unavailable", auto: true, want: "1.35.1",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			shoot := &corev1beta1.Shoot{}
+			shoot := &gardencorev1beta1.Shoot{}
 			shoot.Spec.Kubernetes.Version = test.current
-			shoot.Spec.Maintenance = &corev1beta1.Maintenance{AutoUpdate: &corev1beta1.MaintenanceAutoUpdate{KubernetesVersion: test.auto}}
-			if test.worker != "" {
-				shoot.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "pool", Kubernetes: &corev1beta1.WorkerKubernetes{Version: &test.worker}}}
+			shoot.Spec.Maintenance = &gardencorev1beta1.Maintenance{
+				AutoUpdate: &gardencorev1beta1.MaintenanceAutoUpdate{KubernetesVersion: test.auto},
 			}
-			changes, _ := Update(shoot, &corev1beta1.CloudProfileSpec{Kubernetes: corev1beta1.KubernetesSettings{Versions: versions(test.offered)}}, now)
+			if test.worker != "" {
+				shoot.Spec.Provider.Workers = []gardencorev1beta1.Worker{
+					{Name: "pool", Kubernetes: &gardencorev1beta1.WorkerKubernetes{Version: &test.worker}},
+				}
+			}
+			changes, _ := Update(shoot, &gardencorev1beta1.CloudProfileSpec{
+				Kubernetes: gardencorev1beta1.KubernetesSettings{Versions: versions(test.offered)},
+			}, now)
 			if got := shoot.Spec.Kubernetes.Version; got != test.want {
 				t.Errorf("version = %s, want %s (%v)", got, test.want, changes)
 			}
 			if test.worker != "" && *shoot.Spec.Provider.Workers[0].Kubernetes.Version != test.wantWorker {
-				t.Errorf("version of the pool = %s, want %s (%v)", *shoot.Spec.Provider.Workers[0].Kubernetes.Version, test.wantWorker, changes)
+				t.Errorf("version of the pool = %s, want %s (%v)", *shoot.Spec.Provider.Workers[0].Kubernetes.Version,
+					test.wantWorker, changes)
 			}
 		})
 	}
@@ -87,23 +123,27 @@ func TestKubernetesUpdate(t *testing.T) {
 func TestForcedUpdatesDropWhatTheNewVersionForbids(t *testing.T) {
 	shoot := newShoot()
 	shoot.Spec.Kubernetes.Version = "1.34.4"
-	shoot.Spec.Addons = &corev1beta1.Addons{}
-	profile := &corev1beta1.CloudProfileSpec{Kubernetes: corev1beta1.KubernetesSettings{Versions: versions("1.34.4-expired 1.35.4")}}
+	shoot.Spec.Addons = &gardencorev1beta1.Addons{}
+	profile := &gardencorev1beta1.CloudProfileSpec{
+		Kubernetes: gardencorev1beta1.KubernetesSettings{Versions: versions("1.34.4-expired 1.35.4")},
+	}
 	changes, failures := Update(shoot, profile, now)
 	if len(failures) > 0 || shoot.Spec.Kubernetes.Version != "1.35.4" || shoot.Spec.Addons != nil {
 		t.Errorf("version %s, addons %v, failures %v", shoot.Spec.Kubernetes.Version, shoot.Spec.Addons, failures)
 	}
-	if description := outcome(changes, failures, now).Description; !strings.Contains(description, "from 1.34.4 to 1.35.4: version expired; spec.addons dropped") {
+	if description := outcome(changes, failures, now).Description; !strings.Contains(description,
+		"from 1.34.4 to 1.35.4: version expired; spec.addons dropped") {
 		t.Errorf("description = %q", description)
 	}
 }
 
 func TestMachineImageUpdate(t *testing.T) {
-	patch, minor, major := corev1beta1.UpdateStrategyPatch, corev1beta1.UpdateStrategyMinor, corev1beta1.UpdateStrategyMajor
+	patch, minor, major := gardencorev1beta1.UpdateStrategyPatch, gardencorev1beta1.UpdateStrategyMinor,
+		gardencorev1beta1.UpdateStrategyMajor
 	const offered = "12.1.0 12.1.2 12.3.0 12.3.4 13.0.0 13.0.1-preview"
 	tests := map[string]struct {
 		current, offered string
-		strategy         corev1beta1.MachineImageUpdateStrategy
+		strategy         gardencorev1beta1.MachineImageUpdateStrategy
 		auto             bool
 		want             string
 		failures         int
@@ -119,12 +159,25 @@ func TestMachineImageUpdate(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			shoot := &corev1beta1.Shoot{}
-			shoot.Spec.Maintenance = &corev1beta1.Maintenance{AutoUpdate: &corev1beta1.MaintenanceAutoUpdate{MachineImageVersion: &test.auto}}
-			shoot.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "pool", Machine: corev1beta1.Machine{Image: &corev1beta1.ShootMachineImage{Name: "debian", Version: &test.current}}}}
-			profile := &corev1beta1.CloudProfileSpec{MachineImages: []corev1beta1.MachineImage{{Name: "debian", UpdateStrategy: &test.strategy, Versions: imageVersions(test.offered)}}}
+			shoot := &gardencorev1beta1.Shoot{}
+			shoot.Spec.Maintenance = &gardencorev1beta1.Maintenance{
+				AutoUpdate: &gardencorev1beta1.MaintenanceAutoUpdate{MachineImageVersion: &test.auto},
+			}
+			shoot.Spec.Provider.Workers = []gardencorev1beta1.Worker{
+				{
+					Name: "pool", Machine: gardencorev1beta1.Machine{
+						Image: &gardencorev1beta1.ShootMachineImage{Name: "debian", Version: &test.current},
+					},
+				},
+			}
+			profile := &gardencorev1beta1.CloudProfileSpec{
+				MachineImages: []gardencorev1beta1.MachineImage{
+					{Name: "debian", UpdateStrategy: &test.strategy, Versions: imageVersions(test.offered)},
+				},
+			}
 			changes, failures := Update(shoot, profile, now)
-			if got := *shoot.Spec.Provider.Workers[0].Machine.Image.Version; got != test.want || len(failures) != test.failures {
+			if got := *shoot.Spec.Provider.Workers[0].Machine.Image.Version; got != test.want ||
+				len(failures) != test.failures {
 				t.Errorf("version = %s, want %s; changes %v, failures %v", got, test.want, changes, failures)
 			}
 		})
@@ -132,17 +185,31 @@ func TestMachineImageUpdate(t *testing.T) {
 }
 
 func TestInPlaceUpdatesNeedTheImagesConsent(t *testing.T) {
-	inPlace := func(least string) *corev1beta1.InPlaceUpdates {
-		return &corev1beta1.InPlaceUpdates{Supported: true, MinVersionForUpdate: &least}
+	inPlace := func(least string) *gardencorev1beta1.InPlaceUpdates {
+		return &gardencorev1beta1.InPlaceUpdates{Supported: true, MinVersionForUpdate: &least}
 	}
-	shoot := &corev1beta1.Shoot{}
-	shoot.Spec.Provider.Workers = []corev1beta1.Worker{{
-		UpdateStrategy: ptr.To(corev1beta1.AutoInPlaceUpdate),
-		Machine:        corev1beta1.Machine{Image: &corev1beta1.ShootMachineImage{Name: "debian", Version: ptr.To("12.1.0")}},
+	shoot := &gardencorev1beta1.Shoot{}
+	shoot.Spec.Provider.Workers = []gardencorev1beta1.Worker{{
+		UpdateStrategy: new(gardencorev1beta1.AutoInPlaceUpdate),
+		Machine: gardencorev1beta1.Machine{
+			Image: &gardencorev1beta1.ShootMachineImage{Name: "debian", Version: new("12.1.0")},
+		},
 	}}
-	profile := &corev1beta1.CloudProfileSpec{MachineImages: []corev1beta1.MachineImage{{Name: "debian", Versions: []corev1beta1.MachineImageVersion{
-		{ExpirableVersion: corev1beta1.ExpirableVersion{Version: "12.1.0"}}, {ExpirableVersion: corev1beta1.ExpirableVersion{Version: "12.2.0"}, InPlaceUpdates: inPlace("12.0.0")}, {ExpirableVersion: corev1beta1.ExpirableVersion{Version: "12.3.0"}, InPlaceUpdates: inPlace("12.2.0")}, {ExpirableVersion: corev1beta1.ExpirableVersion{Version: "12.4.0"}},
-	}}}}
+	profile := &gardencorev1beta1.CloudProfileSpec{
+		MachineImages: []gardencorev1beta1.MachineImage{{Name: "debian",
+			Versions: []gardencorev1beta1.MachineImageVersion{
+				{ExpirableVersion: gardencorev1beta1.ExpirableVersion{Version: "12.1.0"}},
+				{
+					ExpirableVersion: gardencorev1beta1.ExpirableVersion{Version: "12.2.0"},
+					InPlaceUpdates:   inPlace("12.0.0"),
+				}, {
+					ExpirableVersion: gardencorev1beta1.ExpirableVersion{Version: "12.3.0"},
+					InPlaceUpdates:   inPlace("12.2.0"),
+				}, {
+					ExpirableVersion: gardencorev1beta1.ExpirableVersion{Version: "12.4.0"},
+				},
+			}}},
+	}
 	Update(shoot, profile, now)
 	if got := *shoot.Spec.Provider.Workers[0].Machine.Image.Version; got != "12.2.0" {
 		t.Errorf("version = %s, want 12.2.0, the newest that can be reached in place", got)
@@ -150,33 +217,42 @@ func TestInPlaceUpdatesNeedTheImagesConsent(t *testing.T) {
 }
 
 func TestTurn(t *testing.T) {
-	window := &corev1beta1.MaintenanceTimeWindow{Begin: "220000+0000", End: "230000+0000"}
+	window := &gardencorev1beta1.MaintenanceTimeWindow{Begin: "220000+0000", End: "230000+0000"}
 	opened := time.Date(2026, 11, 1, 22, 0, 0, 0, time.UTC)
-	shoot := func(change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
-		s := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{UID: "abc"}, Spec: corev1beta1.ShootSpec{Maintenance: &corev1beta1.Maintenance{TimeWindow: window}}}
+	shoot := func(change ...func(*gardencorev1beta1.Shoot)) *gardencorev1beta1.Shoot {
+		s := &gardencorev1beta1.Shoot{
+			ObjectMeta: metav1.ObjectMeta{UID: "abc"},
+			Spec:       gardencorev1beta1.ShootSpec{Maintenance: &gardencorev1beta1.Maintenance{TimeWindow: window}},
+		}
 		for _, c := range change {
 			c(s)
 		}
 		return s
 	}
 	offset := spread("abc", 30*time.Minute)
-	maintained := func(at time.Time) func(*corev1beta1.Shoot) {
-		return func(s *corev1beta1.Shoot) {
-			s.Status.LastMaintenance = &corev1beta1.LastMaintenance{TriggeredTime: metav1.NewTime(at)}
+	maintained := func(at time.Time) func(*gardencorev1beta1.Shoot) {
+		return func(s *gardencorev1beta1.Shoot) {
+			s.Status.LastMaintenance = &gardencorev1beta1.LastMaintenance{TriggeredTime: metav1.NewTime(at)}
 		}
 	}
-	created := func(s *corev1beta1.Shoot) { s.CreationTimestamp = metav1.NewTime(opened.Add(time.Minute)) }
+	created := func(s *gardencorev1beta1.Shoot) { s.CreationTimestamp = metav1.NewTime(opened.Add(time.Minute)) }
 	tests := map[string]struct {
-		shoot     *corev1beta1.Shoot
+		shoot     *gardencorev1beta1.Shoot
 		now, want time.Time
 	}{
-		"before the window":             {shoot(), opened.Add(-time.Hour), opened.Add(offset)},
-		"before its turn":               {shoot(), opened, opened.Add(offset)},
-		"its turn":                      {shoot(), opened.Add(45 * time.Minute), opened.Add(45 * time.Minute)},
-		"after the window":              {shoot(), opened.Add(2 * time.Hour), opened.Add(24*time.Hour + offset)},
-		"maintained in this window":     {shoot(maintained(opened.Add(time.Minute))), opened.Add(45 * time.Minute), opened.Add(24*time.Hour + offset)},
-		"maintained in the last window": {shoot(maintained(opened.Add(-time.Hour))), opened.Add(45 * time.Minute), opened.Add(45 * time.Minute)},
-		"created in this window":        {shoot(created), opened.Add(45 * time.Minute), opened.Add(24*time.Hour + offset)},
+		"before the window": {shoot(), opened.Add(-time.Hour), opened.Add(offset)},
+		"before its turn":   {shoot(), opened, opened.Add(offset)},
+		"its turn":          {shoot(), opened.Add(45 * time.Minute), opened.Add(45 * time.Minute)},
+		"after the window":  {shoot(), opened.Add(2 * time.Hour), opened.Add(24*time.Hour + offset)},
+		"maintained in this window": {
+			shoot(maintained(opened.Add(time.Minute))), opened.Add(45 * time.Minute), opened.Add(24*time.Hour + offset),
+		},
+		"maintained in the last window": {
+			shoot(maintained(opened.Add(-time.Hour))), opened.Add(45 * time.Minute), opened.Add(45 * time.Minute),
+		},
+		"created in this window": {
+			shoot(created), opened.Add(45 * time.Minute), opened.Add(24*time.Hour + offset),
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -202,25 +278,43 @@ func TestShootsSpreadOverTheWindow(t *testing.T) {
 }
 
 func TestOperate(t *testing.T) {
-	const operation, putOff, again = corev1beta1.GardenerOperation, corev1beta1.GardenerMaintenanceOperation, corev1beta1.ShootNeedsRetryOperation
+	const operation, putOff, again = gardencorev1beta1.GardenerOperation,
+		gardencorev1beta1.GardenerMaintenanceOperation, gardencorev1beta1.ShootNeedsRetryOperation
 	tests := map[string]struct {
-		state       corev1beta1.LastOperationState
+		state       gardencorev1beta1.LastOperationState
 		annotations map[string]string
 		want        map[string]string
 	}{
-		"reconcile":                     {"Succeeded", nil, map[string]string{operation: "reconcile"}},
-		"asked for":                     {"Succeeded", map[string]string{operation: "maintain"}, map[string]string{operation: "reconcile"}},
-		"beside another operation":      {"Succeeded", map[string]string{operation: "rotate-ca-start;maintain"}, map[string]string{operation: "rotate-ca-start;reconcile"}},
-		"put off":                       {"Succeeded", map[string]string{putOff: "rotate-ca-start; rotate-ssh-keypair"}, map[string]string{operation: "rotate-ca-start;rotate-ssh-keypair"}},
-		"put off, and not possible now": {"Succeeded", map[string]string{putOff: "rotate-ca-complete;reconcile"}, map[string]string{operation: "reconcile"}},
-		"failed":                        {"Failed", map[string]string{operation: "maintain"}, map[string]string{}},
-		"failed while confined":         {"Failed", map[string]string{again: "true"}, map[string]string{operation: "retry"}},
-		"a failed shoot keeps put-offs": {"Failed", map[string]string{putOff: "rotate-ca-start"}, map[string]string{putOff: "rotate-ca-start"}},
+		"reconcile": {"Succeeded", nil, map[string]string{operation: "reconcile"}},
+		"asked for": {
+			"Succeeded", map[string]string{operation: "maintain"}, map[string]string{operation: "reconcile"},
+		},
+		"beside another operation": {
+			"Succeeded", map[string]string{operation: "rotate-ca-start;maintain"},
+			map[string]string{operation: "rotate-ca-start;reconcile"},
+		},
+		"put off": {
+			"Succeeded", map[string]string{putOff: "rotate-ca-start; rotate-ssh-keypair"},
+			map[string]string{operation: "rotate-ca-start;rotate-ssh-keypair"},
+		},
+		"put off, and not possible now": {
+			"Succeeded", map[string]string{putOff: "rotate-ca-complete;reconcile"},
+			map[string]string{operation: "reconcile"},
+		},
+		"failed": {"Failed", map[string]string{operation: "maintain"}, map[string]string{}},
+		"failed while confined": {
+			"Failed", map[string]string{again: "true"}, map[string]string{operation: "retry"},
+		},
+		"a failed shoot keeps put-offs": {
+			"Failed", map[string]string{putOff: "rotate-ca-start"}, map[string]string{putOff: "rotate-ca-start"},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}}
-			shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile, State: test.state}
+			shoot := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}}
+			shoot.Status.LastOperation = &gardencorev1beta1.LastOperation{
+				Type: gardencorev1beta1.LastOperationTypeReconcile, State: test.state,
+			}
 			Operate(shoot, now)
 			for key := range map[string]bool{operation: true, putOff: true, again: true} {
 				if got := shoot.Annotations[key]; got != test.want[key] {
@@ -231,22 +325,25 @@ func TestOperate(t *testing.T) {
 	}
 }
 
-func newShoot() *corev1beta1.Shoot {
-	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "member1"}}
-	shoot.Spec.CloudProfile = &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"}
+func newShoot() *gardencorev1beta1.Shoot {
+	shoot := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "member1"}}
+	shoot.Spec.CloudProfile = &gardencorev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"}
 	shoot.Spec.Kubernetes.Version = "1.35.1"
-	shoot.Spec.Maintenance = &corev1beta1.Maintenance{TimeWindow: &corev1beta1.MaintenanceTimeWindow{Begin: "210000+0000", End: "230000+0000"}}
-	shoot.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded}
+	shoot.Spec.Maintenance = &gardencorev1beta1.Maintenance{
+		TimeWindow: &gardencorev1beta1.MaintenanceTimeWindow{Begin: "210000+0000", End: "230000+0000"},
+	}
+	shoot.Status.LastOperation = &gardencorev1beta1.LastOperation{State: gardencorev1beta1.LastOperationStateSucceeded}
 	return shoot
 }
 
 func TestShootIsMaintainedOncePerWindow(t *testing.T) {
 	ctx := context.Background()
 	shoot := newShoot()
-	profile := &corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "local"}}
+	profile := &gardencorev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "local"}}
 	profile.Spec.Kubernetes.Versions = versions("1.35.1 1.35.4")
 	r := &Reconciler{
-		Client:   fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(shoot, profile).WithStatusSubresource(shoot).Build(),
+		Client: fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(shoot,
+			profile).WithStatusSubresource(shoot).Build(),
 		Recorder: events.NewFakeRecorder(10), Now: func() time.Time { return now },
 	}
 	for range 2 {
@@ -259,7 +356,8 @@ func TestShootIsMaintainedOncePerWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := shoot.Status.LastMaintenance
-	if shoot.Spec.Kubernetes.Version != "1.35.4" || last == nil || last.State != corev1beta1.LastOperationStateSucceeded {
+	if shoot.Spec.Kubernetes.Version != "1.35.4" || last == nil ||
+		last.State != gardencorev1beta1.LastOperationStateSucceeded {
 		t.Errorf("version %s, last maintenance %+v", shoot.Spec.Kubernetes.Version, last)
 	}
 	if last != nil && !strings.Contains(last.Description, "from 1.35.1 to 1.35.4: automatic update") {
@@ -269,14 +367,17 @@ func TestShootIsMaintainedOncePerWindow(t *testing.T) {
 
 func TestOutcome(t *testing.T) {
 	done := outcome(nil, []string{"a", "b"}, now)
-	if done.State != corev1beta1.LastOperationStateFailed || ptr.Deref(done.FailureReason, "") != "a; b" || done.Description != upToDate {
+	if done.State != gardencorev1beta1.LastOperationStateFailed || ptr.Deref(done.FailureReason, "") != "a; b" ||
+		done.Description != upToDate {
 		t.Errorf("outcome = %+v", done)
 	}
 }
 
 func TestOperationsAreTidied(t *testing.T) {
-	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1beta1.GardenerOperation: " a;;b ; a"}}}
-	if got := operations(shoot, corev1beta1.GardenerOperation); !slices.Equal(got, []string{"a", "b"}) {
+	shoot := &gardencorev1beta1.Shoot{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{gardencorev1beta1.GardenerOperation: " a;;b ; a"}},
+	}
+	if got := operations(shoot, gardencorev1beta1.GardenerOperation); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("operations = %q", got)
 	}
 }

@@ -1,5 +1,6 @@
-// Package maintenance keeps shoots up to date in their maintenance windows: Kubernetes and machine images follow the cloud
-// profile, operations that were put off are started, credentials whose time has come are rotated, failed operations are tried again.
+// Package maintenance keeps shoots up to date in their maintenance windows: Kubernetes and machine images follow the
+// cloud profile, operations that were put off are started, credentials whose time has come are rotated, failed
+// operations are tried again.
 package maintenance
 
 import (
@@ -22,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // upToDate is the description of a maintenance that had nothing to change.
@@ -48,7 +49,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("shoot-maintenance").
-		For(&corev1beta1.Shoot{}, builder.WithPredicates(changed())).
+		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(changed())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 5}).
 		Complete(r)
 }
@@ -58,27 +59,28 @@ func changed() predicate.Predicate {
 	return predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*corev1beta1.Shoot)
-			after, isShoot := e.ObjectNew.(*corev1beta1.Shoot)
-			return !ok || !isShoot || askedFor(after) || windowOf(before) != windowOf(after) || isIgnored(before) != isIgnored(after)
+			before, ok := e.ObjectOld.(*gardencorev1beta1.Shoot)
+			after, isShoot := e.ObjectNew.(*gardencorev1beta1.Shoot)
+			return !ok || !isShoot || askedFor(after) || windowOf(before) != windowOf(after) ||
+				isIgnored(before) != isIgnored(after)
 		},
 	}
 }
 
-func windowOf(shoot *corev1beta1.Shoot) corev1beta1.MaintenanceTimeWindow {
+func windowOf(shoot *gardencorev1beta1.Shoot) gardencorev1beta1.MaintenanceTimeWindow {
 	if shoot.Spec.Maintenance == nil || shoot.Spec.Maintenance.TimeWindow == nil {
-		return corev1beta1.MaintenanceTimeWindow{}
+		return gardencorev1beta1.MaintenanceTimeWindow{}
 	}
 	return *shoot.Spec.Maintenance.TimeWindow
 }
 
-func isIgnored(shoot *corev1beta1.Shoot) bool {
-	return shoot.Annotations[corev1beta1.ShootIgnore] == "true"
+func isIgnored(shoot *gardencorev1beta1.Shoot) bool {
+	return shoot.Annotations[gardencorev1beta1.ShootIgnore] == "true"
 }
 
 // Reconcile maintains one shoot when its turn has come, and comes back for the next turn.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	shoot := &corev1beta1.Shoot{}
+	shoot := &gardencorev1beta1.Shoot{}
 	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -88,7 +90,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	now := r.Now()
 	at, err := turn(shoot, now)
 	if err != nil {
-		return reconcile.Result{}, reconcile.TerminalError(fmt.Errorf("shoot %s: spec.maintenance.timeWindow: %w", request, err))
+		return reconcile.Result{}, reconcile.TerminalError(fmt.Errorf("shoot %s: spec.maintenance.timeWindow: %w",
+			request, err))
 	}
 	if !at.After(now) || askedFor(shoot) {
 		if err := r.maintain(ctx, shoot, now); err != nil {
@@ -101,9 +104,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: max(at.Sub(now), time.Second)}, nil
 }
 
-// maintain updates a shoot, and tells in its status what became of that. When the API refuses the updates, the operations are
-// still started.
-func (r *Reconciler) maintain(ctx context.Context, shoot *corev1beta1.Shoot, now time.Time) error {
+// maintain updates a shoot, and tells in its status what became of that. When the API refuses the updates, the
+// operations are still started.
+func (r *Reconciler) maintain(ctx context.Context, shoot *gardencorev1beta1.Shoot, now time.Time) error {
 	profile, err := r.profile(ctx, shoot)
 	if err != nil {
 		return err
@@ -128,8 +131,9 @@ func (r *Reconciler) maintain(ctx context.Context, shoot *corev1beta1.Shoot, now
 	return nil
 }
 
-func (r *Reconciler) patch(ctx context.Context, before, after *corev1beta1.Shoot) error {
-	return r.Client.Patch(ctx, after, client.MergeFromWithOptions(before.DeepCopy(), client.MergeFromWithOptimisticLock{}))
+func (r *Reconciler) patch(ctx context.Context, before, after *gardencorev1beta1.Shoot) error {
+	return r.Client.Patch(ctx, after,
+		client.MergeFromWithOptions(before.DeepCopy(), client.MergeFromWithOptimisticLock{}))
 }
 
 // isRefusal tells an answer that stays the same from one that may be different next time.
@@ -138,28 +142,30 @@ func isRefusal(err error) bool {
 }
 
 // outcome is what the status tells of a maintenance.
-func outcome(changes, failures []string, now time.Time) *corev1beta1.LastMaintenance {
-	result := &corev1beta1.LastMaintenance{
-		Description: upToDate, TriggeredTime: metav1.NewTime(now), State: corev1beta1.LastOperationStateSucceeded,
+func outcome(changes, failures []string, now time.Time) *gardencorev1beta1.LastMaintenance {
+	result := &gardencorev1beta1.LastMaintenance{
+		Description: upToDate, TriggeredTime: metav1.NewTime(now), State: gardencorev1beta1.LastOperationStateSucceeded,
 	}
 	if len(changes) > 0 {
 		result.Description = strings.Join(changes, "; ")
 	}
 	if len(failures) > 0 {
-		result.State = corev1beta1.LastOperationStateFailed
-		result.FailureReason = ptr.To(strings.Join(failures, "; "))
+		result.State = gardencorev1beta1.LastOperationStateFailed
+		result.FailureReason = new(strings.Join(failures, "; "))
 	}
 	return result
 }
 
-func (r *Reconciler) report(ctx context.Context, shoot *corev1beta1.Shoot, done *corev1beta1.LastMaintenance) error {
+func (r *Reconciler) report(ctx context.Context, shoot *gardencorev1beta1.Shoot,
+	done *gardencorev1beta1.LastMaintenance) error {
 	patch := client.MergeFrom(shoot.DeepCopy())
 	shoot.Status.LastMaintenance = done
 	if err := r.Client.Status().Patch(ctx, shoot, patch); err != nil {
 		return fmt.Errorf("write status.lastMaintenance: %w", err)
 	}
 	if done.FailureReason != nil {
-		r.Recorder.Eventf(shoot, nil, corev1.EventTypeWarning, "MaintenanceError", "Maintain", "%s", *done.FailureReason)
+		r.Recorder.Eventf(shoot, nil, corev1.EventTypeWarning, "MaintenanceError", "Maintain", "%s",
+			*done.FailureReason)
 	}
 	if done.Description != upToDate {
 		r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, "MaintenanceDone", "Maintain", "%s", done.Description)
@@ -168,20 +174,24 @@ func (r *Reconciler) report(ctx context.Context, shoot *corev1beta1.Shoot, done 
 }
 
 // profile reads the cloud profile that a shoot refers to. Of a namespaced one it is the merged result.
-func (r *Reconciler) profile(ctx context.Context, shoot *corev1beta1.Shoot) (*corev1beta1.CloudProfileSpec, error) {
-	reference := corev1beta1.CloudProfileReference{Kind: corev1beta1.CloudProfileReferenceKindCloudProfile, Name: ptr.Deref(shoot.Spec.CloudProfileName, "")}
+func (r *Reconciler) profile(ctx context.Context,
+	shoot *gardencorev1beta1.Shoot) (*gardencorev1beta1.CloudProfileSpec, error) {
+	reference := gardencorev1beta1.CloudProfileReference{
+		Kind: gardencorev1beta1.CloudProfileReferenceKindCloudProfile, Name: ptr.Deref(shoot.Spec.CloudProfileName, ""),
+	}
 	if shoot.Spec.CloudProfile != nil {
 		reference = *shoot.Spec.CloudProfile
 	}
-	if reference.Kind != corev1beta1.CloudProfileReferenceKindNamespacedCloudProfile {
-		profile := &corev1beta1.CloudProfile{}
+	if reference.Kind != gardencorev1beta1.CloudProfileReferenceKindNamespacedCloudProfile {
+		profile := &gardencorev1beta1.CloudProfile{}
 		if err := r.Client.Get(ctx, client.ObjectKey{Name: reference.Name}, profile); err != nil {
 			return nil, fmt.Errorf("cloud profile: %w", err)
 		}
 		return &profile.Spec, nil
 	}
-	profile := &corev1beta1.NamespacedCloudProfile{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: reference.Name}, profile); err != nil {
+	profile := &gardencorev1beta1.NamespacedCloudProfile{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: reference.Name},
+		profile); err != nil {
 		return nil, fmt.Errorf("cloud profile: %w", err)
 	}
 	if profile.Status.CloudProfileSpec == nil {

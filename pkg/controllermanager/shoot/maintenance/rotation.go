@@ -6,16 +6,17 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
-// dueRotations returns the operations that replace the credentials whose time has come by spec.maintenance.autoRotation. What the
-// API would refuse now waits for the next window.
-func dueRotations(shoot *corev1beta1.Shoot, now time.Time) []string {
-	if shoot.Spec.Maintenance == nil || shoot.Spec.Maintenance.AutoRotation == nil || shoot.Spec.Maintenance.AutoRotation.Credentials == nil {
+// dueRotations returns the operations that replace the credentials whose time has come by
+// spec.maintenance.autoRotation. What the API would refuse now waits for the next window.
+func dueRotations(shoot *gardencorev1beta1.Shoot, now time.Time) []string {
+	if shoot.Spec.Maintenance == nil || shoot.Spec.Maintenance.AutoRotation == nil ||
+		shoot.Spec.Maintenance.AutoRotation.Credentials == nil {
 		return nil
 	}
-	periods, done := shoot.Spec.Maintenance.AutoRotation.Credentials, &corev1beta1.ShootCredentialsRotation{}
+	periods, done := shoot.Spec.Maintenance.AutoRotation.Credentials, &gardencorev1beta1.ShootCredentialsRotation{}
 	if credentials := shoot.Status.Credentials; credentials != nil && credentials.Rotation != nil {
 		done = credentials.Rotation
 	}
@@ -27,19 +28,20 @@ func dueRotations(shoot *corev1beta1.Shoot, now time.Time) []string {
 		sshKeypair = done.SSHKeypair.LastInitiationTime
 	}
 	keypairPeriod := periods.SSHKeypair
-	if corev1beta1.IsWorkerless(shoot) || !corev1beta1.SSHAccessEnabled(&shoot.Spec) {
+	if gardencorev1beta1.IsWorkerless(shoot) || !gardencorev1beta1.SSHAccessEnabled(&shoot.Spec) {
 		keypairPeriod = nil
 	}
 	var due []string
 	for _, one := range []struct {
 		operation string
-		config    *corev1beta1.MaintenanceRotationConfig
+		config    *gardencorev1beta1.MaintenanceRotationConfig
 		last      *metav1.Time
 	}{
-		{corev1beta1.OperationRotateETCDEncryptionKey, periods.ETCDEncryptionKey, encryptionKey},
-		{corev1beta1.ShootOperationRotateSSHKeypair, keypairPeriod, sshKeypair},
+		{gardencorev1beta1.OperationRotateETCDEncryptionKey, periods.ETCDEncryptionKey, encryptionKey},
+		{gardencorev1beta1.ShootOperationRotateSSHKeypair, keypairPeriod, sshKeypair},
 	} {
-		if isDue(one.config, one.last, shoot.CreationTimestamp, now) && corev1beta1.OperationProblem(shoot, one.operation) == "" {
+		if isDue(one.config, one.last, shoot.CreationTimestamp, now) &&
+			gardencorev1beta1.OperationProblem(shoot, one.operation) == "" {
 			due = append(due, one.operation)
 		}
 	}
@@ -47,7 +49,8 @@ func dueRotations(shoot *corev1beta1.Shoot, now time.Time) []string {
 }
 
 // isDue tells whether a credential is older than its period; one that was never rotated is as old as the shoot.
-func isDue(config *corev1beta1.MaintenanceRotationConfig, last *metav1.Time, created metav1.Time, now time.Time) bool {
+func isDue(config *gardencorev1beta1.MaintenanceRotationConfig, last *metav1.Time, created metav1.Time,
+	now time.Time) bool {
 	if config == nil || config.RotationPeriod == nil || config.RotationPeriod.Duration <= 0 {
 		return false
 	}
@@ -58,7 +61,7 @@ func isDue(config *corev1beta1.MaintenanceRotationConfig, last *metav1.Time, cre
 }
 
 // rotate starts the rotations that are due, and tells which.
-func rotate(shoot *corev1beta1.Shoot, now time.Time) []string {
+func rotate(shoot *gardencorev1beta1.Shoot, now time.Time) []string {
 	var told []string
 	for _, operation := range dueRotations(shoot, now) {
 		add(shoot, operation)

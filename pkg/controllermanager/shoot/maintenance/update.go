@@ -8,7 +8,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"k8s.io/utils/ptr"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // Why something is updated, as status.lastMaintenance tells it.
@@ -17,10 +17,11 @@ const (
 	reasonExpired   = "version expired"
 )
 
-// Update brings the versions of a shoot to what the cloud profile offers and the shoot allows. It returns what it changed, for
-// humans, and what should have been updated but cannot be. What a new version does not have any more is dropped, as forced
-// updates must not wait for anybody.
-func Update(shoot *corev1beta1.Shoot, profile *corev1beta1.CloudProfileSpec, now time.Time) (changes, failures []string) {
+// Update brings the versions of a shoot to what the cloud profile offers and the shoot allows. It returns what it
+// changed, for humans, and what should have been updated but cannot be. What a new version does not have any more is
+// dropped, as forced updates must not wait for anybody.
+func Update(shoot *gardencorev1beta1.Shoot, profile *gardencorev1beta1.CloudProfileSpec,
+	now time.Time) (changes, failures []string) {
 	u := &updater{shoot: shoot, profile: profile, now: now, auto: automatic(shoot)}
 	u.kubernetes()
 	for i := range shoot.Spec.Provider.Workers {
@@ -28,24 +29,24 @@ func Update(shoot *corev1beta1.Shoot, profile *corev1beta1.CloudProfileSpec, now
 		u.machineImage(&shoot.Spec.Provider.Workers[i])
 	}
 	if len(u.changes) > 0 {
-		u.changes = append(u.changes, corev1beta1.AdaptToKubernetesVersion(&shoot.Spec)...)
+		u.changes = append(u.changes, gardencorev1beta1.AdaptToKubernetesVersion(&shoot.Spec)...)
 	}
 	return u.changes, u.failures
 }
 
 // automatic returns what a shoot wants to have updated; everything unless it says otherwise.
-func automatic(shoot *corev1beta1.Shoot) corev1beta1.MaintenanceAutoUpdate {
+func automatic(shoot *gardencorev1beta1.Shoot) gardencorev1beta1.MaintenanceAutoUpdate {
 	if shoot.Spec.Maintenance == nil || shoot.Spec.Maintenance.AutoUpdate == nil {
-		return corev1beta1.MaintenanceAutoUpdate{KubernetesVersion: true, MachineImageVersion: ptr.To(true)}
+		return gardencorev1beta1.MaintenanceAutoUpdate{KubernetesVersion: true, MachineImageVersion: new(true)}
 	}
 	return *shoot.Spec.Maintenance.AutoUpdate
 }
 
 type updater struct {
-	shoot             *corev1beta1.Shoot
-	profile           *corev1beta1.CloudProfileSpec
+	shoot             *gardencorev1beta1.Shoot
+	profile           *gardencorev1beta1.CloudProfileSpec
 	now               time.Time
-	auto              corev1beta1.MaintenanceAutoUpdate
+	auto              gardencorev1beta1.MaintenanceAutoUpdate
 	changes, failures []string
 }
 
@@ -57,7 +58,8 @@ func (u *updater) report(what string, from, to *semver.Version, expired bool) {
 	case to != nil:
 		u.changes = append(u.changes, fmt.Sprintf("%s updated from %s to %s: %s", what, from, to, reasonAutomatic))
 	case expired:
-		u.failures = append(u.failures, fmt.Sprintf("%s %s has expired and the cloud profile offers no version to update to", what, from))
+		u.failures = append(u.failures,
+			fmt.Sprintf("%s %s has expired and the cloud profile offers no version to update to", what, from))
 	}
 }
 
@@ -75,7 +77,7 @@ func (u *updater) kubernetes() {
 }
 
 // workerKubernetes updates the version of a pool that has one of its own, never beyond the control plane's.
-func (u *updater) workerKubernetes(worker *corev1beta1.Worker) {
+func (u *updater) workerKubernetes(worker *gardencorev1beta1.Worker) {
 	if worker.Kubernetes == nil || worker.Kubernetes.Version == nil {
 		return
 	}
@@ -88,11 +90,11 @@ func (u *updater) workerKubernetes(worker *corev1beta1.Worker) {
 	to := kubernetesUpdate(current, versions, u.auto.KubernetesVersion, controlPlane)
 	u.report(fmt.Sprintf("Kubernetes of worker pool %q", worker.Name), current, to, versions.expired(current))
 	if to != nil {
-		worker.Kubernetes.Version = ptr.To(to.String())
+		worker.Kubernetes.Version = new(to.String())
 	}
 }
 
-func (u *updater) machineImage(worker *corev1beta1.Worker) {
+func (u *updater) machineImage(worker *gardencorev1beta1.Worker) {
 	image := worker.Machine.Image
 	if image == nil || image.Version == nil {
 		return
@@ -108,26 +110,28 @@ func (u *updater) machineImage(worker *corev1beta1.Worker) {
 	versions := newOffer(u.profile.VersionsFor(image.Name, worker.Machine.Type, kubelet), u.now)
 	reachable := u.reachable(worker, image.Name, versions, current)
 	to := imageUpdate(current, reachable, ptr.Deref(u.auto.MachineImageVersion, true), u.strategy(image.Name))
-	u.report(fmt.Sprintf("Machine image %q of worker pool %q", image.Name, worker.Name), current, to, versions.expired(current))
+	u.report(fmt.Sprintf("Machine image %q of worker pool %q", image.Name, worker.Name), current, to,
+		versions.expired(current))
 	if to != nil {
-		image.Version = ptr.To(to.Original())
+		image.Version = new(to.Original())
 	}
 }
 
 // strategy is how far updates of an image go.
-func (u *updater) strategy(image string) corev1beta1.MachineImageUpdateStrategy {
+func (u *updater) strategy(image string) gardencorev1beta1.MachineImageUpdateStrategy {
 	for _, offered := range u.profile.MachineImages {
 		if offered.Name == image && offered.UpdateStrategy != nil {
 			return *offered.UpdateStrategy
 		}
 	}
-	return corev1beta1.UpdateStrategyMajor
+	return gardencorev1beta1.UpdateStrategyMajor
 }
 
 // reachable leaves out what machines that are updated in place cannot go to.
-func (u *updater) reachable(worker *corev1beta1.Worker, image string, versions offer, current *semver.Version) offer {
-	strategy := ptr.Deref(worker.UpdateStrategy, corev1beta1.AutoRollingUpdate)
-	if strategy == corev1beta1.AutoRollingUpdate {
+func (u *updater) reachable(worker *gardencorev1beta1.Worker, image string, versions offer,
+	current *semver.Version) offer {
+	strategy := ptr.Deref(worker.UpdateStrategy, gardencorev1beta1.AutoRollingUpdate)
+	if strategy == gardencorev1beta1.AutoRollingUpdate {
 		return versions
 	}
 	return slices.DeleteFunc(slices.Clone(versions), func(candidate candidate) bool {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // offer is what versions there are to choose from.
@@ -14,11 +14,11 @@ type offer []candidate
 
 type candidate struct {
 	*semver.Version
-	classification corev1beta1.VersionClassification
+	classification gardencorev1beta1.VersionClassification
 }
 
 // newOffer sorts versions from old to new. Versions that are no semantic ones are left out; validation refuses them.
-func newOffer(versions []corev1beta1.ExpirableVersion, now time.Time) offer {
+func newOffer(versions []gardencorev1beta1.ExpirableVersion, now time.Time) offer {
 	var result offer
 	for i := range versions {
 		parsed, err := semver.NewVersion(versions[i].Version)
@@ -34,7 +34,7 @@ func newOffer(versions []corev1beta1.ExpirableVersion, now time.Time) offer {
 func (o offer) expired(version *semver.Version) bool {
 	for _, candidate := range o {
 		if candidate.Equal(version) {
-			return candidate.classification == corev1beta1.ClassificationExpired
+			return candidate.classification == gardencorev1beta1.ClassificationExpired
 		}
 	}
 	return true
@@ -42,7 +42,9 @@ func (o offer) expired(version *semver.Version) bool {
 
 // newest returns the newest version that fits: a supported one, else a deprecated one. Others are never chosen.
 func (o offer) newest(fits func(*semver.Version) bool) *semver.Version {
-	for _, wanted := range []corev1beta1.VersionClassification{corev1beta1.ClassificationSupported, corev1beta1.ClassificationDeprecated} {
+	for _, wanted := range []gardencorev1beta1.VersionClassification{
+		gardencorev1beta1.ClassificationSupported, gardencorev1beta1.ClassificationDeprecated,
+	} {
 		if version := o.newestOf(wanted, fits); version != nil {
 			return version
 		}
@@ -50,7 +52,8 @@ func (o offer) newest(fits func(*semver.Version) bool) *semver.Version {
 	return nil
 }
 
-func (o offer) newestOf(wanted corev1beta1.VersionClassification, fits func(*semver.Version) bool) *semver.Version {
+func (o offer) newestOf(wanted gardencorev1beta1.VersionClassification,
+	fits func(*semver.Version) bool) *semver.Version {
 	for _, candidate := range slices.Backward(o) {
 		if candidate.classification == wanted && fits(candidate.Version) {
 			return candidate.Version
@@ -60,8 +63,8 @@ func (o offer) newestOf(wanted corev1beta1.VersionClassification, fits func(*sem
 }
 
 // kubernetesUpdate returns the version to go to from the given one; nil to stay. By itself an update stays in the minor
-// version. When that has nothing left and the version has expired, it goes to the next minor version, even if there are only
-// expired ones: further steps follow in later maintenances. No update goes beyond the limit, when there is one.
+// version. When that has nothing left and the version has expired, it goes to the next minor version, even if there are
+// only expired ones: further steps follow in later maintenances. No update goes beyond the limit, when there is one.
 func kubernetesUpdate(current *semver.Version, o offer, auto bool, limit *semver.Version) *semver.Version {
 	expired := o.expired(current)
 	if !auto && !expired {
@@ -80,21 +83,23 @@ func kubernetesUpdate(current *semver.Version, o offer, auto bool, limit *semver
 	if version := o.newest(next); version != nil {
 		return version
 	}
-	return o.newestOf(corev1beta1.ClassificationExpired, next)
+	return o.newestOf(gardencorev1beta1.ClassificationExpired, next)
 }
 
-// imageUpdate returns the version of a machine image to go to from the given one; nil to stay. An update goes as far as the
-// strategy lets it. When that has nothing left and the version has expired, it goes on to the next minor or major version.
-func imageUpdate(current *semver.Version, o offer, auto bool, strategy corev1beta1.MachineImageUpdateStrategy) *semver.Version {
+// imageUpdate returns the version of a machine image to go to from the given one; nil to stay. An update goes as far as
+// the strategy lets it. When that has nothing left and the version has expired, it goes on to the next minor or major
+// version.
+func imageUpdate(current *semver.Version, o offer, auto bool,
+	strategy gardencorev1beta1.MachineImageUpdateStrategy) *semver.Version {
 	expired := o.expired(current)
 	if !auto && !expired {
 		return nil
 	}
 	within := func(version *semver.Version) bool {
 		switch strategy {
-		case corev1beta1.UpdateStrategyPatch:
+		case gardencorev1beta1.UpdateStrategyPatch:
 			return sameMinor(version, current)
-		case corev1beta1.UpdateStrategyMinor:
+		case gardencorev1beta1.UpdateStrategyMinor:
 			return version.Major() == current.Major()
 		}
 		return true
@@ -105,9 +110,12 @@ func imageUpdate(current *semver.Version, o offer, auto bool, strategy corev1bet
 		return version
 	}
 	for _, next := range o {
-		usable := next.classification == corev1beta1.ClassificationSupported || next.classification == corev1beta1.ClassificationDeprecated
+		usable := next.classification == gardencorev1beta1.ClassificationSupported ||
+			next.classification == gardencorev1beta1.ClassificationDeprecated
 		if usable && newer(next.Version) {
-			return o.newest(func(version *semver.Version) bool { return sameMinor(version, next.Version) && newer(version) })
+			return o.newest(func(version *semver.Version) bool {
+				return sameMinor(version, next.Version) && newer(version)
+			})
 		}
 	}
 	return nil

@@ -4,19 +4,19 @@ import (
 	"hash/fnv"
 	"time"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // day is how often a window comes.
 const day = 24 * time.Hour
 
 // allDay is the window of a shoot that has none: any time will do.
-var allDay = corev1beta1.MaintenanceTimeWindow{Begin: "000000+0000", End: "235959+0000"}
+var allDay = gardencorev1beta1.MaintenanceTimeWindow{Begin: "000000+0000", End: "235959+0000"}
 
-// turn returns when a shoot is to be maintained next: now when its turn in the present window has come and has not been used
-// yet, else its turn in the next window. A shoot that was created in the present window is as it should be. Shoots spread over
-// the first half of a window by their UIDs.
-func turn(shoot *corev1beta1.Shoot, now time.Time) (time.Time, error) {
+// turn returns when a shoot is to be maintained next: now when its turn in the present window has come and has not been
+// used yet, else its turn in the next window. A shoot that was created in the present window is as it should be. Shoots
+// spread over the first half of a window by their UIDs.
+func turn(shoot *gardencorev1beta1.Shoot, now time.Time) (time.Time, error) {
 	window := allDay
 	if shoot.Spec.Maintenance != nil && shoot.Spec.Maintenance.TimeWindow != nil {
 		window = *shoot.Spec.Maintenance.TimeWindow
@@ -27,7 +27,8 @@ func turn(shoot *corev1beta1.Shoot, now time.Time) (time.Time, error) {
 	}
 	opened := opening(begin, now)
 	offset := spread(string(shoot.UID), length/2)
-	if last := shoot.Status.LastMaintenance; !shoot.CreationTimestamp.Time.Before(opened) || last != nil && !last.TriggeredTime.Time.Before(opened) {
+	if last := shoot.Status.LastMaintenance; !shoot.CreationTimestamp.Time.Before(opened) ||
+		last != nil && !last.TriggeredTime.Time.Before(opened) {
 		return opened.Add(day + offset), nil
 	}
 	switch at := opened.Add(offset); {

@@ -1,5 +1,5 @@
-// Package seedconditions shows the conditions of a seed on the shoot that it is made of, so that who looks after the shoot sees
-// what it means for others.
+// Package seedconditions shows the conditions of a seed on the shoot that it is made of, so that who looks after the
+// shoot sees what it means for others.
 package seedconditions
 
 import (
@@ -14,16 +14,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/index"
 )
 
 // types are the conditions that seeds have and shoots do not.
-var types = []corev1beta1.ConditionType{
-	corev1beta1.SeedGardenletReady, corev1beta1.SeedBackupBucketsReady, corev1beta1.SeedExtensionsReady,
-	corev1beta1.SeedSystemComponentsHealthy, corev1beta1.SeedEmergencyStopShootReconciliations,
+var types = []gardencorev1beta1.ConditionType{
+	gardencorev1beta1.SeedGardenletReady, gardencorev1beta1.SeedBackupBucketsReady,
+	gardencorev1beta1.SeedExtensionsReady,
+	gardencorev1beta1.SeedSystemComponentsHealthy, gardencorev1beta1.SeedEmergencyStopShootReconciliations,
 }
 
 // Reconciler copies conditions from the seeds of managed seeds to their shoots.
@@ -42,9 +43,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("shoot-seed-conditions").
-		For(&corev1beta1.Seed{}).
+		For(&gardencorev1beta1.Seed{}).
 		Watches(&seedmanagementv1alpha1.ManagedSeed{}, handler.EnqueueRequestsFromMapFunc(seedOf)).
-		Watches(&corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(r.seedsOfShoot)).
+		Watches(&gardencorev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(r.seedsOfShoot)).
 		Complete(r)
 }
 
@@ -52,13 +53,15 @@ func seedOf(_ context.Context, managedSeed client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: managedSeed.GetName()}}}
 }
 
-// seedsOfShoot leads from a shoot to its managed seed: its gardenlet may have written the conditions without those of the seed.
+// seedsOfShoot leads from a shoot to its managed seed: its gardenlet may have written the conditions without those of
+// the seed.
 func (r *Reconciler) seedsOfShoot(ctx context.Context, shoot client.Object) []reconcile.Request {
-	if shoot.GetNamespace() != corev1beta1.GardenNamespace {
+	if shoot.GetNamespace() != gardencorev1beta1.GardenNamespace {
 		return nil
 	}
 	managedSeeds := &seedmanagementv1alpha1.ManagedSeedList{}
-	if err := r.Client.List(ctx, managedSeeds, index.OfShoot(shoot.GetName()), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, managedSeeds, index.OfShoot(shoot.GetName()),
+		client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot list managed seeds")
 		return nil
 	}
@@ -72,16 +75,18 @@ func (r *Reconciler) seedsOfShoot(ctx context.Context, shoot client.Object) []re
 // Reconcile copies the conditions of one seed.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	managedSeed := &seedmanagementv1alpha1.ManagedSeed{}
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: corev1beta1.GardenNamespace, Name: request.Name}, managedSeed)
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: gardencorev1beta1.GardenNamespace, Name: request.Name},
+		managedSeed)
 	if err != nil || managedSeed.Spec.Shoot == nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	seed := &corev1beta1.Seed{}
+	seed := &gardencorev1beta1.Seed{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: request.Name}, seed); err != nil && !apierrors.IsNotFound(err) {
 		return reconcile.Result{}, fmt.Errorf("seed %s: %w", request.Name, err)
 	}
-	shoot := &corev1beta1.Shoot{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: managedSeed.Namespace, Name: managedSeed.Spec.Shoot.Name}, shoot); err != nil {
+	shoot := &gardencorev1beta1.Shoot{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: managedSeed.Namespace, Name: managedSeed.Spec.Shoot.Name},
+		shoot); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if managedSeed.DeletionTimestamp != nil {
@@ -100,7 +105,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // merge returns a shoot's conditions with those of its seed in place of the ones that it had of a seed.
-func merge(shoot, seed []corev1beta1.Condition, now time.Time) []corev1beta1.Condition {
+func merge(shoot, seed []gardencorev1beta1.Condition, now time.Time) []gardencorev1beta1.Condition {
 	result := shoot
 	for _, t := range types {
 		if found := conditions.Get(seed, t); found != nil {

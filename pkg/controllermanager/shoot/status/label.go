@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 )
 
@@ -28,20 +28,21 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("shoot-status").
-		For(&corev1beta1.Shoot{}, builder.WithPredicates(predicate.NewPredicateFuncs(isOutdated))).
+		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(predicate.NewPredicateFuncs(isOutdated))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 5}).
 		Complete(r)
 }
 
 // isOutdated is false for a shoot that nobody has worked on: there is nothing to sum up.
 func isOutdated(object client.Object) bool {
-	shoot, ok := object.(*corev1beta1.Shoot)
-	return ok && shoot.Status.LastOperation != nil && shoot.Labels[corev1beta1.LabelShootStatus] != conditions.OfShoot(shoot)
+	shoot, ok := object.(*gardencorev1beta1.Shoot)
+	return ok && shoot.Status.LastOperation != nil &&
+		shoot.Labels[gardencorev1beta1.LabelShootStatus] != conditions.OfShoot(shoot)
 }
 
 // Reconcile sets the label of one shoot.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	shoot := &corev1beta1.Shoot{}
+	shoot := &gardencorev1beta1.Shoot{}
 	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -52,7 +53,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if shoot.Labels == nil {
 		shoot.Labels = map[string]string{}
 	}
-	shoot.Labels[corev1beta1.LabelShootStatus] = conditions.OfShoot(shoot)
+	shoot.Labels[gardencorev1beta1.LabelShootStatus] = conditions.OfShoot(shoot)
 	if err := r.Client.Patch(ctx, shoot, patch); client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("status label of shoot %s: %w", request, err)
 	}

@@ -83,7 +83,8 @@ func selectorOf(ctx context.Context, m member, q question) (string, error) {
 	}
 	selector, err := m.Selector(ctx, mapping, q.namespace, q.target.Name)
 	if err == nil && selector == "" {
-		err = fmt.Errorf("the scale of %s %s has no selector in its status, so its pods are not known", q.target.Kind, q.target.Name)
+		err = fmt.Errorf("the scale of %s %s has no selector in its status, so its pods are not known", q.target.Kind,
+			q.target.Name)
 	}
 	return selector, err
 }
@@ -104,8 +105,8 @@ func (a *asking) read(ctx context.Context, spec autoscalingv2.MetricSpec) readin
 	return reading{err: errors.New("the type of the metric is not known, or it is not complete")}
 }
 
-// The wire shapes of metrics.k8s.io/v1beta1, custom.metrics.k8s.io/v1beta2 and v1beta1, and external.metrics.k8s.io/v1beta1: what of
-// them is read.
+// The wire shapes of metrics.k8s.io/v1beta1, custom.metrics.k8s.io/v1beta2 and v1beta1, and
+// external.metrics.k8s.io/v1beta1: what of them is read.
 type (
 	podMetrics struct {
 		Metadata   struct{ Name string } `json:"metadata"`
@@ -129,7 +130,8 @@ type (
 func (a *asking) resource(ctx context.Context, name corev1.ResourceName, container string) reading {
 	if !a.asked {
 		var answered list[podMetrics]
-		a.usedErr = a.Read(ctx, "/apis/metrics.k8s.io/v1beta1/namespaces/"+a.namespace+"/pods", url.Values{"labelSelector": {a.selector}}, &answered)
+		a.usedErr = a.Read(ctx, "/apis/metrics.k8s.io/v1beta1/namespaces/"+a.namespace+"/pods",
+			url.Values{"labelSelector": {a.selector}}, &answered)
 		a.used, a.asked = answered.Items, true
 	}
 	if a.usedErr != nil {
@@ -138,7 +140,9 @@ func (a *asking) resource(ctx context.Context, name corev1.ResourceName, contain
 	result := reading{pods: map[string]autoscale.Sample{}}
 	for i := range a.used {
 		if value, found := a.used[i].use(name, container); found {
-			result.pods[nameIn(a.cluster, a.used[i].Metadata.Name)] = autoscale.Sample{Value: value, At: a.used[i].Timestamp.Time, Window: max(a.used[i].Window.Duration, 0)}
+			result.pods[nameIn(a.cluster, a.used[i].Metadata.Name)] = autoscale.Sample{
+				Value: value, At: a.used[i].Timestamp.Time, Window: max(a.used[i].Window.Duration, 0),
+			}
 		}
 	}
 	return result
@@ -167,20 +171,26 @@ func (a *asking) ofPods(ctx context.Context, metric autoscalingv2.MetricIdentifi
 	}
 	result := reading{pods: map[string]autoscale.Sample{}}
 	for _, v := range values {
-		result.pods[nameIn(a.cluster, v.DescribedObject.Name)] = autoscale.Sample{Value: autoscale.Milli(v.Value), Window: time.Minute}
+		result.pods[nameIn(a.cluster, v.DescribedObject.Name)] = autoscale.Sample{
+			Value: autoscale.Milli(v.Value), Window: time.Minute,
+		}
 	}
 	return result
 }
 
-// ofObject reads a metric of one object of the namespace, or of the namespace itself, which has a path of its own. Others are not asked for, though
-// the fleet could: who may scale in one namespace need not be allowed to see what happens in others.
-func (a *asking) ofObject(ctx context.Context, object autoscalingv2.CrossVersionObjectReference, metric autoscalingv2.MetricIdentifier) reading {
+// ofObject reads a metric of one object of the namespace, or of the namespace itself, which has a path of its own.
+// Others are not asked for, though the fleet could: who may scale in one namespace need not be allowed to see what
+// happens in others.
+func (a *asking) ofObject(ctx context.Context, object autoscalingv2.CrossVersionObjectReference,
+	metric autoscalingv2.MetricIdentifier) reading {
 	mapping, err := a.Mapping(schema.FromAPIVersionAndKind(object.APIVersion, object.Kind))
 	if err != nil {
 		return reading{err: err}
 	}
 	if problems := path.IsValidPathSegmentName(object.Name); len(problems) > 0 || object.Name == "" {
-		return reading{err: fmt.Errorf("the name of the described object %q %s", object.Name, strings.Join(problems, ", "))}
+		return reading{
+			err: fmt.Errorf("the name of the described object %q %s", object.Name, strings.Join(problems, ", ")),
+		}
 	}
 	where := mapping.Resource.GroupResource().String() + "/" + object.Name
 	switch {
@@ -189,14 +199,18 @@ func (a *asking) ofObject(ctx context.Context, object autoscalingv2.CrossVersion
 	case mapping.Resource.GroupResource() == schema.GroupResource{Resource: "namespaces"} && object.Name == a.namespace:
 		where += "/metrics"
 	default:
-		return reading{err: fmt.Errorf("the described object %s %s: must be in namespace %s, or be that namespace", object.Kind, object.Name, a.namespace)}
+		return reading{
+			err: fmt.Errorf("the described object %s %s: must be in namespace %s, or be that namespace", object.Kind,
+				object.Name, a.namespace),
+		}
 	}
 	values, err := a.custom(ctx, where, metric, url.Values{})
 	return summed(values, err)
 }
 
 // custom asks for the newer version of the API, and for the older one where that isn't served.
-func (a *asking) custom(ctx context.Context, where string, metric autoscalingv2.MetricIdentifier, query url.Values) ([]metricValue, error) {
+func (a *asking) custom(ctx context.Context, where string, metric autoscalingv2.MetricIdentifier,
+	query url.Values) ([]metricValue, error) {
 	if err := fits(metric, "metricLabelSelector", query); err != nil {
 		return nil, err
 	}
@@ -215,7 +229,8 @@ func (a *asking) external(ctx context.Context, metric autoscalingv2.MetricIdenti
 		return reading{err: err}
 	}
 	var answered list[metricValue]
-	err := a.Read(ctx, "/apis/external.metrics.k8s.io/v1beta1/namespaces/"+a.namespace+"/"+metric.Name, query, &answered)
+	err := a.Read(ctx, "/apis/external.metrics.k8s.io/v1beta1/namespaces/"+a.namespace+"/"+metric.Name, query,
+		&answered)
 	return summed(answered.Items, err)
 }
 

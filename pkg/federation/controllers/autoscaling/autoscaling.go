@@ -1,5 +1,6 @@
-// Package autoscaling carries out FederatedHPAs: every few seconds it asks the members of an object what its pods use, and sets the
-// number of replicas of the object in the fleet; its policy divides them. How many there should be is computed in package autoscale.
+// Package autoscaling carries out FederatedHPAs: every few seconds it asks the members of an object what its pods use,
+// and sets the number of replicas of the object in the fleet; its policy divides them. How many there should be is
+// computed in package autoscale.
 package autoscaling
 
 import (
@@ -11,7 +12,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -39,7 +40,8 @@ func DefaultOptions() Options { return Options{Interval: 15 * time.Second, Patie
 
 // scales reads and sets numbers of replicas.
 type scales interface {
-	Get(ctx context.Context, namespace string, target autoscalingv2.CrossVersionObjectReference) (*autoscalingv1.Scale, error)
+	Get(ctx context.Context, namespace string,
+		target autoscalingv2.CrossVersionObjectReference) (*autoscalingv1.Scale, error)
 	Set(ctx context.Context, namespace string, target autoscalingv2.CrossVersionObjectReference, replicas int32) error
 }
 
@@ -63,9 +65,11 @@ type memory struct {
 }
 
 // Add registers the controller with a manager; settings gives those of a controller with that reconciler.
-func Add(mgr manager.Manager, scales *scaling.Scales, pool *members.Pool, options Options, settings setup.Settings) error {
+func Add(mgr manager.Manager, scales *scaling.Scales, pool *members.Pool, options Options,
+	settings setup.Settings) error {
 	a := &autoscaling{
-		client: mgr.GetClient(), events: mgr.GetEventRecorder("federatedhpa"), scales: scales, now: time.Now, options: options,
+		client: mgr.GetClient(), events: mgr.GetEventRecorder("federatedhpa"), scales: scales, now: time.Now,
+		options:   options,
 		usage:     usage{client: mgr.GetClient(), connected: pooled(pool), patience: options.Patience},
 		histories: map[types.NamespacedName]memory{},
 	}
@@ -88,7 +92,7 @@ func (a *autoscaling) Reconcile(ctx context.Context, request reconcile.Request) 
 	if err := a.follow(ctx, f); err != nil {
 		return reconcile.Result{}, err
 	}
-	if !equality.Semantic.DeepEqual(before.Status, f.Status) {
+	if !apiequality.Semantic.DeepEqual(before.Status, f.Status) {
 		if f.Status.CurrentMetrics == nil {
 			f.Status.CurrentMetrics = []autoscalingv2.MetricStatus{} // The schema has no null there.
 		}
@@ -99,25 +103,37 @@ func (a *autoscaling) Reconcile(ctx context.Context, request reconcile.Request) 
 	return reconcile.Result{RequeueAfter: a.options.Interval}, nil
 }
 
-// follow computes how many replicas there should be, and has them set. What fails is told in conditions, and tried again the next time.
+// follow computes how many replicas there should be, and has them set. What fails is told in conditions, and tried
+// again the next time.
 func (a *autoscaling) follow(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA) error {
 	target := f.Spec.ScaleTargetRef
 	current, err := a.scales.Get(ctx, f.Namespace, target)
 	if err != nil {
-		a.say(f, autoscale.Condition{Type: autoscalingv2.AbleToScale, Status: corev1.ConditionFalse, Reason: "FailedGetScale", Message: err.Error()})
+		a.say(f, autoscale.Condition{
+			Type: autoscalingv2.AbleToScale, Status: corev1.ConditionFalse, Reason: "FailedGetScale",
+			Message: err.Error(),
+		})
 		// What was computed before is not true any more, and this is the condition that `kubectl get -o wide` shows.
-		a.say(f, autoscale.Condition{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionUnknown, Reason: "FailedGetScale", Message: err.Error()})
+		a.say(f, autoscale.Condition{
+			Type: autoscalingv2.ScalingActive, Status: corev1.ConditionUnknown, Reason: "FailedGetScale",
+			Message: err.Error(),
+		})
 		return nil
 	}
-	a.say(f, autoscale.Condition{Type: autoscalingv2.AbleToScale, Status: corev1.ConditionTrue, Reason: "SucceededGetScale", Message: "The number of replicas could be read"})
+	a.say(f, autoscale.Condition{
+		Type: autoscalingv2.AbleToScale, Status: corev1.ConditionTrue, Reason: "SucceededGetScale",
+		Message: "The number of replicas could be read",
+	})
 	f.Status.CurrentReplicas = current.Spec.Replicas
 	rival, err := a.rival(ctx, f)
 	if err != nil {
 		return err
 	}
 	if rival != "" {
-		a.say(f, autoscale.Condition{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionFalse, Reason: "AmbiguousSelector",
-			Message: fmt.Sprintf("FederatedHPA %s scales %s %s as well; delete one of them", rival, target.Kind, target.Name)})
+		a.say(f, autoscale.Condition{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionFalse,
+			Reason: "AmbiguousSelector",
+			Message: fmt.Sprintf("FederatedHPA %s scales %s %s as well; delete one of them", rival, target.Kind,
+				target.Name)})
 		return nil
 	}
 	decision, notes, err := a.decide(ctx, f, current)
@@ -142,9 +158,11 @@ func (a *autoscaling) follow(ctx context.Context, f *autoscalingv1alpha1.Federat
 }
 
 // decide asks the members only if what they say matters.
-func (a *autoscaling) decide(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, current *autoscalingv1.Scale) (autoscale.Decision, string, error) {
+func (a *autoscaling) decide(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA,
+	current *autoscalingv1.Scale) (autoscale.Decision, string, error) {
 	in := autoscale.Input{
-		Min: 1, Max: f.Spec.MaxReplicas, Current: current.Spec.Replicas, Behavior: f.Spec.Behavior, History: a.remembered(f),
+		Min: 1, Max: f.Spec.MaxReplicas, Current: current.Spec.Replicas, Behavior: f.Spec.Behavior,
+		History: a.remembered(f),
 	}
 	if f.Spec.MinReplicas != nil {
 		in.Min = max(*f.Spec.MinReplicas, 1)
@@ -153,7 +171,8 @@ func (a *autoscaling) decide(ctx context.Context, f *autoscalingv1alpha1.Federat
 	notes := ""
 	if in.Current >= in.Min && in.Current <= in.Max {
 		got, err := a.usage.of(ctx, question{
-			namespace: f.Namespace, target: f.Spec.ScaleTargetRef, selector: current.Status.Selector, replicas: in.Current, metrics: metricsOf(&f.Spec),
+			namespace: f.Namespace, target: f.Spec.ScaleTargetRef, selector: current.Status.Selector,
+			replicas: in.Current, metrics: metricsOf(&f.Spec),
 		})
 		if err != nil {
 			return autoscale.Decision{}, "", err
@@ -173,13 +192,21 @@ func metricsOf(spec *autoscalingv1alpha1.FederatedHPASpec) []metric {
 	if len(result) > 0 {
 		return result
 	}
-	return []metric{{MetricSpec: autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
-		Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: new(int32(80))},
-	}}}}
+	return []metric{
+		{
+			MetricSpec: autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType,
+				Resource: &autoscalingv2.ResourceMetricSource{
+					Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{
+						Type: autoscalingv2.UtilizationMetricType, AverageUtilization: new(int32(80)),
+					},
+				}},
+		},
+	}
 }
 
 // carryOut sets what was decided, and remembers it once it is true.
-func (a *autoscaling) carryOut(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, current int32, decision autoscale.Decision) {
+func (a *autoscaling) carryOut(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, current int32,
+	decision autoscale.Decision) {
 	f.Status.DesiredReplicas = decision.Replicas
 	if decision.Replicas == current {
 		a.remember(f, decision.History)
@@ -188,13 +215,17 @@ func (a *autoscaling) carryOut(ctx context.Context, f *autoscalingv1alpha1.Feder
 	if err := a.scales.Set(ctx, f.Namespace, f.Spec.ScaleTargetRef, decision.Replicas); err != nil {
 		f.Status.DesiredReplicas = current
 		a.remember(f, decision.History)
-		a.say(f, autoscale.Condition{Type: autoscalingv2.AbleToScale, Status: corev1.ConditionFalse, Reason: "FailedUpdateScale", Message: err.Error()})
+		a.say(f, autoscale.Condition{
+			Type: autoscalingv2.AbleToScale, Status: corev1.ConditionFalse, Reason: "FailedUpdateScale",
+			Message: err.Error(),
+		})
 		return
 	}
 	now := a.now()
 	f.Status.LastScaleTime = new(metav1.NewTime(now))
 	a.remember(f, decision.History.Changed(now, current, decision.Replicas))
-	a.say(f, autoscale.Condition{Type: autoscalingv2.AbleToScale, Status: corev1.ConditionTrue, Reason: "SucceededRescale",
+	a.say(f, autoscale.Condition{Type: autoscalingv2.AbleToScale, Status: corev1.ConditionTrue,
+		Reason:  "SucceededRescale",
 		Message: fmt.Sprintf("The number of replicas was set to %d", decision.Replicas)})
 	a.events.Eventf(f, nil, corev1.EventTypeNormal, "SuccessfulRescale", "Scale", "%s %s has %d replicas instead of %d",
 		f.Spec.ScaleTargetRef.Kind, f.Spec.ScaleTargetRef.Name, decision.Replicas, current)
@@ -207,7 +238,8 @@ func (a *autoscaling) rival(ctx context.Context, f *autoscalingv1alpha1.Federate
 		return "", fmt.Errorf("listing FederatedHPAs: %w", err)
 	}
 	for i := range list.Items {
-		if other := &list.Items[i]; other.Name != f.Name && other.DeletionTimestamp == nil && sameTarget(other.Spec.ScaleTargetRef, f.Spec.ScaleTargetRef) {
+		if other := &list.Items[i]; other.Name != f.Name && other.DeletionTimestamp == nil &&
+			sameTarget(other.Spec.ScaleTargetRef, f.Spec.ScaleTargetRef) {
 			return other.Name, nil
 		}
 	}

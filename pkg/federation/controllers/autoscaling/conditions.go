@@ -19,7 +19,8 @@ const longestMessage = 1000
 // say sets a condition, and tells in an event when something begins to be wrong; then it is true.
 func (a *autoscaling) say(f *autoscalingv1alpha1.FederatedHPA, c autoscale.Condition) bool {
 	c.Message = shortened(c.Message, longestMessage)
-	index := slices.IndexFunc(f.Status.Conditions, func(old autoscalingv2.HorizontalPodAutoscalerCondition) bool { return old.Type == c.Type })
+	index := slices.IndexFunc(f.Status.Conditions,
+		func(old autoscalingv2.HorizontalPodAutoscalerCondition) bool { return old.Type == c.Type })
 	if index < 0 {
 		index = len(f.Status.Conditions)
 		f.Status.Conditions = append(f.Status.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{Type: c.Type})
@@ -29,7 +30,8 @@ func (a *autoscaling) say(f *autoscalingv1alpha1.FederatedHPA, c autoscale.Condi
 	if changed {
 		condition.LastTransitionTime = metav1.NewTime(a.now())
 	}
-	wrong := c.Status == corev1.ConditionFalse && c.Type != autoscalingv2.ScalingLimited && (changed || condition.Reason != c.Reason)
+	wrong := c.Status == corev1.ConditionFalse && c.Type != autoscalingv2.ScalingLimited &&
+		(changed || condition.Reason != c.Reason)
 	if wrong {
 		a.events.Eventf(f, nil, corev1.EventTypeWarning, c.Reason, "Scale", "%s", c.Message)
 	}
@@ -37,8 +39,8 @@ func (a *autoscaling) say(f *autoscalingv1alpha1.FederatedHPA, c autoscale.Condi
 	return wrong
 }
 
-// warn tells in events which metrics begin to fail, whether or not others decide meanwhile. Those that fail for the same reason are in
-// one event: another one of that reason would be counted with it, and its message be lost.
+// warn tells in events which metrics begin to fail, whether or not others decide meanwhile. Those that fail for the
+// same reason are in one event: another one of that reason would be counted with it, and its message be lost.
 func (a *autoscaling) warn(f *autoscalingv1alpha1.FederatedHPA, failed []autoscale.Failure) {
 	var reasons []string
 	messages := map[string][]string{}
@@ -49,7 +51,8 @@ func (a *autoscaling) warn(f *autoscalingv1alpha1.FederatedHPA, failed []autosca
 		messages[failure.Reason] = append(messages[failure.Reason], failure.Message)
 	}
 	for _, reason := range reasons {
-		a.events.Eventf(f, nil, corev1.EventTypeWarning, reason, "Scale", "%s", shortened(strings.Join(messages[reason], "; "), longestMessage))
+		a.events.Eventf(f, nil, corev1.EventTypeWarning, reason, "Scale", "%s",
+			shortened(strings.Join(messages[reason], "; "), longestMessage))
 	}
 }
 
@@ -62,5 +65,6 @@ func shortened(text string, limit int) string {
 
 // sameTarget ignores the version.
 func sameTarget(a, b autoscalingv2.CrossVersionObjectReference) bool {
-	return a.Name == b.Name && schema.FromAPIVersionAndKind(a.APIVersion, a.Kind).GroupKind() == schema.FromAPIVersionAndKind(b.APIVersion, b.Kind).GroupKind()
+	return a.Name == b.Name && schema.FromAPIVersionAndKind(a.APIVersion,
+		a.Kind).GroupKind() == schema.FromAPIVersionAndKind(b.APIVersion, b.Kind).GroupKind()
 }

@@ -92,7 +92,8 @@ func (c *collected) notes() string {
 
 // of asks all members that have the object, at the same time.
 func (u *usage) of(ctx context.Context, q question) (collected, error) {
-	binding, err := bindings.Get(ctx, u.client, types.NamespacedName{Namespace: q.namespace, Name: bindings.Name(q.target.Name, q.target.Kind)})
+	binding, err := bindings.Get(ctx, u.client,
+		types.NamespacedName{Namespace: q.namespace, Name: bindings.Name(q.target.Name, q.target.Kind)})
 	if err != nil {
 		return collected{}, err
 	}
@@ -143,7 +144,8 @@ type answer struct {
 }
 
 // errUntold is of pull members, and says what to do about it.
-var errUntold = errors.New("a pull member, whose agent does not tell what pods use; have it join by push (trellisctl join), keep the object from it, or let a HorizontalPodAutoscaler in it scale")
+var errUntold = errors.New("a pull member, whose agent does not tell what pods use; have it join by push " +
+	"(trellisctl join), keep the object from it, or let a HorizontalPodAutoscaler in it scale")
 
 // from asks one member, if it can be asked.
 func (u *usage) from(ctx context.Context, name string, q question) answer {
@@ -178,7 +180,9 @@ func together(q question, copies int32, answers []answer, none error) collected 
 		result.pods = append(result.pods, a.pods...)
 	}
 	for i, asked := range q.metrics {
-		m := autoscale.Metric{Path: asked.path, Spec: asked.MetricSpec, Reading: autoscale.Reading{Pods: map[string]autoscale.Sample{}}}
+		m := autoscale.Metric{
+			Path: asked.path, Spec: asked.MetricSpec, Reading: autoscale.Reading{Pods: map[string]autoscale.Sample{}},
+		}
 		told := result.add(&m, i, answers)
 		if !told {
 			m.Err = none
@@ -216,10 +220,12 @@ func (c *collected) add(m *autoscale.Metric, index int, answers []answer) (told 
 	return told
 }
 
-// hears why a member does not answer, or not what a field asks for. What keeps it from telling several metrics is said once.
+// hears why a member does not answer, or not what a field asks for. What keeps it from telling several metrics is said
+// once.
 func (c *collected) hears(cluster, field string, err error) {
 	heard := silence{cluster: cluster, why: shortened(err.Error(), 200)}
-	index := slices.IndexFunc(c.silent, func(s silence) bool { return s.cluster == heard.cluster && s.why == heard.why })
+	index := slices.IndexFunc(c.silent,
+		func(s silence) bool { return s.cluster == heard.cluster && s.why == heard.why })
 	if index < 0 {
 		index = len(c.silent)
 		c.silent = append(c.silent, heard)
@@ -232,7 +238,8 @@ func (c *collected) hears(cluster, field string, err error) {
 // podOf keeps what computations need.
 func podOf(cluster string, p *corev1.Pod) autoscale.Pod {
 	result := autoscale.Pod{
-		Name: nameIn(cluster, p.Name), Phase: p.Status.Phase, Deleting: p.DeletionTimestamp != nil, Requests: map[string]corev1.ResourceList{},
+		Name: nameIn(cluster, p.Name), Phase: p.Status.Phase, Deleting: p.DeletionTimestamp != nil,
+		Requests: map[string]corev1.ResourceList{},
 	}
 	if p.Status.StartTime != nil {
 		result.Started = p.Status.StartTime.Time
@@ -246,7 +253,8 @@ func podOf(cluster string, p *corev1.Pod) autoscale.Pod {
 		result.Requests[p.Spec.Containers[i].Name] = p.Spec.Containers[i].Resources.Requests
 	}
 	for i := range p.Spec.InitContainers {
-		if c := &p.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+		if c := &p.Spec.InitContainers[i]; c.RestartPolicy != nil &&
+			*c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
 			result.Requests[c.Name] = c.Resources.Requests
 		}
 	}

@@ -1,5 +1,6 @@
-// Package cronscaling carries out CronFederatedHPAs: at the times of a rule it sets the number of replicas of an object, or the limits
-// of a FederatedHPA. When the next time of each rule is lies in the status, so a restart neither forgets nor repeats one.
+// Package cronscaling carries out CronFederatedHPAs: at the times of a rule it sets the number of replicas of an
+// object, or the limits of a FederatedHPA. When the next time of each rule is lies in the status, so a restart neither
+// forgets nor repeats one.
 package cronscaling
 
 import (
@@ -11,7 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,8 +46,11 @@ type cronScaling struct {
 
 // Add registers the controller with a manager; settings gives those of a controller with that reconciler.
 func Add(mgr manager.Manager, scales *scaling.Scales, settings setup.Settings) error {
-	s := &cronScaling{client: mgr.GetClient(), events: mgr.GetEventRecorder("cronfederatedhpa"), scales: scales, now: time.Now}
-	return setup.Add(mgr, "cronscaling", settings(s), setup.Specs(mgr.GetCache(), &autoscalingv1alpha1.CronFederatedHPA{}))
+	s := &cronScaling{
+		client: mgr.GetClient(), events: mgr.GetEventRecorder("cronfederatedhpa"), scales: scales, now: time.Now,
+	}
+	return setup.Add(mgr, "cronscaling", settings(s),
+		setup.Specs(mgr.GetCache(), &autoscalingv1alpha1.CronFederatedHPA{}))
 }
 
 // Reconcile handles one CronFederatedHPA.
@@ -61,8 +65,9 @@ func (s *cronScaling) Reconcile(ctx context.Context, request reconcile.Request) 
 	before := c.DeepCopy()
 	now := s.now()
 	next := s.executeAll(ctx, c, now)
-	if !equality.Semantic.DeepEqual(before.Status, c.Status) {
-		if err := s.client.Status().Patch(ctx, c, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if !apiequality.Semantic.DeepEqual(before.Status, c.Status) {
+		if err := s.client.Status().Patch(ctx, c,
+			client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 			return reconcile.Result{}, fmt.Errorf("writing the status of CronFederatedHPA %s: %w", request, err)
 		}
 	}
@@ -80,8 +85,10 @@ type job struct {
 	plan plan
 }
 
-// executeAll carries out what is due, in the order of the times, so that the latest counts. It gives the next time of any rule.
-func (s *cronScaling) executeAll(ctx context.Context, c *autoscalingv1alpha1.CronFederatedHPA, now time.Time) time.Time {
+// executeAll carries out what is due, in the order of the times, so that the latest counts. It gives the next time of
+// any rule.
+func (s *cronScaling) executeAll(ctx context.Context, c *autoscalingv1alpha1.CronFederatedHPA,
+	now time.Time) time.Time {
 	histories := make(map[string]autoscalingv1alpha1.ExecutionHistory, len(c.Spec.Rules))
 	var jobs []job
 	var first time.Time
@@ -130,7 +137,8 @@ func problems(c *autoscalingv1alpha1.CronFederatedHPA) string {
 }
 
 // plan is false for a rule that cannot be understood.
-func (s *cronScaling) plan(c *autoscalingv1alpha1.CronFederatedHPA, index int, h *autoscalingv1alpha1.ExecutionHistory, announced *metav1.Time, now time.Time) (job, bool) {
+func (s *cronScaling) plan(c *autoscalingv1alpha1.CronFederatedHPA, index int, h *autoscalingv1alpha1.ExecutionHistory,
+	announced *metav1.Time, now time.Time) (job, bool) {
 	rule, path := &c.Spec.Rules[index], fmt.Sprintf("spec.rules[%d]", index)
 	times, err := scheduleOf(rule)
 	if err != nil {
@@ -147,7 +155,8 @@ func (s *cronScaling) plan(c *autoscalingv1alpha1.CronFederatedHPA, index int, h
 }
 
 // execute records what came of it.
-func (s *cronScaling) execute(ctx context.Context, c *autoscalingv1alpha1.CronFederatedHPA, j job, h *autoscalingv1alpha1.ExecutionHistory) {
+func (s *cronScaling) execute(ctx context.Context, c *autoscalingv1alpha1.CronFederatedHPA, j job,
+	h *autoscalingv1alpha1.ExecutionHistory) {
 	due, at := new(metav1.NewTime(j.plan.due)), new(metav1.NewTime(s.now()))
 	success := autoscalingv1alpha1.SuccessfulExecution{ScheduleTime: due, ExecutionTime: at}
 	var err error
@@ -159,18 +168,23 @@ func (s *cronScaling) execute(ctx context.Context, c *autoscalingv1alpha1.CronFe
 	h.LastFailure = ""
 	if err != nil {
 		h.LastFailure = err.Error()
-		h.FailedExecutions = withFailure(h.FailedExecutions, autoscalingv1alpha1.FailedExecution{ScheduleTime: due, ExecutionTime: at, Message: err.Error()}, j.rule.FailedHistoryLimit)
-		s.events.Eventf(c, nil, corev1.EventTypeWarning, "ScaleFailed", "Scale", "rule %s: %.900s", j.rule.Name, err.Error())
+		h.FailedExecutions = withFailure(h.FailedExecutions,
+			autoscalingv1alpha1.FailedExecution{ScheduleTime: due, ExecutionTime: at, Message: err.Error()},
+			j.rule.FailedHistoryLimit)
+		s.events.Eventf(c, nil, corev1.EventTypeWarning, "ScaleFailed", "Scale", "rule %s: %.900s", j.rule.Name,
+			err.Error())
 		return
 	}
 	h.SuccessfulExecutions = withSuccess(h.SuccessfulExecutions, success, j.rule.SuccessfulHistoryLimit)
 }
 
 // scale tells in applied what it set. Errors name the rule.
-func (s *cronScaling) scale(ctx context.Context, c *autoscalingv1alpha1.CronFederatedHPA, j job, applied *autoscalingv1alpha1.SuccessfulExecution) error {
+func (s *cronScaling) scale(ctx context.Context, c *autoscalingv1alpha1.CronFederatedHPA, j job,
+	applied *autoscalingv1alpha1.SuccessfulExecution) error {
 	target, rule := c.Spec.ScaleTargetRef, j.rule
 	var err error
-	switch limits := schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).Group == autoscalingv1alpha1.GroupVersion.Group; {
+	switch limits := schema.FromAPIVersionAndKind(target.APIVersion,
+		target.Kind).Group == autoscalingv1alpha1.GroupVersion.Group; {
 	case limits && rule.TargetMinReplicas == nil && rule.TargetMaxReplicas == nil:
 		return fmt.Errorf("%s: has neither targetMinReplicas nor targetMaxReplicas", j.path)
 	case limits:
@@ -189,7 +203,8 @@ func (s *cronScaling) scale(ctx context.Context, c *autoscalingv1alpha1.CronFede
 }
 
 // limit sets the limits of a FederatedHPA that the rule gives. The API refuses them if they don't fit the other one.
-func (s *cronScaling) limit(ctx context.Context, key types.NamespacedName, rule *autoscalingv1alpha1.CronFederatedHPARule) error {
+func (s *cronScaling) limit(ctx context.Context, key types.NamespacedName,
+	rule *autoscalingv1alpha1.CronFederatedHPARule) error {
 	limits := map[string]any{}
 	if rule.TargetMinReplicas != nil {
 		limits["minReplicas"] = *rule.TargetMinReplicas

@@ -11,7 +11,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/apis/cron"
 )
 
-// catchUp is how late an execution may come. A time that was missed by more, because nothing ran in the fleet, is recorded as failed.
+// catchUp is how late an execution may come. A time that was missed by more, because nothing ran in the fleet, is
+// recorded as failed.
 const catchUp = time.Hour
 
 // schedule is a rule's, with its time zone.
@@ -47,8 +48,9 @@ type plan struct {
 	next time.Time
 }
 
-// planOf goes by the time that was announced as the next one in the status. A rule that is new, or whose schedule has changed,
-// begins now. Of several times that have passed, only the last one counts: what it sets replaces what the others would have set.
+// planOf goes by the time that was announced as the next one in the status. A rule that is new, or whose schedule has
+// changed, begins now. Of several times that have passed, only the last one counts: what it sets replaces what the
+// others would have set.
 func planOf(s schedule, announced *metav1.Time, now time.Time) plan {
 	p := plan{next: s.next(now)}
 	if announced == nil || !s.next(announced.Add(-time.Second)).Equal(announced.Time) {
@@ -82,12 +84,14 @@ func history(all []autoscalingv1alpha1.ExecutionHistory, rule string) autoscalin
 }
 
 // withSuccess adds an execution, the latest first.
-func withSuccess(list []autoscalingv1alpha1.SuccessfulExecution, execution autoscalingv1alpha1.SuccessfulExecution, limit *int32) []autoscalingv1alpha1.SuccessfulExecution {
+func withSuccess(list []autoscalingv1alpha1.SuccessfulExecution, execution autoscalingv1alpha1.SuccessfulExecution,
+	limit *int32) []autoscalingv1alpha1.SuccessfulExecution {
 	return shortened(slices.Insert(slices.Clone(list), 0, execution), limit)
 }
 
 // withFailure adds an execution, the latest first.
-func withFailure(list []autoscalingv1alpha1.FailedExecution, execution autoscalingv1alpha1.FailedExecution, limit *int32) []autoscalingv1alpha1.FailedExecution {
+func withFailure(list []autoscalingv1alpha1.FailedExecution, execution autoscalingv1alpha1.FailedExecution,
+	limit *int32) []autoscalingv1alpha1.FailedExecution {
 	return shortened(slices.Insert(slices.Clone(list), 0, execution), limit)
 }
 

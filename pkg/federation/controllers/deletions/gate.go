@@ -1,6 +1,6 @@
-// Package deletions is the gate that deletions in members pass. Those that are more than the budget wait for a confirmation, and say so
-// on the Work and on the Cluster. What waits is known from the Works themselves, and what was deleted lately is kept on the Clusters, so
-// that a new process goes on where the last one stopped.
+// Package deletions is the gate that deletions in members pass. Those that are more than the budget wait for a
+// confirmation, and say so on the Work and on the Cluster. What waits is known from the Works themselves, and what was
+// deleted lately is kept on the Clusters, so that a new process goes on where the last one stopped.
 package deletions
 
 import (
@@ -88,7 +88,8 @@ func (g *Gate) Ask(ctx context.Context, work *workv1alpha1.Work, cluster *cluste
 	return Answer{After: verdict.Wait}, nil
 }
 
-// confirmed: by hand, by this gate before (for an agent), because of an eviction, because the cluster sleeps, or because nothing is removed.
+// confirmed: by hand, by this gate before (for an agent), because of an eviction, because the cluster sleeps, or
+// because nothing is removed.
 func confirmed(work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster) bool {
 	switch work.Annotations[workv1alpha1.ConfirmDeletionAnnotation] {
 	case workv1alpha1.ConfirmDeletionYes, workv1alpha1.ConfirmDeletionEvicted, workv1alpha1.ConfirmDeletionWithinBudget:
@@ -136,8 +137,10 @@ func (g *Gate) moved(ctx context.Context, work *workv1alpha1.Work) (bool, error)
 	return bindings.AllPlaced(b.BindingSpec()), nil
 }
 
-// judge lets a deletion pass that fits into the budgets of its cluster and of the fleet. One that has passed may come again.
-func (g *Gate) judge(ctx context.Context, work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster) (budget.Verdict, error) {
+// judge lets a deletion pass that fits into the budgets of its cluster and of the fleet. One that has passed may come
+// again.
+func (g *Gate) judge(ctx context.Context, work *workv1alpha1.Work,
+	cluster *clusterv1alpha1.Cluster) (budget.Verdict, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.passed[work.UID] {
@@ -149,7 +152,8 @@ func (g *Gate) judge(ctx context.Context, work *workv1alpha1.Work, cluster *clus
 	if !g.pending[work.UID] { // its deletion was asked for after the count
 		g.addPending(work, cluster.Name)
 	}
-	verdict := budget.Both(g.settings.Judge(g.counts[cluster.Name], g.now()), g.settings.OfFleet().Judge(g.counts[forFleet], g.now()))
+	verdict := budget.Both(g.settings.Judge(g.counts[cluster.Name], g.now()),
+		g.settings.OfFleet().Judge(g.counts[forFleet], g.now()))
 	if verdict.Go {
 		g.pass(work, cluster.Name)
 	}
@@ -246,12 +250,15 @@ func (g *Gate) read(ctx context.Context) (map[string]*clusterv1alpha1.Cluster, [
 	return byName, works.Items, nil
 }
 
-// hold says on the Work that it waits. It waits until somebody confirms it, also if the budget would have room for it later.
+// hold says on the Work that it waits. It waits until somebody confirms it, also if the budget would have room for it
+// later.
 func (g *Gate) hold(ctx context.Context, work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster) error {
 	before := work.DeepCopy()
 	meta.SetStatusCondition(&work.Status.Conditions, metav1.Condition{
-		Type: workv1alpha1.ConditionDeletionHeld, Status: metav1.ConditionTrue, Reason: "BudgetExceeded", ObservedGeneration: work.Generation,
-		Message: "More objects are to be deleted at once than the fleet's deletion budget allows. " + howTo(cluster.Name),
+		Type: workv1alpha1.ConditionDeletionHeld, Status: metav1.ConditionTrue, Reason: "BudgetExceeded",
+		ObservedGeneration: work.Generation,
+		Message: "More objects are to be deleted at once than the fleet's deletion budget allows. " +
+			howTo(cluster.Name),
 	})
 	g.changed(cluster.Name)
 	if err := g.client.Status().Patch(ctx, work, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {

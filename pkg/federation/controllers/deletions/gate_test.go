@@ -36,7 +36,9 @@ type scene struct {
 func newScene(t *testing.T, works int) *scene {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -44,12 +46,17 @@ func newScene(t *testing.T, works int) *scene {
 	objects := []client.Object{&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}}
 	for i := range works {
 		objects = append(objects, &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
-			Namespace: clusterv1alpha1.ExecutionNamespace("m1"), Name: workName(i), UID: types.UID(workName(i)), Finalizers: []string{workv1alpha1.Finalizer},
-			Annotations: map[string]string{workv1alpha2.NamespaceAnnotation: "ns", workv1alpha2.NameAnnotation: workName(i)},
+			Namespace: clusterv1alpha1.ExecutionNamespace("m1"), Name: workName(i), UID: types.UID(workName(i)),
+			Finalizers: []string{workv1alpha1.Finalizer},
+			Annotations: map[string]string{
+				workv1alpha2.NamespaceAnnotation: "ns", workv1alpha2.NameAnnotation: workName(i),
+			},
 		}})
 	}
 	s := &scene{t: t, now: start}
-	s.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&workv1alpha1.Work{}, &clusterv1alpha1.Cluster{}).Build()
+	s.client = fake.NewClientBuilder().
+		WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&workv1alpha1.Work{},
+		&clusterv1alpha1.Cluster{}).Build()
 	s.restart()
 	return s
 }
@@ -61,15 +68,19 @@ func (s *scene) restart() {
 	settings := budget.Default()
 	settings.AtLeast = 10
 	s.gate = &Gate{
-		client: s.client, events: events.NewFakeRecorder(100), now: func() time.Time { return s.now }, settings: settings,
-		recent: map[string]budget.Recent{}, passed: map[types.UID]bool{}, unsaved: map[string]bool{}, counts: map[string]budget.Count{},
+		client: s.client, events: events.NewFakeRecorder(100), now: func() time.Time { return s.now },
+		settings: settings,
+		recent:   map[string]budget.Recent{}, passed: map[types.UID]bool{}, unsaved: map[string]bool{},
+		counts: map[string]budget.Count{},
 	}
 }
 
 func (s *scene) work(i int) *workv1alpha1.Work {
 	s.t.Helper()
 	work := &workv1alpha1.Work{}
-	if err := s.client.Get(ctx, types.NamespacedName{Namespace: clusterv1alpha1.ExecutionNamespace("m1"), Name: workName(i)}, work); err != nil {
+	if err := s.client.Get(ctx, types.NamespacedName{
+		Namespace: clusterv1alpha1.ExecutionNamespace("m1"), Name: workName(i),
+	}, work); err != nil {
 		s.t.Fatal(err)
 	}
 	return work
@@ -163,7 +174,8 @@ func TestManyDeletionsWait(t *testing.T) {
 		}
 	}
 	s.gate.report(ctx)
-	if c := meta.FindStatusCondition(s.cluster().Status.Conditions, clusterv1alpha1.ConditionDeletionHeld); c == nil || c.Status != metav1.ConditionTrue {
+	if c := meta.FindStatusCondition(s.cluster().Status.Conditions, clusterv1alpha1.ConditionDeletionHeld); c == nil ||
+		c.Status != metav1.ConditionTrue {
 		t.Errorf("the cluster doesn't say so: %+v", c)
 	}
 	s.now = s.now.Add(time.Hour)
@@ -195,11 +207,13 @@ func TestManyDeletionsWait(t *testing.T) {
 	})
 	t.Run("confirmed for the cluster", func(t *testing.T) {
 		asked := s.work(3).DeletionTimestamp.Time
-		s.annotate(s.cluster(), clusterv1alpha1.ConfirmDeletionAnnotation, asked.Add(-time.Second).UTC().Format(time.RFC3339))
+		s.annotate(s.cluster(), clusterv1alpha1.ConfirmDeletionAnnotation,
+			asked.Add(-time.Second).UTC().Format(time.RFC3339))
 		if s.ask(3).Go {
 			t.Error("the confirmation is older than the deletion")
 		}
-		s.annotate(s.cluster(), clusterv1alpha1.ConfirmDeletionAnnotation, asked.Add(time.Second).UTC().Format(time.RFC3339))
+		s.annotate(s.cluster(), clusterv1alpha1.ConfirmDeletionAnnotation,
+			asked.Add(time.Second).UTC().Format(time.RFC3339))
 		if !s.ask(3).Go {
 			t.Error("the confirmation is newer than the deletion")
 		}

@@ -30,7 +30,8 @@ func New(mgr manager.Manager, settings budget.Settings) (*Gate, error) {
 	}
 	g := &Gate{
 		client: mgr.GetClient(), events: mgr.GetEventRecorder("deletions"), now: time.Now, settings: settings,
-		recent: map[string]budget.Recent{}, passed: map[types.UID]bool{}, unsaved: map[string]bool{}, counts: map[string]budget.Count{},
+		recent: map[string]budget.Recent{}, passed: map[types.UID]bool{}, unsaved: map[string]bool{},
+		counts: map[string]budget.Count{},
 	}
 	return g, mgr.Add(manager.RunnableFunc(g.run))
 }
@@ -56,7 +57,8 @@ func (g *Gate) report(ctx context.Context) {
 	g.mu.Unlock()
 	for _, name := range names {
 		if err := g.reportCluster(ctx, name); err != nil {
-			logr.FromContextOrDiscard(ctx).V(1).Info("Cannot report deletions yet", "cluster", name, "error", err.Error())
+			logr.FromContextOrDiscard(ctx).V(1).Info("Cannot report deletions yet", "cluster", name, "error",
+				err.Error())
 			g.changed(name)
 		}
 	}
@@ -78,7 +80,8 @@ func (g *Gate) reportCluster(ctx context.Context, name string) error {
 	if !setHeld(cluster, held) {
 		return nil
 	}
-	if err := g.client.Status().Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := g.client.Status().Patch(ctx, cluster,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}
 	if held > 0 && !meta.IsStatusConditionTrue(before.Status.Conditions, clusterv1alpha1.ConditionDeletionHeld) {
@@ -113,7 +116,8 @@ func (g *Gate) saveRecent(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 
 func (g *Gate) heldIn(ctx context.Context, cluster string) (int, error) {
 	var works workv1alpha1.WorkList
-	if err := g.client.List(ctx, &works, client.InNamespace(clusterv1alpha1.ExecutionNamespace(cluster)), client.UnsafeDisableDeepCopy); err != nil {
+	if err := g.client.List(ctx, &works, client.InNamespace(clusterv1alpha1.ExecutionNamespace(cluster)),
+		client.UnsafeDisableDeepCopy); err != nil {
 		return 0, fmt.Errorf("listing the Works of cluster %s: %w", cluster, err)
 	}
 	held := 0
@@ -131,7 +135,8 @@ func setHeld(cluster *clusterv1alpha1.Cluster, held int) bool {
 		return meta.RemoveStatusCondition(&cluster.Status.Conditions, clusterv1alpha1.ConditionDeletionHeld)
 	}
 	return meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
-		Type: clusterv1alpha1.ConditionDeletionHeld, Status: metav1.ConditionTrue, Reason: "BudgetExceeded", Message: heldMessage(cluster.Name, held),
+		Type: clusterv1alpha1.ConditionDeletionHeld, Status: metav1.ConditionTrue, Reason: "BudgetExceeded",
+		Message: heldMessage(cluster.Name, held),
 	})
 }
 

@@ -1,5 +1,5 @@
-// Package demand finds out what waits for room by policies that let the fleet grow, and what would help it, and writes that into the
-// FleetGrowths. Others, who may, have machines added.
+// Package demand finds out what waits for room by policies that let the fleet grow, and what would help it, and writes
+// that into the FleetGrowths. Others, who may, have machines added.
 package demand
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,7 +28,8 @@ import (
 )
 
 const (
-	// renew is how old what was found may be before it is written again although nothing changed: it shows that somebody looks.
+	// renew is how old what was found may be before it is written again although nothing changed: it shows that
+	// somebody looks.
 	renew = 30 * time.Second
 	// look is how often it is looked at without an event.
 	look = 10 * time.Second
@@ -52,7 +53,8 @@ func Add(mgr manager.Manager, snapshot Snapshot, settings setup.Settings) error 
 	return setup.Add(mgr, "demand", settings(d),
 		setup.Specs(mgr.GetCache(), &fleetv1alpha1.FleetGrowth{}),
 		source.Kind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, toGrowth[*workv1alpha2.ResourceBinding]()),
-		source.Kind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, toGrowth[*workv1alpha2.ClusterResourceBinding]()),
+		source.Kind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{},
+			toGrowth[*workv1alpha2.ClusterResourceBinding]()),
 	)
 }
 
@@ -91,7 +93,8 @@ func (d *demand) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if before := object.Status.Demand; before != nil && same(before, found) && d.now().Sub(before.ObservedTime.Time) < renew {
+	if before := object.Status.Demand; before != nil && same(before, found) &&
+		d.now().Sub(before.ObservedTime.Time) < renew {
 		return reconcile.Result{RequeueAfter: look}, nil
 	}
 	before := object.DeepCopy()
@@ -105,7 +108,7 @@ func (d *demand) Reconcile(ctx context.Context, request reconcile.Request) (reco
 func same(a, b *fleetv1alpha1.GrowthDemand) bool {
 	left, right := *a, *b
 	left.ObservedTime, right.ObservedTime = metav1.Time{}, metav1.Time{}
-	return equality.Semantic.DeepEqual(left, right)
+	return apiequality.Semantic.DeepEqual(left, right)
 }
 
 // find out what waits, and which created shoots are used.
@@ -118,7 +121,8 @@ func (d *demand) find(ctx context.Context, object *fleetv1alpha1.FleetGrowth) (*
 	if found.Used, err = d.used(ctx, object.Name, list); err != nil {
 		return nil, err
 	}
-	waiting := slices.DeleteFunc(list, func(b bindings.Binding) bool { return growthOf(b.BindingSpec()) != object.Name || !waits(b) })
+	waiting := slices.DeleteFunc(list,
+		func(b bindings.Binding) bool { return growthOf(b.BindingSpec()) != object.Name || !waits(b) })
 	slices.SortFunc(waiting, func(a, b bindings.Binding) int { return strings.Compare(nameOf(a), nameOf(b)) })
 	snapshot, err := d.snapshot(ctx)
 	if err != nil {
@@ -135,11 +139,12 @@ func (d *demand) find(ctx context.Context, object *fleetv1alpha1.FleetGrowth) (*
 	return found, nil
 }
 
-// used are the shoots created for a growth to which objects with divided replicas were sent. What every cluster gets anyway is no use
-// of one.
+// used are the shoots created for a growth to which objects with divided replicas were sent. What every cluster gets
+// anyway is no use of one.
 func (d *demand) used(ctx context.Context, growth string, list []bindings.Binding) ([]string, error) {
 	var clusters clusterv1alpha1.ClusterList
-	if err := d.client.List(ctx, &clusters, client.MatchingLabels{fleetv1alpha1.GrownForLabel: growth}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := d.client.List(ctx, &clusters, client.MatchingLabels{fleetv1alpha1.GrownForLabel: growth},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the created shoots: %w", err)
 	}
 	if len(clusters.Items) == 0 {

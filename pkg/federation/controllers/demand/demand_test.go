@@ -37,14 +37,26 @@ func placement(t *testing.T, text string) *policyv1alpha1.Placement {
 }
 
 // waiting is the binding of a Deployment with replicas of 2 cores that found no room.
-func waiting(t *testing.T, name string, replicas int32, place string, change ...func(*workv1alpha2.ResourceBinding)) *workv1alpha2.ResourceBinding {
+func waiting(t *testing.T, name string, replicas int32, place string,
+	change ...func(*workv1alpha2.ResourceBinding)) *workv1alpha2.ResourceBinding {
 	t.Helper()
-	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: workv1alpha2.ResourceBindingSpec{
-		Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: name}, Replicas: replicas,
-		ReplicaRequirements: &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{"cpu": resource.MustParse("2")}},
-		Placement:           placement(t, place),
-	}}
-	b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.ConditionScheduled, Status: metav1.ConditionFalse, Reason: workv1alpha2.ReasonUnschedulable}}
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
+		Spec: workv1alpha2.ResourceBindingSpec{
+			Resource: workv1alpha2.ObjectReference{
+				APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: name,
+			},
+			Replicas: replicas,
+			ReplicaRequirements: &workv1alpha2.ReplicaRequirements{
+				ResourceRequest: corev1.ResourceList{"cpu": resource.MustParse("2")},
+			},
+			Placement: placement(t, place),
+		}}
+	b.Status.Conditions = []metav1.Condition{
+		{
+			Type: workv1alpha2.ConditionScheduled, Status: metav1.ConditionFalse,
+			Reason: workv1alpha2.ReasonUnschedulable,
+		},
+	}
 	for _, c := range change {
 		c(b)
 	}
@@ -56,23 +68,34 @@ func scheduled(b *workv1alpha2.ResourceBinding) {
 }
 
 func standard() *fleetv1alpha1.FleetGrowth {
-	return &fleetv1alpha1.FleetGrowth{ObjectMeta: metav1.ObjectMeta{Name: "standard", Generation: 3}, Spec: fleetv1alpha1.FleetGrowthSpec{
-		Machines: []fleetv1alpha1.GrowthMachine{{Type: "small", Capacity: corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi")}}},
-	}}
+	return &fleetv1alpha1.FleetGrowth{ObjectMeta: metav1.ObjectMeta{Name: "standard", Generation: 3},
+		Spec: fleetv1alpha1.FleetGrowthSpec{
+			Machines: []fleetv1alpha1.GrowthMachine{
+				{
+					Type: "small", Capacity: corev1.ResourceList{
+						"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"),
+					},
+				},
+			},
+		}}
 }
 
 func withTemplate(g *fleetv1alpha1.FleetGrowth) *fleetv1alpha1.FleetGrowth {
-	g.Spec.Shoots = &fleetv1alpha1.GrowthShoots{Maximum: 1, NamePrefix: "extra", Template: fleetv1alpha1.GrowthShootTemplate{
-		Labels: map[string]string{"tier": "burst"}, Spec: runtime.RawExtension{Raw: []byte(
-			`{"region":"north","provider":{"type":"local","workers":[{"name":"w","machine":{"type":"small"},"minimum":1,"maximum":2,"zones":["a"]}]}}`)},
-	}}
+	g.Spec.Shoots = &fleetv1alpha1.GrowthShoots{Maximum: 1, NamePrefix: "extra",
+		Template: fleetv1alpha1.GrowthShootTemplate{
+			Labels: map[string]string{"tier": "burst"}, Spec: runtime.RawExtension{Raw: []byte(
+				`{"region":"north","provider":{"type":"local","workers":[{"name":"w","machine":{"type":"small"},"minimum":1,"maximum":2,"zones":["a"]}]}}`)},
+		}}
 	return g
 }
 
 // members m1 and m2 have no room; both serve Deployments, m2 is in region south.
 func members() core.Snapshot {
 	apis := core.NewAPIs(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
-	return core.NewSnapshot([]core.Cluster{{Name: "m1", Region: "north", APIs: apis, Room: &core.Room{}}, {Name: "m2", Region: "south", APIs: apis, Room: &core.Room{}}})
+	return core.NewSnapshot([]core.Cluster{
+		{Name: "m1", Region: "north", APIs: apis, Room: &core.Room{}},
+		{Name: "m2", Region: "south", APIs: apis, Room: &core.Room{}},
+	})
 }
 
 func describe(i fleetv1alpha1.GrowthDemandItem) string {
@@ -98,10 +121,22 @@ func TestItems(t *testing.T) {
 		"what is left": {waiting(t, "a", 3, divided, func(b *workv1alpha2.ResourceBinding) {
 			b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}}
 		}), false, "ns/a ×1 m1,m2", ""},
-		"those of a label": {waiting(t, "a", 3, `{growth: standard, clusterAffinity: {labelSelector: {matchLabels: {tier: burst}}}, replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}`), true, "ns/a ×3  or a shoot", ""},
-		"those of a name":  {waiting(t, "a", 3, `{growth: standard, clusterAffinity: {clusterNames: [m2]}, replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}`), true, "ns/a ×3 m2", ""},
-		"nothing helps":    {waiting(t, "a", 3, `{growth: standard, clusterAffinity: {clusterNames: [gone]}, replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}`), true, "ns/a ×3 ", "also with more machines"},
-		"one cluster":      {waiting(t, "a", 3, `{growth: standard, spreadConstraints: [{spreadByField: cluster, maxGroups: 1, minGroups: 1}], replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}`), false, "ns/a ×3 m1,m2 at most 1", ""},
+		"those of a label": {
+			waiting(t, "a", 3,
+				`{growth: standard, clusterAffinity: {labelSelector: {matchLabels: {tier: burst}}}, replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}`), true, "ns/a ×3  or a shoot", "",
+		},
+		"those of a name": {
+			waiting(t, "a", 3,
+				`{growth: standard, clusterAffinity: {clusterNames: [m2]}, replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}`), true, "ns/a ×3 m2", "",
+		},
+		"nothing helps": {
+			waiting(t, "a", 3,
+				`{growth: standard, clusterAffinity: {clusterNames: [gone]}, replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}`), true, "ns/a ×3 ", "also with more machines",
+		},
+		"one cluster": {
+			waiting(t, "a", 3,
+				`{growth: standard, spreadConstraints: [{spreadByField: cluster, maxGroups: 1, minGroups: 1}], replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}`), false, "ns/a ×3 m1,m2 at most 1", "",
+		},
 		"too large for a machine of the template": {waiting(t, "a", 3, divided, func(b *workv1alpha2.ResourceBinding) {
 			b.Spec.ReplicaRequirements.ResourceRequest["cpu"] = resource.MustParse("5")
 		}), true, "ns/a ×3 m1,m2", ""},
@@ -109,7 +144,10 @@ func TestItems(t *testing.T) {
 			b.Spec.WorkloadAffinityGroups = &workv1alpha2.WorkloadAffinityGroups{AffinityGroup: "app=x"}
 			b.Status.Decision = &workv1alpha2.PlacementDecision{Ranking: "m2\n"}
 		}), true, "ns/a ×3 m2", ""},
-		"no such cluster for a copy": {waiting(t, "a", 2, `{growth: standard, clusterAffinity: {labelSelector: {matchLabels: {tier: burst}}}}`), true, "ns/a ×2  or a shoot", ""},
+		"no such cluster for a copy": {
+			waiting(t, "a", 2, `{growth: standard, clusterAffinity: {labelSelector: {matchLabels: {tier: burst}}}}`),
+			true, "ns/a ×2  or a shoot", "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := standard()
@@ -117,7 +155,8 @@ func TestItems(t *testing.T) {
 				withTemplate(g)
 			}
 			item := newTrial(members(), g).item(tc.binding)
-			if got := describe(item); got != tc.want || !strings.Contains(item.Useless, tc.useless) || tc.useless == "" && item.Useless != "" {
+			if got := describe(item); got != tc.want || !strings.Contains(item.Useless, tc.useless) ||
+				tc.useless == "" && item.Useless != "" {
 				t.Errorf("got %q (%s), want %q (%s)", got, item.Useless, tc.want, tc.useless)
 			}
 		})
@@ -129,9 +168,14 @@ func TestComponentsOfAUnitAreItems(t *testing.T) {
 	parts := func(b *workv1alpha2.ResourceBinding) {
 		b.Spec.Replicas, b.Spec.ReplicaRequirements = 0, nil
 		b.Spec.Components = []workv1alpha2.Component{
-			{Name: "master", Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: corev1.ResourceList{"cpu": resource.MustParse("1")}}},
+			{
+				Name: "master", Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{
+					ResourceRequest: corev1.ResourceList{"cpu": resource.MustParse("1")},
+				},
+			},
 			{Name: "worker", Replicas: 4, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{
-				ResourceRequest: corev1.ResourceList{"cpu": resource.MustParse("2")}, NodeClaim: &workv1alpha2.NodeClaim{NodeSelector: map[string]string{"disk": "fast"}},
+				ResourceRequest: corev1.ResourceList{"cpu": resource.MustParse("2")},
+				NodeClaim:       &workv1alpha2.NodeClaim{NodeSelector: map[string]string{"disk": "fast"}},
 			}},
 		}
 	}
@@ -155,19 +199,26 @@ func TestComponentsOfAUnitAreItems(t *testing.T) {
 func newDemand(t *testing.T, now *time.Time, writes *int, objects ...client.Object) *demand {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clusterv1alpha1.AddToScheme, workv1alpha2.AddToScheme, fleetv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clusterv1alpha1.AddToScheme, workv1alpha2.AddToScheme, fleetv1alpha1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&fleetv1alpha1.FleetGrowth{}).Build()
+	c := fake.NewClientBuilder().WithScheme(scheme).
+		WithObjects(objects...).WithStatusSubresource(&fleetv1alpha1.FleetGrowth{}).Build()
 	counted := interceptor.NewClient(c, interceptor.Funcs{
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			options ...client.SubResourcePatchOption) error {
 			*writes++
 			return c.SubResource(sub).Patch(ctx, o, p, options...)
 		},
 	})
-	return &demand{client: counted, snapshot: func(context.Context) (core.Snapshot, error) { return members(), nil }, now: func() time.Time { return *now }}
+	return &demand{
+		client: counted, snapshot: func(context.Context) (core.Snapshot, error) { return members(), nil },
+		now: func() time.Time { return *now },
+	}
 }
 
 func TestDemandIsWrittenWhenItChangesAndFromTimeToTime(t *testing.T) {
@@ -193,7 +244,8 @@ func TestDemandIsWrittenWhenItChangesAndFromTimeToTime(t *testing.T) {
 		for _, i := range g.Status.Demand.Items {
 			names = append(names, i.Binding)
 		}
-		if got := strings.Join(names, ","); got != binding || writes != want || g.Status.Demand.ObservedGeneration != 3 {
+		if got := strings.Join(names, ","); got != binding || writes != want ||
+			g.Status.Demand.ObservedGeneration != 3 {
 			t.Errorf("%q, %d writes, want %q, %d", got, writes, binding, want)
 		}
 	}
@@ -206,7 +258,8 @@ func TestDemandIsWrittenWhenItChangesAndFromTimeToTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	reconciled(3, "")
-	if _, err := d.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "gone"}}); err != nil {
+	if _, err := d.Reconcile(t.Context(),
+		reconcile.Request{NamespacedName: client.ObjectKey{Name: "gone"}}); err != nil {
 		t.Error(err)
 	}
 }
@@ -219,7 +272,8 @@ func TestDemandIsBounded(t *testing.T) {
 	}
 	d := newDemand(t, &now, &writes, objects...)
 	found, err := d.find(t.Context(), standard())
-	if err != nil || len(found.Items) != fleetv1alpha1.MaxGrowthDemand || found.Omitted != 7 || found.Items[0].Binding != "ns/b000" {
+	if err != nil || len(found.Items) != fleetv1alpha1.MaxGrowthDemand || found.Omitted != 7 ||
+		found.Items[0].Binding != "ns/b000" {
 		t.Errorf("%d items, %d omitted, %v", len(found.Items), found.Omitted, err)
 	}
 }
@@ -234,10 +288,14 @@ func TestUsedShoots(t *testing.T) {
 		}
 	}
 	cluster := func(name, growth string) *clusterv1alpha1.Cluster {
-		return &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{fleetv1alpha1.GrownForLabel: growth}}}
+		return &clusterv1alpha1.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{fleetv1alpha1.GrownForLabel: growth}},
+		}
 	}
-	d := newDemand(t, &now, &writes, cluster("extra-1", "standard"), cluster("extra-2", "standard"), cluster("extra-3", "another"),
-		waiting(t, "divided", 1, divided, on("extra-1")), waiting(t, "copy", 1, `{}`, on("extra-2")), waiting(t, "elsewhere", 1, divided, on("extra-3")))
+	d := newDemand(t, &now, &writes, cluster("extra-1", "standard"), cluster("extra-2", "standard"),
+		cluster("extra-3", "another"),
+		waiting(t, "divided", 1, divided, on("extra-1")), waiting(t, "copy", 1, `{}`, on("extra-2")),
+		waiting(t, "elsewhere", 1, divided, on("extra-3")))
 	found, err := d.find(t.Context(), standard())
 	if err != nil || strings.Join(found.Used, ",") != "extra-1" {
 		t.Errorf("used %v, %v", found.Used, err)

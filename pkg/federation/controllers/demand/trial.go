@@ -46,7 +46,9 @@ func nameOf(b bindings.Binding) string {
 }
 
 // plenty is more than anything that is placed asks for.
-var plenty = core.Resources{CPU: math.MaxInt64 / 4, Memory: math.MaxInt64 / 4, Storage: math.MaxInt64 / 4, Pods: math.MaxInt32}
+var plenty = core.Resources{
+	CPU: math.MaxInt64 / 4, Memory: math.MaxInt64 / 4, Storage: math.MaxInt64 / 4, Pods: math.MaxInt32,
+}
 
 // trial decides once more as if there were machines enough.
 type trial struct {
@@ -82,7 +84,8 @@ func created(object *fleetv1alpha1.FleetGrowth) (*core.Cluster, error) {
 		machines[m.Type] = m.Capacity
 	}
 	c := &core.Cluster{
-		Name: object.Spec.Shoots.NamePrefix + "-0", Labels: labels.Set{fleetv1alpha1.GrownForLabel: object.Name}, Provider: spec.Provider.Type, Region: spec.Region,
+		Name: object.Spec.Shoots.NamePrefix + "-0", Labels: labels.Set{fleetv1alpha1.GrownForLabel: object.Name},
+		Provider: spec.Provider.Type, Region: spec.Region,
 		Room: &core.Room{Free: plenty},
 	}
 	for key, value := range object.Spec.Shoots.Template.Labels {
@@ -153,8 +156,8 @@ func (t *trial) useless(decision core.Decision) string {
 	return "also with more machines, or a shoot of the template if there is one: " + message
 }
 
-// createdHelps tells whether the object would be placed if there were a shoot of the template. One that has to be where its group is,
-// is not.
+// createdHelps tells whether the object would be placed if there were a shoot of the template. One that has to be where
+// its group is, is not.
 func (t *trial) createdHelps(spec *workv1alpha2.ResourceBindingSpec, b core.Binding) bool {
 	if t.created == nil || spec.WorkloadAffinityGroups != nil && spec.WorkloadAffinityGroups.AffinityGroup != "" {
 		return false
@@ -162,14 +165,15 @@ func (t *trial) createdHelps(spec *workv1alpha2.ResourceBindingSpec, b core.Bind
 	c := *t.created
 	c.APIs = core.NewAPIs(b.Kind)
 	decision := core.Decide(core.NewSnapshot(append(slices.Clone(t.clusters), c)), b)
-	return decision.Failure == nil && slices.ContainsFunc(decision.Targets, func(target core.Target) bool { return target.Cluster == c.Name })
+	return decision.Failure == nil &&
+		slices.ContainsFunc(decision.Targets, func(target core.Target) bool { return target.Cluster == c.Name })
 }
 
 // maxListed bounds the list of clusters of an item.
 const maxListed = 64
 
-// candidates are the clusters that pass all checks, sorted. Those that the decision left out for the sake of groups of workloads are
-// none.
+// candidates are the clusters that pass all checks, sorted. Those that the decision left out for the sake of groups of
+// workloads are none.
 func candidates(decision core.Decision, made *workv1alpha2.PlacementDecision) ([]string, error) {
 	var ranked []workv1alpha2.RankedCluster
 	all := made == nil || made.Omitted > 0

@@ -44,15 +44,18 @@ type Controller struct {
 	manager    manager.Manager
 }
 
-// Add registers the controller with a manager. watch must have the objects of a kind watched, here ([Controller.WatchKind]) and
-// wherever templates are.
+// Add registers the controller with a manager. watch must have the objects of a kind watched, here
+// ([Controller.WatchKind]) and wherever templates are.
 func Add(ctx context.Context, mgr manager.Manager, options Options) (*Controller, error) {
 	d := &dependencies{
-		client: mgr.GetClient(), events: mgr.GetEventRecorder("dependencies"), source: options.Source, index: newIndex(), skipped: options.Skipped,
+		client: mgr.GetClient(), events: mgr.GetEventRecorder("dependencies"), source: options.Source,
+		index: newIndex(), skipped: options.Skipped,
 	}
 	c, err := setup.New(mgr, "dependencies", options.Settings(d),
-		source.Kind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, onBinding[*workv1alpha2.ResourceBinding](), relevant[*workv1alpha2.ResourceBinding]()),
-		source.Kind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, onBinding[*workv1alpha2.ClusterResourceBinding](), relevant[*workv1alpha2.ClusterResourceBinding]()),
+		source.Kind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, onBinding[*workv1alpha2.ResourceBinding](),
+			relevant[*workv1alpha2.ResourceBinding]()),
+		source.Kind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{},
+			onBinding[*workv1alpha2.ClusterResourceBinding](), relevant[*workv1alpha2.ClusterResourceBinding]()),
 	)
 	if err != nil {
 		return nil, err
@@ -97,8 +100,8 @@ func relevant[B client.Object]() predicate.TypedPredicate[B] {
 // Watch adds a source of bindings to look at.
 func (c *Controller) Watch(s source.Source) error { return c.controller.Watch(s) }
 
-// Unhurried is a source that a controller doesn't wait for when it starts: one of a kind that may not exist would keep the controller, and
-// with it the process, from starting.
+// Unhurried is a source that a controller doesn't wait for when it starts: one of a kind that may not exist would keep
+// the controller, and with it the process, from starting.
 func Unhurried[R comparable](s source.TypedSource[R]) source.TypedSource[R] { return unhurried[R]{s} }
 
 // unhurried hides that a source can be waited for.
@@ -113,28 +116,34 @@ func (c *Controller) WatchKind(gvk schema.GroupVersionKind) error {
 			queue.Add(reconcile.Request{NamespacedName: referrer})
 		}
 	}
-	return c.controller.Watch(Unhurried(source.TypedKind(c.manager.GetCache(), kind, handler.TypedFuncs[*unstructured.Unstructured, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*unstructured.Unstructured], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			wake(queue, e.Object)
-		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*unstructured.Unstructured], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			if !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) || e.ObjectNew.GetDeletionTimestamp() != nil {
-				wake(queue, e.ObjectOld)
-				wake(queue, e.ObjectNew)
-			}
-			if meaningChanged(e.ObjectOld, e.ObjectNew) {
-				queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{
-					Namespace: e.ObjectNew.GetNamespace(), Name: bindings.Name(e.ObjectNew.GetName(), gvk.Kind),
-				}})
-			}
-		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*unstructured.Unstructured], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			wake(queue, e.Object)
-		},
-	})))
+	return c.controller.Watch(Unhurried(source.TypedKind(c.manager.GetCache(), kind,
+		handler.TypedFuncs[*unstructured.Unstructured, reconcile.Request]{
+			CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*unstructured.Unstructured],
+				queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+				wake(queue, e.Object)
+			},
+			UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*unstructured.Unstructured],
+				queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+				if !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
+					e.ObjectNew.GetDeletionTimestamp() != nil {
+					wake(queue, e.ObjectOld)
+					wake(queue, e.ObjectNew)
+				}
+				if meaningChanged(e.ObjectOld, e.ObjectNew) {
+					queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{
+						Namespace: e.ObjectNew.GetNamespace(), Name: bindings.Name(e.ObjectNew.GetName(), gvk.Kind),
+					}})
+				}
+			},
+			DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*unstructured.Unstructured],
+				queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+				wake(queue, e.Object)
+			},
+		})))
 }
 
 // meaningChanged is false for changes of the status. What has no generation counts as changed.
 func meaningChanged(before, after *unstructured.Unstructured) bool {
-	return after.GetGeneration() == 0 || before.GetGeneration() != after.GetGeneration() || !maps.Equal(before.GetAnnotations(), after.GetAnnotations())
+	return after.GetGeneration() == 0 || before.GetGeneration() != after.GetGeneration() ||
+		!maps.Equal(before.GetAnnotations(), after.GetAnnotations())
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -53,7 +53,9 @@ func (d *dependencies) Reconcile(ctx context.Context, request reconcile.Request)
 	}
 	wanted := map[types.NamespacedName]bool{}
 	for _, object := range objects {
-		attached := types.NamespacedName{Namespace: object.GetNamespace(), Name: bindings.Name(object.GetName(), object.GetKind())}
+		attached := types.NamespacedName{
+			Namespace: object.GetNamespace(), Name: bindings.Name(object.GetName(), object.GetKind()),
+		}
 		if attached == request.NamespacedName || wanted[attached] || snapshot == nil {
 			continue
 		}
@@ -109,7 +111,8 @@ func (d *dependencies) find(ctx context.Context, refers []references.Reference) 
 }
 
 // attach enters the referrer into the binding of an object, which is created if there is none.
-func (d *dependencies) attach(ctx context.Context, key types.NamespacedName, object *unstructured.Unstructured, snapshot *workv1alpha2.BindingSnapshot) error {
+func (d *dependencies) attach(ctx context.Context, key types.NamespacedName, object *unstructured.Unstructured,
+	snapshot *workv1alpha2.BindingSnapshot) error {
 	existing, err := bindings.Get(ctx, d.client, key)
 	if err != nil {
 		return err
@@ -130,14 +133,16 @@ func (d *dependencies) attach(ctx context.Context, key types.NamespacedName, obj
 	}
 	if !bindings.IsFor(existing, bindings.TemplateKeyOf(object, object.GroupVersionKind())) {
 		d.events.Eventf(object, existing, corev1.EventTypeWarning, "BindingNameTaken", "Propagate",
-			"binding %s belongs to a %s of API %s with the same name", existing.GetName(), object.GetKind(), existing.BindingSpec().Resource.APIVersion)
+			"binding %s belongs to a %s of API %s with the same name", existing.GetName(), object.GetKind(),
+			existing.BindingSpec().Resource.APIVersion)
 		return nil
 	}
 	return d.write(ctx, existing, references.KeyOf(*snapshot), snapshot)
 }
 
 // detachOthers takes the referrer out of all bindings but the wanted ones.
-func (d *dependencies) detachOthers(ctx context.Context, referrer types.NamespacedName, wanted map[types.NamespacedName]bool) error {
+func (d *dependencies) detachOthers(ctx context.Context, referrer types.NamespacedName,
+	wanted map[types.NamespacedName]bool) error {
 	attached, err := bindings.List(ctx, d.client, client.MatchingFields{requiredByIndex: referrer.String()})
 	if err != nil {
 		return err
@@ -153,7 +158,8 @@ func (d *dependencies) detachOthers(ctx context.Context, referrer types.Namespac
 	return nil
 }
 
-func (d *dependencies) write(ctx context.Context, existing bindings.Binding, referrer types.NamespacedName, snapshot *workv1alpha2.BindingSnapshot) error {
+func (d *dependencies) write(ctx context.Context, existing bindings.Binding, referrer types.NamespacedName,
+	snapshot *workv1alpha2.BindingSnapshot) error {
 	updated := existing.DeepCopyObject().(bindings.Binding)
 	spec := updated.BindingSpec()
 	spec.RequiredBy = references.WithSnapshot(spec.RequiredBy, referrer, snapshot)
@@ -162,7 +168,7 @@ func (d *dependencies) write(ctx context.Context, existing bindings.Binding, ref
 			return err
 		}
 	}
-	if equality.Semantic.DeepEqual(existing.BindingSpec(), spec) {
+	if apiequality.Semantic.DeepEqual(existing.BindingSpec(), spec) {
 		return nil
 	}
 	if err := d.client.Update(ctx, updated); client.IgnoreNotFound(err) != nil {
@@ -171,8 +177,8 @@ func (d *dependencies) write(ctx context.Context, existing bindings.Binding, ref
 	return nil
 }
 
-// inherit fills in what an object without a policy takes over from the bindings that require it. Who writes a binding by hand may name any there, also
-// what they may not read: those of other namespaces require nothing of this one.
+// inherit fills in what an object without a policy takes over from the bindings that require it. Who writes a binding
+// by hand may name any there, also what they may not read: those of other namespaces require nothing of this one.
 func (d *dependencies) inherit(ctx context.Context, b bindings.Binding) error {
 	spec := b.BindingSpec()
 	var referrers []*workv1alpha2.ResourceBindingSpec

@@ -29,7 +29,8 @@ var configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 // sourceOf is a Source that says the same of every object.
 type sourceOf []configv1alpha1.DependentObjectReference
 
-func (r sourceOf) Dependencies(context.Context, *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+func (r sourceOf) Dependencies(context.Context,
+	*unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	return r, nil
 }
 
@@ -39,7 +40,9 @@ func configMap(namespace, name string, labels map[string]string) *corev1.ConfigM
 
 // referrer gives the ConfigMap that refers to others, and its binding.
 func referrer(name string, change func(*workv1alpha2.ResourceBindingSpec), clusters ...string) []client.Object {
-	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: bindings.Name(name, "ConfigMap")}}
+	b := &workv1alpha2.ResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: bindings.Name(name, "ConfigMap")},
+	}
 	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: name}
 	b.Spec.PropagateDeps, b.Spec.Placement = true, &policyv1alpha1.Placement{}
 	for _, c := range clusters {
@@ -89,7 +92,8 @@ func (f *fixture) reconcile(names ...string) {
 
 func (f *fixture) binding(name string) *workv1alpha2.ResourceBinding {
 	f.t.Helper()
-	b, err := bindings.Get(f.t.Context(), f.Client, types.NamespacedName{Namespace: "shop", Name: bindings.Name(name, "ConfigMap")})
+	b, err := bindings.Get(f.t.Context(), f.Client,
+		types.NamespacedName{Namespace: "shop", Name: bindings.Name(name, "ConfigMap")})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -127,13 +131,16 @@ func named1(name string) configv1alpha1.DependentObjectReference {
 }
 
 func TestDependencyFollowsItsReferrers(t *testing.T) {
-	objects := slices.Concat(referrer("a", nil, "m1", "m2"), referrer("b", nil, "m2", "m3"), []client.Object{configMap("shop", "settings", nil)})
+	objects := slices.Concat(referrer("a", nil, "m1", "m2"), referrer("b", nil, "m2", "m3"),
+		[]client.Object{configMap("shop", "settings", nil)})
 	f := newFixture(t, sourceOf{named1("settings"), named1("absent"), named1("a"), named1("b")}, objects...)
 	f.reconcile("a", "b")
 	f.want("settings", "a-configmap:m1", "a-configmap:m2", "b-configmap:m2", "b-configmap:m3")
 	f.want("a", "b-configmap:m2", "b-configmap:m3") // Not by itself.
 	attached := f.binding("settings")
-	if attached.Spec.Placement != nil || attached.Spec.Resource.Name != "settings" || !slices.Contains(attached.Finalizers, workv1alpha2.Finalizer) || attached.Labels[workv1alpha2.PermanentIDLabel] == "" {
+	if attached.Spec.Placement != nil || attached.Spec.Resource.Name != "settings" ||
+		!slices.Contains(attached.Finalizers, workv1alpha2.Finalizer) ||
+		attached.Labels[workv1alpha2.PermanentIDLabel] == "" {
 		t.Errorf("binding %+v", attached)
 	}
 	targets := bindings.Targets(&attached.Spec)
@@ -177,10 +184,13 @@ func TestWhatAppearsLaterIsAttached(t *testing.T) {
 
 func TestSelectors(t *testing.T) {
 	selector := configv1alpha1.DependentObjectReference{
-		APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}},
+		APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop",
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}},
 	}
-	objects := append(referrer("a", nil, "m1"), configMap("shop", "one", map[string]string{"app": "shop"}), configMap("shop", "two", nil),
-		configMap("elsewhere", "three", map[string]string{"app": "shop"}), configMap("shop", "skipped", map[string]string{"app": "shop"}))
+	objects := append(referrer("a", nil, "m1"), configMap("shop", "one", map[string]string{"app": "shop"}),
+		configMap("shop", "two", nil),
+		configMap("elsewhere", "three", map[string]string{"app": "shop"}),
+		configMap("shop", "skipped", map[string]string{"app": "shop"}))
 	f := newFixture(t, sourceOf{selector}, objects...)
 	f.reconcile("a")
 	f.want("one", "a-configmap:m1")

@@ -81,7 +81,9 @@ func (i *index) referrers(gvk schema.GroupVersionKind, object *unstructured.Unst
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	var result []types.NamespacedName
-	for referrer := range i.names[named{gvk, types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}}] {
+	for referrer := range i.names[named{
+		gvk, types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()},
+	}] {
 		result = append(result, referrer)
 	}
 	for referrer, refers := range i.selectors[gvk] {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -76,8 +76,9 @@ func stateChanged() predicate.TypedFuncs[*clusterv1alpha1.Cluster] {
 	return predicate.TypedFuncs[*clusterv1alpha1.Cluster]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*clusterv1alpha1.Cluster]) bool {
 			const steady = clusterv1alpha1.SteadySinceAnnotation
-			return isReady(e.ObjectOld) != isReady(e.ObjectNew) || e.ObjectOld.Annotations[steady] != e.ObjectNew.Annotations[steady] ||
-				!equality.Semantic.DeepEqual(e.ObjectOld.Spec.Taints, e.ObjectNew.Spec.Taints)
+			return isReady(e.ObjectOld) != isReady(e.ObjectNew) ||
+				e.ObjectOld.Annotations[steady] != e.ObjectNew.Annotations[steady] ||
+				!apiequality.Semantic.DeepEqual(e.ObjectOld.Spec.Taints, e.ObjectNew.Spec.Taints)
 		},
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -90,9 +90,6 @@ func (o *objects) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return reconcile.Result{}, err
 	}
 	r := &round{Binding: b, key: request.NamespacedName, now: o.now(), clusters: clusters}
-	if err := o.noteUnhealthy(ctx, r); err != nil {
-		return reconcile.Result{}, err
-	}
 	before := b.DeepCopyObject().(bindings.Binding)
 	if err := o.decide(ctx, r); err != nil {
 		return reconcile.Result{}, err
@@ -122,13 +119,6 @@ func suspended(r *round) bool {
 	return s != nil && s.Scheduling != nil && *s.Scheduling
 }
 
-// noteUnhealthy keeps the clocks of unhealthy copies in the status.
-func (o *objects) noteUnhealthy(ctx context.Context, r *round) error {
-	before := r.DeepCopyObject().(bindings.Binding)
-	r.BindingStatus().UnhealthyCopies = failover.NoteUnhealthy(r.BindingSpec(), r.BindingStatus(), r.now)
-	return bindings.PatchStatus(ctx, o.client, before, r.Binding)
-}
-
 // evictTainted takes the object out of one cluster whose taints it doesn't tolerate any longer.
 func (o *objects) evictTainted(r *round) bool {
 	due := ""
@@ -156,8 +146,10 @@ func (o *objects) evictTainted(r *round) bool {
 		return false
 	}
 	e := failover.Eviction{
-		Cluster: due, Reason: workv1alpha2.EvictionReasonTaintUntolerated, Producer: workv1alpha2.EvictionProducerTaintManager,
-		Message: "cluster " + due + " has the taint " + verdict.Taint.ToString() + ", which is not tolerated (any longer)",
+		Cluster: due, Reason: workv1alpha2.EvictionReasonTaintUntolerated,
+		Producer: workv1alpha2.EvictionProducerTaintManager,
+		Message: "cluster " + due + " has the taint " + verdict.Taint.ToString() +
+			", which is not tolerated (any longer)",
 	}
 	if f := r.BindingSpec().Failover; f != nil && f.Cluster != nil {
 		e.PurgeMode, e.GracePeriodSeconds = f.Cluster.PurgeMode, f.Cluster.GracePeriodSeconds
@@ -169,8 +161,8 @@ func (o *objects) evictTainted(r *round) bool {
 // retryLeaving is when an application that fails, and can be nowhere else, is looked at again.
 const retryLeaving = time.Minute
 
-// evictUnhealthy takes the object out of one cluster whose copy has been unhealthy for too long, if another can take it: an application
-// that fails everywhere has to stay where changes of it arrive.
+// evictUnhealthy takes the object out of one cluster whose copy has been unhealthy for too long, if another can take
+// it: an application that fails everywhere has to stay where changes of it arrive.
 func (o *objects) evictUnhealthy(r *round) (bool, error) {
 	clusters, next := failover.Unbearable(r.BindingSpec(), r.BindingStatus().UnhealthyCopies, r.now)
 	r.again(next)
@@ -192,15 +184,18 @@ func (o *objects) evictUnhealthy(r *round) (bool, error) {
 	}
 	r.again(retryLeaving)
 	o.events.Eventf(r.Binding, nil, corev1.EventTypeWarning, "NowhereElse", "Evict",
-		"the copies in %s have been unhealthy for longer than spec.failover.application tolerates, but nothing else can take the object", strings.Join(clusters, ", "))
+		"the copies in %s have been unhealthy for longer than spec.failover.application tolerates, but nothing else "+
+			"can take the object", strings.Join(clusters, ", "))
 	return false, nil
 }
 
 // applicationFailure is how an object leaves a cluster where it is unhealthy.
 func applicationFailure(policy *policyv1alpha1.ApplicationFailoverBehavior, cluster string) failover.Eviction {
 	return failover.Eviction{
-		Cluster: cluster, Reason: workv1alpha2.EvictionReasonApplicationFailure, Producer: workv1alpha2.EvictionProducerApplicationFailover,
-		Message:   "the copy in cluster " + cluster + " has been unhealthy for longer than spec.failover.application tolerates",
+		Cluster: cluster, Reason: workv1alpha2.EvictionReasonApplicationFailure,
+		Producer: workv1alpha2.EvictionProducerApplicationFailover,
+		Message: "the copy in cluster " + cluster +
+			" has been unhealthy for longer than spec.failover.application tolerates",
 		PurgeMode: policy.PurgeMode, GracePeriodSeconds: policy.GracePeriodSeconds,
 	}
 }
@@ -236,14 +231,17 @@ func (o *objects) tend(ctx context.Context, r *round) error {
 	r.again(outcome.Next)
 	for _, task := range outcome.Dropped {
 		r.departed = append(r.departed, task.FromCluster)
-		r.tell(corev1.EventTypeNormal, "EvictionFinished", "the copy in cluster %s goes (%s)", task.FromCluster, task.Reason)
+		r.tell(corev1.EventTypeNormal, "EvictionFinished", "the copy in cluster %s goes (%s)", task.FromCluster,
+			task.Reason)
 	}
 	for _, cluster := range outcome.Restored {
-		r.tell(corev1.EventTypeNormal, "EvictionTakenBack", "cluster %s is back before anything replaced the copy there", cluster)
+		r.tell(corev1.EventTypeNormal, "EvictionTakenBack",
+			"cluster %s is back before anything replaced the copy there", cluster)
 	}
 	if len(outcome.Overdue) > 0 {
 		o.events.Eventf(r.Binding, nil, corev1.EventTypeWarning, "EvictionOverdue", "Evict",
-			"the copies in %s are kept, because what replaces them is not healthy yet", strings.Join(outcome.Overdue, ", "))
+			"the copies in %s are kept, because what replaces them is not healthy yet",
+			strings.Join(outcome.Overdue, ", "))
 	}
 	return o.confirmDeparted(ctx, r, present)
 }
@@ -297,11 +295,12 @@ func (o *objects) worksOf(ctx context.Context, key types.NamespacedName) (map[st
 
 // write the spec if it changed, and tell about it.
 func (o *objects) write(ctx context.Context, before bindings.Binding, r *round) error {
-	if equality.Semantic.DeepEqual(before.BindingSpec(), r.BindingSpec()) {
+	if apiequality.Semantic.DeepEqual(before.BindingSpec(), r.BindingSpec()) {
 		return nil
 	}
 	after := r.DeepCopyObject().(bindings.Binding)
-	if err := o.client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := o.client.Patch(ctx, after,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the clusters of binding %s: %w", r.key, err)
 	}
 	for _, n := range r.news {

@@ -35,13 +35,18 @@ type world struct {
 func newWorld(t *testing.T, change func(*workv1alpha2.ResourceBinding)) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, clusterv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, clusterv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme,
+		workv1alpha2.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b", Generation: 1}}
-	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: "b"}
+	b.Spec.Resource = workv1alpha2.ObjectReference{
+		APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: "b",
+	}
 	b.Spec.Replicas, b.Spec.Placement = 2, &policyv1alpha1.Placement{}
 	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}}
 	if change != nil {
@@ -57,7 +62,10 @@ func newWorld(t *testing.T, change func(*workv1alpha2.ResourceBinding)) *world {
 	w := &world{t: t, client: c, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	clock := func() time.Time { return w.now }
 	options := DefaultOptions()
-	w.objects = &objects{client: c, events: events.NewFakeRecorder(100), now: clock, options: options, pace: newPace(options.EvictionRate), workIndex: testIndex}
+	w.objects = &objects{
+		client: c, events: events.NewFakeRecorder(100), now: clock, options: options,
+		pace: newPace(options.EvictionRate), workIndex: testIndex,
+	}
 	w.taints = &taints{client: c, events: events.NewFakeRecorder(100), now: clock, options: options}
 	return w
 }
@@ -65,8 +73,12 @@ func newWorld(t *testing.T, change func(*workv1alpha2.ResourceBinding)) *world {
 func testCluster(name string) *clusterv1alpha1.Cluster {
 	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cluster.Status.KubernetesVersion = "v1.36.0"
-	cluster.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "apps/v1", Resources: []clusterv1alpha1.APIResource{{Name: "deployments", Kind: "Deployment"}}}}
-	cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "ClusterReady"}}
+	cluster.Status.APIEnablements = []clusterv1alpha1.APIEnablement{
+		{GroupVersion: "apps/v1", Resources: []clusterv1alpha1.APIResource{{Name: "deployments", Kind: "Deployment"}}},
+	}
+	cluster.Status.Conditions = []metav1.Condition{
+		{Type: clusterv1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "ClusterReady"},
+	}
 	return cluster
 }
 
@@ -83,11 +95,13 @@ func (w *world) binding() *workv1alpha2.ResourceBinding {
 func (w *world) reconcile() reconcile.Result {
 	w.t.Helper()
 	for _, name := range []string{"m1", "m2"} {
-		if _, err := w.taints.Reconcile(context.Background(), reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}); err != nil {
+		if _, err := w.taints.Reconcile(context.Background(),
+			reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}); err != nil {
 			w.t.Fatal(err)
 		}
 	}
-	result, err := w.objects.Reconcile(context.Background(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "b"}})
+	result, err := w.objects.Reconcile(context.Background(),
+		reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "b"}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -103,7 +117,12 @@ func (w *world) ready(name string, status metav1.ConditionStatus) {
 	if err := w.client.Get(context.Background(), types.NamespacedName{Name: name}, cluster); err != nil {
 		w.t.Fatal(err)
 	}
-	cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ConditionReady, Status: status, Reason: "Test", LastTransitionTime: metav1.NewTime(w.now)}}
+	cluster.Status.Conditions = []metav1.Condition{
+		{
+			Type: clusterv1alpha1.ConditionReady, Status: status, Reason: "Test",
+			LastTransitionTime: metav1.NewTime(w.now),
+		},
+	}
 	if err := w.client.Status().Update(context.Background(), cluster); err != nil {
 		w.t.Fatal(err)
 	}
@@ -121,10 +140,16 @@ func (w *world) schedule(health workv1alpha2.ResourceHealth, clusters ...string)
 		w.t.Fatal(err)
 	}
 	b.Status.SchedulerObservedGeneration, b.Status.AggregatedGeneration = b.Generation, b.Generation
-	b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.ConditionScheduled, Status: metav1.ConditionTrue, Reason: workv1alpha2.ReasonSuccess, LastTransitionTime: metav1.NewTime(w.now)}}
+	b.Status.Conditions = []metav1.Condition{
+		{
+			Type: workv1alpha2.ConditionScheduled, Status: metav1.ConditionTrue, Reason: workv1alpha2.ReasonSuccess,
+			LastTransitionTime: metav1.NewTime(w.now),
+		},
+	}
 	b.Status.AggregatedStatus = nil
 	for _, name := range clusters {
-		b.Status.AggregatedStatus = append(b.Status.AggregatedStatus, workv1alpha2.AggregatedStatusItem{ClusterName: name, Applied: true, Health: health})
+		b.Status.AggregatedStatus = append(b.Status.AggregatedStatus,
+			workv1alpha2.AggregatedStatusItem{ClusterName: name, Applied: true, Health: health})
 	}
 	if err := w.client.Status().Update(context.Background(), b); err != nil {
 		w.t.Fatal(err)
@@ -139,7 +164,8 @@ func (w *world) want(what string, clusters, tasks, failed int) {
 		remembered = len(b.Spec.BeforeFailover.Failed)
 	}
 	if len(b.Spec.Clusters) != clusters || len(b.Spec.GracefulEvictionTasks) != tasks || remembered != failed {
-		w.t.Fatalf("%s: clusters %v, tasks %v, before %+v; want %d, %d, %d failed", what, b.Spec.Clusters, b.Spec.GracefulEvictionTasks, b.Spec.BeforeFailover, clusters, tasks, failed)
+		w.t.Fatalf("%s: clusters %v, tasks %v, before %+v; want %d, %d, %d failed", what, b.Spec.Clusters,
+			b.Spec.GracefulEvictionTasks, b.Spec.BeforeFailover, clusters, tasks, failed)
 	}
 }
 

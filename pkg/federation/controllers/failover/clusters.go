@@ -8,7 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -59,7 +59,9 @@ func (t *taints) byPolicies(ctx context.Context, cluster *clusterv1alpha1.Cluste
 		return fmt.Errorf("listing ClusterTaintPolicies: %w", err)
 	}
 	policies := slices.Clone(list.Items)
-	slices.SortFunc(policies, func(a, b policyv1alpha1.ClusterTaintPolicy) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(policies, func(a, b policyv1alpha1.ClusterTaintPolicy) int {
+		return strings.Compare(a.Name, b.Name)
+	})
 	identity := karmada.Identity(cluster)
 	for i := range policies {
 		policy := &policies[i]
@@ -72,7 +74,8 @@ func (t *taints) byPolicies(ctx context.Context, cluster *clusterv1alpha1.Cluste
 			continue
 		}
 		if affinity.Matches(&identity) {
-			cluster.Spec.Taints = failover.PolicyTaints(cluster.Spec.Taints, &policy.Spec, cluster.Status.Conditions, t.now())
+			cluster.Spec.Taints = failover.PolicyTaints(cluster.Spec.Taints, &policy.Spec, cluster.Status.Conditions,
+				t.now())
 		}
 	}
 	return nil
@@ -90,7 +93,8 @@ func (t *taints) byAbsence(ctx context.Context, cluster *clusterv1alpha1.Cluster
 		spare = failover.MostAway(all.countAway())
 	}
 	var next time.Duration
-	cluster.Spec.Taints, next = failover.AwayTaints(cluster.Spec.Taints, away, t.options.ClusterFailoverAfter, spare, t.now())
+	cluster.Spec.Taints, next = failover.AwayTaints(cluster.Spec.Taints, away, t.options.ClusterFailoverAfter, spare,
+		t.now())
 	if spare && t.options.ClusterFailoverAfter > 0 {
 		next = lookAgain
 	}
@@ -99,7 +103,8 @@ func (t *taints) byAbsence(ctx context.Context, cluster *clusterv1alpha1.Cluster
 
 func (f fleet) countAway() (awake, away int) {
 	for _, cluster := range f {
-		if cluster.Annotations[clusterv1alpha1.HibernatedAnnotation] == "true" || cluster.Status.KubernetesVersion == "" {
+		if cluster.Annotations[clusterv1alpha1.HibernatedAnnotation] == "true" ||
+			cluster.Status.KubernetesVersion == "" {
 			continue
 		}
 		awake++
@@ -111,15 +116,18 @@ func (f fleet) countAway() (awake, away int) {
 }
 
 func (t *taints) write(ctx context.Context, before, cluster *clusterv1alpha1.Cluster) error {
-	if equality.Semantic.DeepEqual(before.Spec.Taints, cluster.Spec.Taints) && equality.Semantic.DeepEqual(before.Annotations, cluster.Annotations) {
+	if apiequality.Semantic.DeepEqual(before.Spec.Taints, cluster.Spec.Taints) &&
+		apiequality.Semantic.DeepEqual(before.Annotations, cluster.Annotations) {
 		return nil
 	}
 	after := cluster.DeepCopy()
-	if err := t.client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := t.client.Patch(ctx, after,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("tainting cluster %s: %w", cluster.Name, err)
 	}
 	if len(cluster.Spec.Taints) != len(before.Spec.Taints) {
-		t.events.Eventf(cluster, nil, corev1.EventTypeNormal, "TaintsChanged", "Taint", "the taints are now: %s", describe(cluster.Spec.Taints))
+		t.events.Eventf(cluster, nil, corev1.EventTypeNormal, "TaintsChanged", "Taint", "the taints are now: %s",
+			describe(cluster.Spec.Taints))
 	}
 	return nil
 }

@@ -9,7 +9,8 @@ import (
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 )
 
-// ConfirmEviction marks a Work that is about to be removed because of an eviction, so that it does not count as a deletion.
+// ConfirmEviction marks a Work that is about to be removed because of an eviction, so that it does not count as a
+// deletion.
 func ConfirmEviction(ctx context.Context, c client.Client, work *workv1alpha1.Work) error {
 	if work.Annotations[workv1alpha1.ConfirmDeletionAnnotation] != "" {
 		return nil

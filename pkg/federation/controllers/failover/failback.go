@@ -2,6 +2,7 @@ package failover
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"strings"
 	"time"
@@ -34,7 +35,8 @@ func (o *objects) failBackOf(r *round) (policyv1alpha1.FailBackMode, time.Durati
 // failBack brings the object back when what failed has been healthy for the window.
 func (o *objects) failBack(ctx context.Context, r *round) error {
 	spec := r.BindingSpec()
-	if back := spec.LastFailBack; back != nil && back.AffinityName != "" && r.BindingStatus().SchedulerObservedGeneration == r.GetGeneration() {
+	if back := spec.LastFailBack; back != nil && back.AffinityName != "" &&
+		r.BindingStatus().SchedulerObservedGeneration == r.GetGeneration() {
 		back.AffinityName = ""
 		return nil
 	}
@@ -56,7 +58,8 @@ func (o *objects) returnHome(ctx context.Context, r *round, window time.Duration
 	if len(released) == 0 {
 		return nil
 	}
-	plan, err := failover.Return(o.snapshots.Of(maps.Values(r.clusters)), r.BindingSpec(), r.BindingStatus(), released, r.now)
+	plan, err := failover.Return(o.snapshots.Of(maps.Values(r.clusters)), r.BindingSpec(), r.BindingStatus(), released,
+		r.now)
 	if err != nil || plan == nil {
 		r.again(retryReturn)
 		return err
@@ -74,7 +77,8 @@ func (o *objects) returnToEarlierTerm(ctx context.Context, r *round, window time
 		r.again(left)
 		return nil
 	}
-	plan, err := failover.ReturnToEarlierTerm(o.snapshots.Of(maps.Values(r.clusters)), r.BindingSpec(), r.BindingStatus(), r.now)
+	plan, err := failover.ReturnToEarlierTerm(o.snapshots.Of(maps.Values(r.clusters)), r.BindingSpec(),
+		r.BindingStatus(), r.now)
 	if err != nil || plan == nil || len(plan.Arrivals) == 0 {
 		r.again(max(window, retryReturn))
 		return err
@@ -92,19 +96,35 @@ func (o *objects) returnToEarlierTerm(ctx context.Context, r *round, window time
 
 // carryOut a plan, unless too many objects have returned in the last hour.
 func (o *objects) carryOut(ctx context.Context, r *round, plan *failover.Plan) error {
-	if len(plan.Arrivals) > 0 {
+	if len(plan.Arrivals) > 0 && !plan.Continues {
 		wait, err := o.waitForTurn(ctx, plan.Arrivals, r.now)
 		if err != nil || wait > 0 {
 			r.again(wait)
 			return err
 		}
-		r.tell(corev1.EventTypeNormal, "FailBack", "returning to %s, healthy again", strings.Join(plan.Arrivals, ", "))
+	}
+	if len(plan.Arrivals) > 0 {
+		r.tell(corev1.EventTypeNormal, "FailBack", "%s", announce(plan))
 	}
 	*r.BindingSpec() = *plan.Spec
 	return nil
 }
 
-// waitForTurn counts the return if it needs not wait. It knows the returns of the last hour, also those before this process started.
+// announce a return, and how many replicas run while it goes on.
+func announce(plan *failover.Plan) string {
+	message := "returning to " + strings.Join(plan.Arrivals, ", ") + ", healthy again"
+	if plan.Surplus > 0 {
+		message += fmt.Sprintf("; %d more replicas than the %d that are wanted run until the copies there are healthy",
+			plan.Surplus, plan.Spec.Replicas)
+	}
+	if plan.Partial {
+		message += "; then more of them return"
+	}
+	return message
+}
+
+// waitForTurn counts the return if it needs not wait. It knows the returns of the last hour, also those before this
+// process started.
 func (o *objects) waitForTurn(ctx context.Context, arrivals []string, now time.Time) (time.Duration, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

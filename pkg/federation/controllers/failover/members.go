@@ -32,7 +32,8 @@ func listFleet(ctx context.Context, reader client.Reader) (fleet, error) {
 func (f fleet) welcome(tolerations []corev1.Toleration) map[string]bool {
 	result := map[string]bool{}
 	for name, cluster := range f {
-		if isReady(cluster) && cluster.DeletionTimestamp == nil && !failover.Repelled(cluster.Spec.Taints, tolerations) {
+		if isReady(cluster) && cluster.DeletionTimestamp == nil &&
+			!failover.Repelled(cluster.Spec.Taints, tolerations) {
 			result[name] = true
 		}
 	}

@@ -10,8 +10,8 @@ import (
 
 // Options of failure handling in a fleet.
 type Options struct {
-	// ClusterFailoverAfter is how long a member may be not ready or unreachable before it gets a NoExecute taint by itself. 0 leaves such
-	// taints to people and ClusterTaintPolicies.
+	// ClusterFailoverAfter is how long a member may be not ready or unreachable before it gets a NoExecute taint by
+	// itself. 0 leaves such taints to people and ClusterTaintPolicies.
 	ClusterFailoverAfter time.Duration
 	// EvictionRate is how many copies per second are evicted because of taints. 0 means one in 30 minutes.
 	EvictionRate float64
@@ -19,7 +19,8 @@ type Options struct {
 	GracefulEvictionTimeout time.Duration
 	// FailBack tells whether objects return by themselves, if their policy doesn't say.
 	FailBack policyv1alpha1.FailBackMode
-	// FailBackWindow is how long a cluster must have been healthy without a break before objects return to it, if their policy doesn't say.
+	// FailBackWindow is how long a cluster must have been healthy without a break before objects return to it, if their
+	// policy doesn't say.
 	FailBackWindow time.Duration
 	// Limits bound the returns per hour.
 	Limits failover.Limits

@@ -1,5 +1,6 @@
-// Package quotas brings FederatedResourceQuotas to members, as ResourceQuotas of the clusters that have an assignment, and tells in
-// their status what is used. That the overall limit holds is the scheduling controller's part (package quota).
+// Package quotas brings FederatedResourceQuotas to members, as ResourceQuotas of the clusters that have an assignment,
+// and tells in their status what is used. That the overall limit holds is the scheduling controller's part (package
+// quota).
 package quotas
 
 import (
@@ -9,12 +10,12 @@ import (
 	"hash/fnv"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/rand"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -38,8 +39,10 @@ func Add(mgr manager.Manager, settings setup.Settings) error {
 	return setup.Add(mgr, "quotas", settings(q),
 		setup.Specs(mgr.GetCache(), &policyv1alpha1.FederatedResourceQuota{}),
 		setup.Concerned(mgr.GetCache(), &workv1alpha1.Work{}, ofWork),
-		setup.Concerned(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, q.ofBinding, predicate.TypedGenerationChangedPredicate[*workv1alpha2.ResourceBinding]{}),
-		setup.Concerned(mgr.GetCache(), &clusterv1alpha1.Cluster{}, q.ofCluster, predicate.TypedGenerationChangedPredicate[*clusterv1alpha1.Cluster]{}),
+		setup.Concerned(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, q.ofBinding,
+			predicate.TypedGenerationChangedPredicate[*workv1alpha2.ResourceBinding]{}),
+		setup.Concerned(mgr.GetCache(), &clusterv1alpha1.Cluster{}, q.ofCluster,
+			predicate.TypedGenerationChangedPredicate[*clusterv1alpha1.Cluster]{}),
 	)
 }
 
@@ -49,11 +52,18 @@ func ofWork(_ context.Context, work *workv1alpha1.Work) []reconcile.Request {
 	if name == "" {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: work.Labels[policyv1alpha1.FederatedResourceQuotaNamespaceLabel], Name: name}}}
+	return []reconcile.Request{
+		{
+			NamespacedName: types.NamespacedName{
+				Namespace: work.Labels[policyv1alpha1.FederatedResourceQuotaNamespaceLabel], Name: name,
+			},
+		},
+	}
 }
 
 func (q *quotas) ofBinding(ctx context.Context, b *workv1alpha2.ResourceBinding) []reconcile.Request {
-	return q.list(ctx, func(*policyv1alpha1.FederatedResourceQuota) bool { return true }, client.InNamespace(b.Namespace))
+	return q.list(ctx, func(*policyv1alpha1.FederatedResourceQuota) bool { return true },
+		client.InNamespace(b.Namespace))
 }
 
 // ofCluster tells the quotas that have an assignment for a cluster.
@@ -68,7 +78,8 @@ func (q *quotas) ofCluster(ctx context.Context, cluster *clusterv1alpha1.Cluster
 	})
 }
 
-func (q *quotas) list(ctx context.Context, concerned func(*policyv1alpha1.FederatedResourceQuota) bool, options ...client.ListOption) []reconcile.Request {
+func (q *quotas) list(ctx context.Context, concerned func(*policyv1alpha1.FederatedResourceQuota) bool,
+	options ...client.ListOption) []reconcile.Request {
 	var all policyv1alpha1.FederatedResourceQuotaList
 	if err := q.client.List(ctx, &all, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil
@@ -108,13 +119,15 @@ func (q *quotas) Reconcile(ctx context.Context, request reconcile.Request) (reco
 
 func labelsOf(key types.NamespacedName) map[string]string {
 	return map[string]string{
-		policyv1alpha1.FederatedResourceQuotaNamespaceLabel: key.Namespace, policyv1alpha1.FederatedResourceQuotaNameLabel: key.Name,
+		policyv1alpha1.FederatedResourceQuotaNamespaceLabel: key.Namespace,
+		policyv1alpha1.FederatedResourceQuotaNameLabel:      key.Name,
 	}
 }
 
-// ensureAll writes the Works of all assignments whose clusters there are, and gives their namespaces. A cluster that joins later wakes
-// the quota.
-func (q *quotas) ensureAll(ctx context.Context, federated *policyv1alpha1.FederatedResourceQuota, existing []workv1alpha1.Work) (map[string]bool, error) {
+// ensureAll writes the Works of all assignments whose clusters there are, and gives their namespaces. A cluster that
+// joins later wakes the quota.
+func (q *quotas) ensureAll(ctx context.Context, federated *policyv1alpha1.FederatedResourceQuota,
+	existing []workv1alpha1.Work) (map[string]bool, error) {
 	byNamespace := map[string]*workv1alpha1.Work{}
 	for i := range existing {
 		byNamespace[existing[i].Namespace] = &existing[i]
@@ -141,7 +154,8 @@ func (q *quotas) ensureAll(ctx context.Context, federated *policyv1alpha1.Federa
 	return wanted, nil
 }
 
-func buildWork(federated *policyv1alpha1.FederatedResourceQuota, assignment policyv1alpha1.StaticClusterAssignment) (*workv1alpha1.Work, error) {
+func buildWork(federated *policyv1alpha1.FederatedResourceQuota,
+	assignment policyv1alpha1.StaticClusterAssignment) (*workv1alpha1.Work, error) {
 	raw, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "ResourceQuota",
 		"metadata": map[string]any{"namespace": federated.Namespace, "name": federated.Name},
@@ -153,8 +167,9 @@ func buildWork(federated *policyv1alpha1.FederatedResourceQuota, assignment poli
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s-%s-FederatedResourceQuota", federated.Namespace, federated.Name)
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
-		Namespace: clusterv1alpha1.ExecutionNamespace(assignment.ClusterName), Name: federated.Name + "-" + rand.SafeEncodeString(fmt.Sprint(h.Sum32())),
-		Labels: labelsOf(client.ObjectKeyFromObject(federated)), Finalizers: []string{workv1alpha1.Finalizer},
+		Namespace: clusterv1alpha1.ExecutionNamespace(assignment.ClusterName),
+		Name:      federated.Name + "-" + utilrand.SafeEncodeString(fmt.Sprint(h.Sum32())),
+		Labels:    labelsOf(client.ObjectKeyFromObject(federated)), Finalizers: []string{workv1alpha1.Finalizer},
 		Annotations: map[string]string{workv1alpha1.ConflictResolutionAnnotation: workv1alpha1.ConflictAbort},
 	}}
 	work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
@@ -185,8 +200,9 @@ func sameManifests(a, b *workv1alpha1.Work) bool {
 		return false
 	}
 	var one, other map[string]any
-	return json.Unmarshal(a.Spec.Workload.Manifests[0].Raw, &one) == nil && json.Unmarshal(b.Spec.Workload.Manifests[0].Raw, &other) == nil &&
-		equality.Semantic.DeepEqual(one, other)
+	return json.Unmarshal(a.Spec.Workload.Manifests[0].Raw, &one) == nil &&
+		json.Unmarshal(b.Spec.Workload.Manifests[0].Raw, &other) == nil &&
+		apiequality.Semantic.DeepEqual(one, other)
 }
 
 // removeOthers removes the Works outside of the given namespaces.
@@ -196,26 +212,31 @@ func (q *quotas) removeOthers(ctx context.Context, works []workv1alpha1.Work, wa
 		if wanted[work.Namespace] || work.DeletionTimestamp != nil {
 			continue
 		}
-		if err := q.client.Delete(ctx, work, client.Preconditions{UID: new(work.UID)}); client.IgnoreNotFound(err) != nil {
+		if err := q.client.Delete(ctx, work,
+			client.Preconditions{UID: new(work.UID)}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("removing Work %s: %w", client.ObjectKeyFromObject(work), err)
 		}
 	}
 	return nil
 }
 
-func (q *quotas) writeStatus(ctx context.Context, federated *policyv1alpha1.FederatedResourceQuota, works []workv1alpha1.Work) error {
+func (q *quotas) writeStatus(ctx context.Context, federated *policyv1alpha1.FederatedResourceQuota,
+	works []workv1alpha1.Work) error {
 	var bindings workv1alpha2.ResourceBindingList
-	if err := q.client.List(ctx, &bindings, client.InNamespace(federated.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := q.client.List(ctx, &bindings, client.InNamespace(federated.Namespace),
+		client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing ResourceBindings: %w", err)
 	}
 	status, err := statusOf(&federated.Spec, bindings.Items, works)
-	if err != nil || equality.Semantic.DeepEqual(status, federated.Status) {
+	if err != nil || apiequality.Semantic.DeepEqual(status, federated.Status) {
 		return err
 	}
 	before := federated.DeepCopy()
 	federated.Status = status
-	if err := q.client.Status().Patch(ctx, federated, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("writing the status of FederatedResourceQuota %s: %w", client.ObjectKeyFromObject(federated), err)
+	if err := q.client.Status().Patch(ctx, federated,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing the status of FederatedResourceQuota %s: %w", client.ObjectKeyFromObject(federated),
+			err)
 	}
 	return nil
 }

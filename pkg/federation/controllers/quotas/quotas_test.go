@@ -34,7 +34,8 @@ func shopQuota() *policyv1alpha1.FederatedResourceQuota {
 		Spec: policyv1alpha1.FederatedResourceQuotaSpec{
 			Overall: amounts("cpu=10 requests.memory=20Gi services=4"),
 			StaticAssignments: []policyv1alpha1.StaticClusterAssignment{
-				{ClusterName: "m1", Hard: amounts("cpu=4 services=1")}, {ClusterName: "m2", Hard: amounts("cpu=6")}, {ClusterName: "gone", Hard: amounts("cpu=1")},
+				{ClusterName: "m1", Hard: amounts("cpu=4 services=1")}, {ClusterName: "m2", Hard: amounts("cpu=6")},
+				{ClusterName: "gone", Hard: amounts("cpu=1")},
 			},
 		},
 	}
@@ -46,7 +47,9 @@ func report(work *workv1alpha1.Work, status string) {
 
 func TestQuotaInMembersAndStatus(t *testing.T) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{policyv1alpha1.AddToScheme, clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		policyv1alpha1.AddToScheme, clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -56,8 +59,10 @@ func TestQuotaInMembersAndStatus(t *testing.T) {
 	nginx.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}, {Name: "m2", Replicas: 4}}
 	elsewhere := nginx.DeepCopy()
 	elsewhere.Namespace = "other"
-	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&policyv1alpha1.FederatedResourceQuota{}).WithObjects(shopQuota(), nginx, elsewhere,
-		&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m2"}}).Build()
+	c := fake.NewClientBuilder().WithScheme(scheme).
+		WithStatusSubresource(&policyv1alpha1.FederatedResourceQuota{}).WithObjects(shopQuota(), nginx, elsewhere,
+		&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}},
+		&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m2"}}).Build()
 	q := &quotas{client: c}
 	key := types.NamespacedName{Namespace: "shop", Name: "limits"}
 	works := func() []workv1alpha1.Work {
@@ -72,7 +77,8 @@ func TestQuotaInMembersAndStatus(t *testing.T) {
 		return list.Items
 	}
 	made := works()
-	if len(made) != 2 || made[0].Namespace != "karmada-es-m1" || !strings.Contains(string(made[0].Spec.Workload.Manifests[0].Raw), `"hard":{"cpu":"4","services":"1"}`) {
+	if len(made) != 2 || made[0].Namespace != "karmada-es-m1" ||
+		!strings.Contains(string(made[0].Spec.Workload.Manifests[0].Raw), `"hard":{"cpu":"4","services":"1"}`) {
 		t.Fatalf("Works %+v", made)
 	}
 	report(&made[0], `{"hard":{"services":"1"},"used":{"services":"1","cpu":"3"}}`)
@@ -85,10 +91,12 @@ func TestQuotaInMembersAndStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	used := federated.Status.OverallUsed
-	if used.Cpu().String() != "3" || used.Name("requests.memory", resource.BinarySI).String() != "6Gi" || used.Name("services", resource.DecimalSI).String() != "1" {
+	if used.Cpu().String() != "3" || used.Name("requests.memory", resource.BinarySI).String() != "6Gi" ||
+		used.Name("services", resource.DecimalSI).String() != "1" {
 		t.Errorf("used %v", used)
 	}
-	if a := federated.Status.AggregatedStatus; len(a) != 1 || a[0].ClusterName != "m1" || a[0].Used.Cpu().String() != "3" {
+	if a := federated.Status.AggregatedStatus; len(a) != 1 || a[0].ClusterName != "m1" ||
+		a[0].Used.Cpu().String() != "3" {
 		t.Errorf("aggregated %+v", a)
 	}
 
@@ -97,7 +105,8 @@ func TestQuotaInMembersAndStatus(t *testing.T) {
 	if err := c.Update(t.Context(), federated); err != nil {
 		t.Fatal(err)
 	}
-	if made := works(); len(made) != 2 || made[1].DeletionTimestamp == nil || !strings.Contains(string(made[0].Spec.Workload.Manifests[0].Raw), `"cpu":"5"`) {
+	if made := works(); len(made) != 2 || made[1].DeletionTimestamp == nil ||
+		!strings.Contains(string(made[0].Spec.Workload.Manifests[0].Raw), `"cpu":"5"`) {
 		t.Errorf("Works %+v", made)
 	}
 	if err := c.Delete(t.Context(), federated); client.IgnoreNotFound(err) != nil {

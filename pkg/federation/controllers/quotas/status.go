@@ -16,7 +16,8 @@ import (
 )
 
 // statusOf adds up what the bindings of the namespace request and what the members' ResourceQuotas report.
-func statusOf(spec *policyv1alpha1.FederatedResourceQuotaSpec, bindings []workv1alpha2.ResourceBinding, works []workv1alpha1.Work) (policyv1alpha1.FederatedResourceQuotaStatus, error) {
+func statusOf(spec *policyv1alpha1.FederatedResourceQuotaSpec, bindings []workv1alpha2.ResourceBinding,
+	works []workv1alpha1.Work) (policyv1alpha1.FederatedResourceQuotaStatus, error) {
 	status := policyv1alpha1.FederatedResourceQuotaStatus{Overall: spec.Overall}
 	var reported corev1.ResourceList
 	for i := range works {
@@ -29,7 +30,8 @@ func statusOf(spec *policyv1alpha1.FederatedResourceQuotaSpec, bindings []workv1
 			reported = quota.Add(reported, cluster.Used)
 		}
 	}
-	slices.SortFunc(status.AggregatedStatus, func(a, b policyv1alpha1.ClusterQuotaStatus) int { return strings.Compare(a.ClusterName, b.ClusterName) })
+	slices.SortFunc(status.AggregatedStatus,
+		func(a, b policyv1alpha1.ClusterQuotaStatus) int { return strings.Compare(a.ClusterName, b.ClusterName) })
 	var requested corev1.ResourceList
 	for i := range bindings {
 		requested = quota.Add(requested, quota.Usage(&bindings[i].Spec, bindings[i].Spec.Clusters))

@@ -8,9 +8,10 @@ import (
 	appsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/apps/v1alpha1"
 )
 
-// observe gives the status list for the workloads of a spec: what was handled keeps its result, what was handled and is not asked
-// for any more stays for the record, and what is new has no result yet. The order is always the same.
-func observe(known []appsv1alpha1.ObservedWorkload, wanted []appsv1alpha1.ObjectReference) []appsv1alpha1.ObservedWorkload {
+// observe gives the status list for the workloads of a spec: what was handled keeps its result, what was handled and is
+// not asked for any more stays for the record, and what is new has no result yet. The order is always the same.
+func observe(known []appsv1alpha1.ObservedWorkload,
+	wanted []appsv1alpha1.ObjectReference) []appsv1alpha1.ObservedWorkload {
 	results := map[appsv1alpha1.ObjectReference]appsv1alpha1.ObservedWorkload{}
 	for _, w := range wanted {
 		results[w] = appsv1alpha1.ObservedWorkload{Workload: w}
@@ -26,8 +27,10 @@ func observe(known []appsv1alpha1.ObservedWorkload, wanted []appsv1alpha1.Object
 	}
 	slices.SortFunc(list, func(a, b appsv1alpha1.ObservedWorkload) int {
 		return cmp.Or(
-			strings.Compare(a.Workload.APIVersion, b.Workload.APIVersion), strings.Compare(a.Workload.Kind, b.Workload.Kind),
-			strings.Compare(a.Workload.Namespace, b.Workload.Namespace), strings.Compare(a.Workload.Name, b.Workload.Name),
+			strings.Compare(a.Workload.APIVersion, b.Workload.APIVersion),
+			strings.Compare(a.Workload.Kind, b.Workload.Kind),
+			strings.Compare(a.Workload.Namespace, b.Workload.Namespace),
+			strings.Compare(a.Workload.Name, b.Workload.Name),
 		)
 	})
 	return list

@@ -1,5 +1,5 @@
-// Package rebalancing answers WorkloadRebalancers: it asks the scheduler, by spec.rescheduleTriggeredAt of bindings, to decide from
-// scratch, and removes WorkloadRebalancers that are done and old enough.
+// Package rebalancing answers WorkloadRebalancers: it asks the scheduler, by spec.rescheduleTriggeredAt of bindings, to
+// decide from scratch, and removes WorkloadRebalancers that are done and old enough.
 package rebalancing
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +20,7 @@ import (
 	appsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/apps/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/setup"
+	"github.com/trellis-garden/trellis/pkg/federation/karmada"
 )
 
 // rebalancing handles WorkloadRebalancers.
@@ -58,7 +59,8 @@ func (r *rebalancing) Reconcile(ctx context.Context, request reconcile.Request) 
 const asksAtOnce = 8
 
 // rebalance asks for the workloads that were not handled yet. It gives how long to wait before those that are left.
-func (r *rebalancing) rebalance(ctx context.Context, rebalancer *appsv1alpha1.WorkloadRebalancer) (time.Duration, error) {
+func (r *rebalancing) rebalance(ctx context.Context,
+	rebalancer *appsv1alpha1.WorkloadRebalancer) (time.Duration, error) {
 	status := &rebalancer.Status
 	status.ObservedWorkloads = observe(status.ObservedWorkloads, rebalancer.Spec.Workloads)
 	waits := make([]time.Duration, len(status.ObservedWorkloads))
@@ -77,7 +79,8 @@ func (r *rebalancing) rebalance(ctx context.Context, rebalancer *appsv1alpha1.Wo
 	if err := group.Wait(); err != nil {
 		return 0, err
 	}
-	if finished(status.ObservedWorkloads) && (status.FinishTime == nil || status.ObservedGeneration != rebalancer.Generation) {
+	if finished(status.ObservedWorkloads) &&
+		(status.FinishTime == nil || status.ObservedGeneration != rebalancer.Generation) {
 		status.FinishTime = new(metav1.NewTime(r.now()))
 	}
 	status.ObservedGeneration = rebalancer.Generation
@@ -85,7 +88,8 @@ func (r *rebalancing) rebalance(ctx context.Context, rebalancer *appsv1alpha1.Wo
 }
 
 // trigger asks for one workload, or says how long to wait before.
-func (r *rebalancing) trigger(ctx context.Context, rebalancer *appsv1alpha1.WorkloadRebalancer, observed *appsv1alpha1.ObservedWorkload) (time.Duration, error) {
+func (r *rebalancing) trigger(ctx context.Context, rebalancer *appsv1alpha1.WorkloadRebalancer,
+	observed *appsv1alpha1.ObservedWorkload) (time.Duration, error) {
 	workload := observed.Workload
 	key := types.NamespacedName{Namespace: workload.Namespace, Name: bindings.Name(workload.Name, workload.Kind)}
 	b, err := bindings.Get(ctx, r.client, key)
@@ -105,7 +109,8 @@ func (r *rebalancing) trigger(ctx context.Context, rebalancer *appsv1alpha1.Work
 	}
 	before := b.DeepCopyObject().(bindings.Binding)
 	b.BindingSpec().RescheduleTriggeredAt = new(metav1.NewTime(r.now()))
-	if err := r.client.Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.client.Patch(ctx, b,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return 0, fmt.Errorf("asking for a new decision on binding %s: %w", key, err)
 	}
 	observed.Result = appsv1alpha1.RebalanceSuccessful
@@ -128,24 +133,26 @@ func wasTriggered(rebalancer *appsv1alpha1.WorkloadRebalancer, b bindings.Bindin
 
 // tooEarly: times in the API are full seconds, and a request counts only if it is later than the last decision.
 func tooEarly(b bindings.Binding, now time.Time) time.Duration {
-	last := b.BindingStatus().LastScheduledTime
-	if last == nil {
+	decided, found := karmada.DecidedOf(b)
+	if !found {
 		return 0
 	}
-	return max(0, last.Truncate(time.Second).Add(time.Second).Sub(now))
+	return max(0, decided.Time.Truncate(time.Second).Add(time.Second).Sub(now))
 }
 
 func (r *rebalancing) writeStatus(ctx context.Context, before, after *appsv1alpha1.WorkloadRebalancer) error {
-	if equality.Semantic.DeepEqual(before.Status, after.Status) {
+	if apiequality.Semantic.DeepEqual(before.Status, after.Status) {
 		return nil
 	}
-	if err := r.client.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.client.Status().Patch(ctx, after,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the status of WorkloadRebalancer %s: %w", after.Name, err)
 	}
 	return nil
 }
 
-func (r *rebalancing) removeWhenOld(ctx context.Context, rebalancer *appsv1alpha1.WorkloadRebalancer) (reconcile.Result, error) {
+func (r *rebalancing) removeWhenOld(ctx context.Context,
+	rebalancer *appsv1alpha1.WorkloadRebalancer) (reconcile.Result, error) {
 	if rebalancer.Spec.TTLSecondsAfterFinished == nil || rebalancer.Status.FinishTime == nil {
 		return reconcile.Result{}, nil
 	}
@@ -153,6 +160,7 @@ func (r *rebalancing) removeWhenOld(ctx context.Context, rebalancer *appsv1alpha
 	if left := end.Sub(r.now()); left > 0 {
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
-	err := r.client.Delete(ctx, rebalancer, client.Preconditions{UID: new(rebalancer.UID), ResourceVersion: new(rebalancer.ResourceVersion)})
+	err := r.client.Delete(ctx, rebalancer,
+		client.Preconditions{UID: new(rebalancer.UID), ResourceVersion: new(rebalancer.ResourceVersion)})
 	return reconcile.Result{}, client.IgnoreNotFound(err)
 }

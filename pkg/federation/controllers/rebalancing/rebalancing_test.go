@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	appsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/apps/v1alpha1"
+	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 )
@@ -21,22 +22,40 @@ import (
 var (
 	start = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	nginx = appsv1alpha1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "nginx"}
-	role  = appsv1alpha1.ObjectReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "reader"}
+	role  = appsv1alpha1.ObjectReference{
+		APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "reader",
+	}
 )
 
 func TestObserve(t *testing.T) {
 	done := appsv1alpha1.ObservedWorkload{Workload: nginx, Result: appsv1alpha1.RebalanceSuccessful}
-	failed := appsv1alpha1.ObservedWorkload{Workload: role, Result: appsv1alpha1.RebalanceFailed, Reason: appsv1alpha1.RebalanceObjectNotFound}
+	failed := appsv1alpha1.ObservedWorkload{
+		Workload: role, Result: appsv1alpha1.RebalanceFailed, Reason: appsv1alpha1.RebalanceObjectNotFound,
+	}
 	tests := map[string]struct {
 		known  []appsv1alpha1.ObservedWorkload
 		wanted []appsv1alpha1.ObjectReference
 		want   []appsv1alpha1.ObservedWorkload
 	}{
-		"all new, in order":               {nil, []appsv1alpha1.ObjectReference{role, nginx}, []appsv1alpha1.ObservedWorkload{{Workload: nginx}, {Workload: role}}},
-		"results stay":                    {[]appsv1alpha1.ObservedWorkload{done, failed}, []appsv1alpha1.ObjectReference{nginx, role}, []appsv1alpha1.ObservedWorkload{done, failed}},
-		"a success that is not asked for": {[]appsv1alpha1.ObservedWorkload{done}, []appsv1alpha1.ObjectReference{role}, []appsv1alpha1.ObservedWorkload{done, {Workload: role}}},
-		"a failure that is not asked for": {[]appsv1alpha1.ObservedWorkload{failed}, []appsv1alpha1.ObjectReference{nginx}, []appsv1alpha1.ObservedWorkload{{Workload: nginx}}},
-		"asked for twice":                 {nil, []appsv1alpha1.ObjectReference{nginx, nginx}, []appsv1alpha1.ObservedWorkload{{Workload: nginx}}},
+		"all new, in order": {
+			nil, []appsv1alpha1.ObjectReference{role, nginx},
+			[]appsv1alpha1.ObservedWorkload{{Workload: nginx}, {Workload: role}},
+		},
+		"results stay": {
+			[]appsv1alpha1.ObservedWorkload{done, failed}, []appsv1alpha1.ObjectReference{nginx, role},
+			[]appsv1alpha1.ObservedWorkload{done, failed},
+		},
+		"a success that is not asked for": {
+			[]appsv1alpha1.ObservedWorkload{done}, []appsv1alpha1.ObjectReference{role},
+			[]appsv1alpha1.ObservedWorkload{done, {Workload: role}},
+		},
+		"a failure that is not asked for": {
+			[]appsv1alpha1.ObservedWorkload{failed}, []appsv1alpha1.ObjectReference{nginx},
+			[]appsv1alpha1.ObservedWorkload{{Workload: nginx}},
+		},
+		"asked for twice": {
+			nil, []appsv1alpha1.ObjectReference{nginx, nginx}, []appsv1alpha1.ObservedWorkload{{Workload: nginx}},
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +80,11 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 			t.Fatal(err)
 		}
 	}
-	return &fixture{t: t, now: start, Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&appsv1alpha1.WorkloadRebalancer{}).Build()}
+	return &fixture{
+		t: t, now: start, Client: fake.NewClientBuilder().
+			WithScheme(scheme).WithObjects(objects...).
+			WithStatusSubresource(&appsv1alpha1.WorkloadRebalancer{}).Build(),
+	}
 }
 
 func (f *fixture) reconcile() reconcile.Result {
@@ -101,7 +124,10 @@ func rebalancer(ttl *int32, workloads ...appsv1alpha1.ObjectReference) *appsv1al
 
 func binding(lastScheduled time.Time) *workv1alpha2.ResourceBinding {
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "nginx-deployment"}}
-	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "nginx"}
+	b.Spec.Placement = &policyv1alpha1.Placement{}
+	b.Spec.Resource = workv1alpha2.ObjectReference{
+		APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "nginx",
+	}
 	b.Status.LastScheduledTime = new(metav1.NewTime(lastScheduled))
 	return b
 }
@@ -111,7 +137,8 @@ func TestBindingsAreAskedOnce(t *testing.T) {
 	f.reconcile()
 	status := f.status()
 	if len(status.ObservedWorkloads) != 2 || status.ObservedWorkloads[0].Result != appsv1alpha1.RebalanceSuccessful ||
-		status.ObservedWorkloads[1].Reason != appsv1alpha1.RebalanceObjectNotFound || status.FinishTime == nil || status.ObservedGeneration != 1 {
+		status.ObservedWorkloads[1].Reason != appsv1alpha1.RebalanceObjectNotFound || status.FinishTime == nil ||
+		status.ObservedGeneration != 1 {
 		t.Fatalf("status %+v", status)
 	}
 	if at := f.triggered(); at == nil || !at.Equal(new(metav1.NewTime(start))) {
@@ -127,7 +154,8 @@ func TestBindingsAreAskedOnce(t *testing.T) {
 func TestNotInTheSecondOfTheLastDecision(t *testing.T) {
 	f := newFixture(t, rebalancer(nil, nginx), binding(start))
 	f.now = start.Add(300 * time.Millisecond)
-	if wait := f.reconcile().RequeueAfter; wait != 700*time.Millisecond || f.triggered() != nil || f.status().FinishTime != nil {
+	if wait := f.reconcile().RequeueAfter; wait != 700*time.Millisecond || f.triggered() != nil ||
+		f.status().FinishTime != nil {
 		t.Fatalf("waits %v, triggered %v", wait, f.triggered())
 	}
 	f.now = start.Add(time.Second)
@@ -143,7 +171,8 @@ func TestRemovedWhenOld(t *testing.T) {
 	}
 	f.now = start.Add(time.Minute)
 	f.reconcile()
-	if err := f.Get(t.Context(), client.ObjectKey{Name: "again"}, &appsv1alpha1.WorkloadRebalancer{}); !apierrors.IsNotFound(err) {
+	if err := f.Get(t.Context(), client.ObjectKey{Name: "again"},
+		&appsv1alpha1.WorkloadRebalancer{}); !apierrors.IsNotFound(err) {
 		t.Errorf("still there: %v", err)
 	}
 }

@@ -33,21 +33,27 @@ type mortal struct {
 func newMortal(t *testing.T, left int, objects ...client.Object) *mortal {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, clusterv1alpha1.AddToScheme, workv1alpha2.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, clusterv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
 	m := &mortal{left: left}
-	m.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&workv1alpha2.ResourceBinding{}).
+	m.Client = fake.NewClientBuilder().
+		WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&workv1alpha2.ResourceBinding{}).
 		WithInterceptorFuncs(interceptor.Funcs{
-			Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			Create: func(ctx context.Context, c client.WithWatch, object client.Object,
+				options ...client.CreateOption) error {
 				return m.write(func() error { return c.Create(ctx, object, options...) })
 			},
-			Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			Delete: func(ctx context.Context, c client.WithWatch, object client.Object,
+				options ...client.DeleteOption) error {
 				return m.write(func() error { return c.Delete(ctx, object, options...) })
 			},
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object,
+				patch client.Patch, options ...client.SubResourcePatchOption) error {
 				return m.write(func() error { return c.SubResource(sub).Patch(ctx, object, patch, options...) })
 			},
 		}).Build()
@@ -88,14 +94,17 @@ func history(t *testing.T, killBefore int) (result string, survived bool) {
 	b := &workv1alpha2.ResourceBinding{}
 	b.Namespace, b.Name = "shop", "web-deployment"
 	b.Spec.Replicas, b.Spec.Clusters = 3, []workv1alpha2.TargetCluster{{Name: "one", Replicas: 3}}
-	b.Spec.Rollout = &policyv1alpha1.RolloutStrategy{Waves: []policyv1alpha1.RolloutWave{{Name: "all"}}, RevisionHistoryLimit: new(int32(1))}
+	b.Spec.Rollout = &policyv1alpha1.RolloutStrategy{
+		Waves: []policyv1alpha1.RolloutWave{{Name: "all"}}, RevisionHistoryLimit: new(int32(1)),
+	}
 	m := newMortal(t, killBefore, b)
 	survived = true
 	var stage *Stage
 	for _, image := range []string{"web:1", "web:2", "web:3", "web:1", "web:4"} {
 		template := object(t, web)
 		containers := []any{map[string]any{"name": "web", "image": image}}
-		if err := unstructured.SetNestedSlice(template.Object, containers, "spec", "template", "spec", "containers"); err != nil {
+		if err := unstructured.SetNestedSlice(template.Object, containers, "spec", "template", "spec",
+			"containers"); err != nil {
 			t.Fatal(err)
 		}
 		for {
@@ -135,5 +144,6 @@ func stored(t *testing.T, m *mortal) string {
 		t.Fatal(err)
 	}
 	s := b.Status.Rollout
-	return fmt.Sprintf("kept %v\nrollout %d %s stable %s update %s wave %d\nrevisions %v", kept, s.Number, s.Phase, s.StableRevision, s.UpdateRevision, s.CurrentWave, s.Revisions)
+	return fmt.Sprintf("kept %v\nrollout %d %s stable %s update %s wave %d\nrevisions %v", kept, s.Number, s.Phase,
+		s.StableRevision, s.UpdateRevision, s.CurrentWave, s.Revisions)
 }

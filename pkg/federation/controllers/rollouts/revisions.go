@@ -30,7 +30,8 @@ const templateKey = "template.json.gz"
 const largestTemplate = 8 << 20
 
 // revisionOf names the content of an object, as far as clusters get it, without the number of replicas.
-func revisionOf(ctx context.Context, in *interpreter.Interpreter, b bindings.Binding, template *unstructured.Unstructured) (string, error) {
+func revisionOf(ctx context.Context, in *interpreter.Interpreter, b bindings.Binding,
+	template *unstructured.Unstructured) (string, error) {
 	content, err := in.Prune(ctx, template)
 	if err != nil {
 		return "", err
@@ -58,7 +59,8 @@ func ownerOf(b bindings.Binding) string { return shortHash(b.GetNamespace() + "/
 func secretName(b bindings.Binding, revision string) string { return ownerOf(b) + "-" + revision }
 
 // store keeps an object as a revision of its binding. One that is there already has the same content.
-func (r *Rollouts) store(ctx context.Context, b bindings.Binding, revision string, template *unstructured.Unstructured) error {
+func (r *Rollouts) store(ctx context.Context, b bindings.Binding, revision string,
+	template *unstructured.Unstructured) error {
 	data, err := pack(template)
 	if err != nil {
 		return err
@@ -100,7 +102,8 @@ func (r *Rollouts) load(ctx context.Context, b bindings.Binding, revision string
 // prune removes the revisions of a binding but those to keep.
 func (r *Rollouts) prune(ctx context.Context, b bindings.Binding, keep sets.Set[string]) error {
 	var list corev1.SecretList
-	err := r.Client.List(ctx, &list, client.InNamespace(workv1alpha2.RevisionsNamespace), client.MatchingLabels{workv1alpha2.RevisionBindingLabel: ownerOf(b)})
+	err := r.Client.List(ctx, &list, client.InNamespace(workv1alpha2.RevisionsNamespace),
+		client.MatchingLabels{workv1alpha2.RevisionBindingLabel: ownerOf(b)})
 	if err != nil {
 		return fmt.Errorf("listing the revisions of binding %s: %w", client.ObjectKeyFromObject(b), err)
 	}
@@ -109,7 +112,8 @@ func (r *Rollouts) prune(ctx context.Context, b bindings.Binding, keep sets.Set[
 		if secret.Type != workv1alpha2.RevisionType || keep.Has(secret.Annotations[workv1alpha2.RevisionAnnotation]) {
 			continue
 		}
-		if err := r.Client.Delete(ctx, secret, client.Preconditions{UID: &secret.UID}); client.IgnoreNotFound(err) != nil {
+		if err := r.Client.Delete(ctx, secret,
+			client.Preconditions{UID: &secret.UID}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("removing revision %s: %w", secret.Name, err)
 		}
 	}
@@ -120,7 +124,10 @@ func (r *Rollouts) prune(ctx context.Context, b bindings.Binding, keep sets.Set[
 func pack(template *unstructured.Unstructured) ([]byte, error) {
 	object := template.DeepCopy()
 	delete(object.Object, "status")
-	for _, field := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "ownerReferences", "finalizers", "selfLink"} {
+	for _, field := range []string{
+		"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "ownerReferences", "finalizers",
+		"selfLink",
+	} {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
 	}
 	var packed bytes.Buffer

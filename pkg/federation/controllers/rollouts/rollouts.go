@@ -22,8 +22,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/rollout"
 )
 
-// look is how often a rollout that waits for clusters is looked at, since not everything that it waits for is announced: that a
-// cluster stops to answer, for example.
+// look is how often a rollout that waits for clusters is looked at, since not everything that it waits for is
+// announced: that a cluster stops to answer, for example.
 const look = 5 * time.Second
 
 // Rollouts carries out the rollouts of a fleet's objects.
@@ -57,8 +57,10 @@ func (s *Stage) Wake() time.Duration {
 	return s.after
 }
 
-// TemplateFor gives the object that a cluster gets, and the name of its revision. Without a rollout, nil or not, it is the template.
-func (s *Stage) TemplateFor(cluster string, template *unstructured.Unstructured) (*unstructured.Unstructured, string, error) {
+// TemplateFor gives the object that a cluster gets, and the name of its revision. Without a rollout, nil or not, it is
+// the template.
+func (s *Stage) TemplateFor(cluster string,
+	template *unstructured.Unstructured) (*unstructured.Unstructured, string, error) {
 	if s == nil {
 		return template, "", nil
 	}
@@ -84,10 +86,11 @@ func (s *Stage) Report(status *workv1alpha2.ResourceBindingStatus) {
 	}
 }
 
-// Stage decides what the clusters get. What that depends on is in the binding's status before it returns; the rest is left to the
-// caller to report with what it writes anyway. The binding is replaced by what the API server has; nil if it is gone. Without a
-// rollout, the stage is nil.
-func (r *Rollouts) Stage(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured, works map[string]*workv1alpha1.Work) (bindings.Binding, *Stage, error) {
+// Stage decides what the clusters get. What that depends on is in the binding's status before it returns; the rest is
+// left to the caller to report with what it writes anyway. The binding is replaced by what the API server has; nil if
+// it is gone. Without a rollout, the stage is nil.
+func (r *Rollouts) Stage(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured,
+	works map[string]*workv1alpha1.Work) (bindings.Binding, *Stage, error) {
 	if !Concerns(b) {
 		return b, nil, nil
 	}
@@ -116,16 +119,18 @@ func (r *Rollouts) Stage(ctx context.Context, b bindings.Binding, template *unst
 	return b, r.stage(ctx, b, template, decision.Status, after(decision)), nil
 }
 
-// unclear leaves everything as it is when nobody understands the object: the clusters' manifests cannot be made either, which the
-// binding's status says.
-func (r *Rollouts) unclear(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured, previous *workv1alpha2.RolloutStatus) *Stage {
+// unclear leaves everything as it is when nobody understands the object: the clusters' manifests cannot be made either,
+// which the binding's status says.
+func (r *Rollouts) unclear(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured,
+	previous *workv1alpha2.RolloutStatus) *Stage {
 	if previous == nil {
 		return nil
 	}
 	return r.stage(ctx, b, template, previous, look)
 }
 
-func (r *Rollouts) stage(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured, status *workv1alpha2.RolloutStatus, after time.Duration) *Stage {
+func (r *Rollouts) stage(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured,
+	status *workv1alpha2.RolloutStatus, after time.Duration) *Stage {
 	stage := &Stage{status: status, loaded: map[string]*unstructured.Unstructured{}, after: after}
 	stage.load = func(revision string) (*unstructured.Unstructured, error) {
 		return r.old(ctx, b, template, status, revision)
@@ -144,8 +149,10 @@ func after(decision rollout.Decision) time.Duration {
 	return decision.After
 }
 
-// write stores what clusters get by a status: first the object's revision, then the status, and then what is not needed any more goes.
-func (r *Rollouts) write(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured, status *workv1alpha2.RolloutStatus) error {
+// write stores what clusters get by a status: first the object's revision, then the status, and then what is not needed
+// any more goes.
+func (r *Rollouts) write(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured,
+	status *workv1alpha2.RolloutStatus) error {
 	previous := b.BindingStatus().Rollout
 	if rollout.SameRevisions(previous, status) {
 		return nil
@@ -168,15 +175,18 @@ func (r *Rollouts) write(ctx context.Context, b bindings.Binding, template *unst
 }
 
 // tell people what happens with the object.
-func (r *Rollouts) tell(template *unstructured.Unstructured, b bindings.Binding, previous, status *workv1alpha2.RolloutStatus) {
-	if previous == nil || previous.Phase == status.Phase && previous.CurrentWave == status.CurrentWave && previous.Number == status.Number {
+func (r *Rollouts) tell(template *unstructured.Unstructured, b bindings.Binding,
+	previous, status *workv1alpha2.RolloutStatus) {
+	if previous == nil || previous.Phase == status.Phase && previous.CurrentWave == status.CurrentWave &&
+		previous.Number == status.Number {
 		return
 	}
 	kind := corev1.EventTypeNormal
 	if status.Phase == workv1alpha2.RolloutFailed || status.Phase == workv1alpha2.RolloutRolledBack {
 		kind = corev1.EventTypeWarning
 	}
-	r.Events.Eventf(template, b, kind, "Rollout"+string(status.Phase), "Rollout", "rollout %d: %.900s", status.Number, status.Message)
+	r.Events.Eventf(template, b, kind, "Rollout"+string(status.Phase), "Rollout", "rollout %d: %.900s", status.Number,
+		status.Message)
 }
 
 // End forgets the rollout of a binding, and the object's revisions.
@@ -192,8 +202,10 @@ func (r *Rollouts) End(ctx context.Context, b bindings.Binding) error {
 	return bindings.PatchStatus(ctx, r.Client, before, b)
 }
 
-// old gives an object as it was. It tells the generation that members were told at that time, so that nothing changes there.
-func (r *Rollouts) old(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured, status *workv1alpha2.RolloutStatus, revision string) (*unstructured.Unstructured, error) {
+// old gives an object as it was. It tells the generation that members were told at that time, so that nothing changes
+// there.
+func (r *Rollouts) old(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured,
+	status *workv1alpha2.RolloutStatus, revision string) (*unstructured.Unstructured, error) {
 	object, err := r.load(ctx, b, revision)
 	if err != nil {
 		return nil, err
@@ -207,7 +219,8 @@ func (r *Rollouts) old(ctx context.Context, b bindings.Binding, template *unstru
 	return object, nil
 }
 
-func (r *Rollouts) input(ctx context.Context, b bindings.Binding, works map[string]*workv1alpha1.Work) (rollout.Input, error) {
+func (r *Rollouts) input(ctx context.Context, b bindings.Binding,
+	works map[string]*workv1alpha1.Work) (rollout.Input, error) {
 	in := rollout.Input{Control: b.BindingSpec().RolloutControl, Previous: b.BindingStatus().Rollout, Now: r.Now()}
 	in.Plan, in.PlanError = rollout.NewPlan(b.BindingSpec().Rollout)
 	for _, target := range bindings.Targets(b.BindingSpec()) {
@@ -221,7 +234,8 @@ func (r *Rollouts) input(ctx context.Context, b bindings.Binding, works map[stri
 }
 
 // observe gathers what is known of the object in a cluster.
-func (r *Rollouts) observe(ctx context.Context, b bindings.Binding, name string, work *workv1alpha1.Work) (rollout.Cluster, error) {
+func (r *Rollouts) observe(ctx context.Context, b bindings.Binding, name string,
+	work *workv1alpha1.Work) (rollout.Cluster, error) {
 	result := rollout.Cluster{}
 	result.Name = name
 	cluster := &clusterv1alpha1.Cluster{}
@@ -251,7 +265,8 @@ func awayBecause(b bindings.Binding, name string, cluster *clusterv1alpha1.Clust
 	return ""
 }
 
-// judge says what became of the object in a cluster by its Work. The status of a Work counts only for the Work as it is now.
+// judge says what became of the object in a cluster by its Work. The status of a Work counts only for the Work as it is
+// now.
 func judge(c *rollout.Cluster, work *workv1alpha1.Work) {
 	if work == nil || work.DeletionTimestamp != nil {
 		return

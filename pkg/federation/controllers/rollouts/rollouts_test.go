@@ -5,7 +5,7 @@ import (
 	"compress/gzip"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -65,7 +65,10 @@ func TestRevisionIsAllButReplicas(t *testing.T) {
 			o.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"})
 		}, true},
 		"a label": {func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{"app": "other"}) }, false},
-		"a field": {func(o *unstructured.Unstructured) { _ = unstructured.SetNestedField(o.Object, true, "spec", "paused") }, false},
+		"a field": {
+			func(o *unstructured.Unstructured) { _ = unstructured.SetNestedField(o.Object, true, "spec", "paused") },
+			false,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +91,7 @@ func TestPackedObjectsHaveTheSameContent(t *testing.T) {
 	want := object(t, web)
 	delete(want.Object, "status")
 	want.Object["metadata"] = map[string]any{"name": "web", "namespace": "shop", "labels": map[string]any{"app": "web"}}
-	if !equality.Semantic.DeepEqual(got, want) {
+	if !apiequality.Semantic.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -111,7 +114,9 @@ func TestUnpackingIsBounded(t *testing.T) {
 
 func FuzzUnpack(f *testing.F) {
 	f.Add([]byte{})
-	if data, err := pack(&unstructured.Unstructured{Object: map[string]any{"kind": "A", "apiVersion": "v1"}}); err == nil {
+	if data, err := pack(&unstructured.Unstructured{
+		Object: map[string]any{"kind": "A", "apiVersion": "v1"},
+	}); err == nil {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -130,11 +135,13 @@ func FuzzUnpack(f *testing.F) {
 }
 
 func TestJudge(t *testing.T) {
-	work := func(status metav1.ConditionStatus, reason string, observed int64, health workv1alpha1.ResourceHealth) *workv1alpha1.Work {
+	work := func(status metav1.ConditionStatus, reason string, observed int64,
+		health workv1alpha1.ResourceHealth) *workv1alpha1.Work {
 		w := &workv1alpha1.Work{}
 		w.Generation, w.Annotations = 2, map[string]string{workv1alpha2.RevisionAnnotation: "r"}
 		w.Status.Conditions = []metav1.Condition{{
-			Type: workv1alpha1.ConditionApplied, Status: status, Reason: reason, Message: "why", ObservedGeneration: observed,
+			Type: workv1alpha1.ConditionApplied, Status: status, Reason: reason, Message: "why",
+			ObservedGeneration: observed,
 		}}
 		if health != "" {
 			w.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Health: health}}
@@ -147,14 +154,24 @@ func TestJudge(t *testing.T) {
 		work *workv1alpha1.Work
 		want rollout.Cluster
 	}{
-		"none":              {nil, rollout.Cluster{}},
-		"being removed":     {leaving, rollout.Cluster{}},
-		"healthy":           {work(metav1.ConditionTrue, "", 2, "Healthy"), rollout.Cluster{Revision: "r", Applied: true, Healthy: true}},
-		"no notion":         {work(metav1.ConditionTrue, "", 2, "Unknown"), rollout.Cluster{Revision: "r", Applied: true, Healthy: true}},
-		"unhealthy":         {work(metav1.ConditionTrue, "", 2, "Unhealthy"), rollout.Cluster{Revision: "r", Applied: true, Problem: "not healthy"}},
+		"none":          {nil, rollout.Cluster{}},
+		"being removed": {leaving, rollout.Cluster{}},
+		"healthy": {
+			work(metav1.ConditionTrue, "", 2, "Healthy"), rollout.Cluster{Revision: "r", Applied: true, Healthy: true},
+		},
+		"no notion": {
+			work(metav1.ConditionTrue, "", 2, "Unknown"), rollout.Cluster{Revision: "r", Applied: true, Healthy: true},
+		},
+		"unhealthy": {
+			work(metav1.ConditionTrue, "", 2, "Unhealthy"),
+			rollout.Cluster{Revision: "r", Applied: true, Problem: "not healthy"},
+		},
 		"about the old one": {work(metav1.ConditionTrue, "", 1, "Healthy"), rollout.Cluster{Revision: "r"}},
 		"refused":           {work(metav1.ConditionFalse, "", 2, ""), rollout.Cluster{Revision: "r", Problem: "why"}},
-		"not understood":    {work(metav1.ConditionTrue, workv1alpha1.ReasonNotInterpreted, 2, "Unknown"), rollout.Cluster{Revision: "r", Applied: true, Problem: "why"}},
+		"not understood": {
+			work(metav1.ConditionTrue, workv1alpha1.ReasonNotInterpreted, 2, "Unknown"),
+			rollout.Cluster{Revision: "r", Applied: true, Problem: "why"},
+		},
 		"nothing known of it": {&workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
 			Annotations: map[string]string{workv1alpha2.RevisionAnnotation: "r"},
 		}}, rollout.Cluster{Revision: "r"}},
@@ -163,7 +180,7 @@ func TestJudge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got rollout.Cluster
 			judge(&got, tc.work)
-			if !equality.Semantic.DeepEqual(got, tc.want) {
+			if !apiequality.Semantic.DeepEqual(got, tc.want) {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 		})

@@ -29,7 +29,8 @@ func New(config *rest.Config, mapper meta.RESTMapper) (*Scales, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scales of the fleet: %w", err)
 	}
-	client, err := scale.NewForConfig(config, mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(discoveryClient))
+	client, err := scale.NewForConfig(config, mapper, dynamic.LegacyAPIPathResolverFunc,
+		scale.NewDiscoveryScaleKindResolver(discoveryClient))
 	if err != nil {
 		return nil, fmt.Errorf("scales of the fleet: %w", err)
 	}
@@ -37,7 +38,8 @@ func New(config *rest.Config, mapper meta.RESTMapper) (*Scales, error) {
 }
 
 // Get reads the scale of an object.
-func (s *Scales) Get(ctx context.Context, namespace string, target autoscalingv2.CrossVersionObjectReference) (*autoscalingv1.Scale, error) {
+func (s *Scales) Get(ctx context.Context, namespace string,
+	target autoscalingv2.CrossVersionObjectReference) (*autoscalingv1.Scale, error) {
 	resource, err := s.resource(target)
 	if err != nil {
 		return nil, err
@@ -50,13 +52,15 @@ func (s *Scales) Get(ctx context.Context, namespace string, target autoscalingv2
 }
 
 // Set changes the number of replicas.
-func (s *Scales) Set(ctx context.Context, namespace string, target autoscalingv2.CrossVersionObjectReference, replicas int32) error {
+func (s *Scales) Set(ctx context.Context, namespace string, target autoscalingv2.CrossVersionObjectReference,
+	replicas int32) error {
 	resource, err := s.resource(target)
 	if err != nil {
 		return err
 	}
 	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
-	if _, err := s.client.Scales(namespace).Patch(ctx, resource, target.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := s.client.Scales(namespace).Patch(ctx, resource, target.Name, types.MergePatchType, patch,
+		metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("scaling %s %s/%s to %d: %w", target.Kind, namespace, target.Name, replicas, err)
 	}
 	return nil

@@ -1,5 +1,5 @@
-// Package setup is how controllers that live in packages of their own are registered with a manager: by a name, with settings, and with
-// what they watch.
+// Package setup is how controllers that live in packages of their own are registered with a manager: by a name, with
+// settings, and with what they watch.
 package setup
 
 import (
@@ -25,7 +25,8 @@ func Add(mgr manager.Manager, name string, options controller.Options, sources .
 }
 
 // New registers a controller that is given more to watch later.
-func New(mgr manager.Manager, name string, options controller.Options, sources ...source.Source) (controller.Controller, error) {
+func New(mgr manager.Manager, name string, options controller.Options,
+	sources ...source.Source) (controller.Controller, error) {
 	c, err := controller.New(name, mgr, options)
 	if err != nil {
 		return nil, err
@@ -48,7 +49,9 @@ func Specs[T client.Object](objects cache.Cache, kind T) source.Source {
 	return Objects(objects, kind, predicate.TypedGenerationChangedPredicate[T]{})
 }
 
-// Concerned wakes what an object of another kind concerns, when something of that changes that all predicates let through.
-func Concerned[T client.Object](objects cache.Cache, kind T, concerned func(context.Context, T) []reconcile.Request, predicates ...predicate.TypedPredicate[T]) source.Source {
+// Concerned wakes what an object of another kind concerns, when something of that changes that all predicates let
+// through.
+func Concerned[T client.Object](objects cache.Cache, kind T, concerned func(context.Context, T) []reconcile.Request,
+	predicates ...predicate.TypedPredicate[T]) source.Source {
 	return source.Kind(objects, kind, handler.TypedEnqueueRequestsFromMapFunc(concerned), predicates...)
 }

@@ -90,9 +90,11 @@ func Cost(q resource.Quantity) int64 {
 
 // Limits of a FleetGrowth.
 func Limits(spec *fleetv1alpha1.FleetGrowthSpec) growth.Limits {
-	limits := growth.Limits{Machines: int64(spec.Limits.Machines), Step: int64(ptr.Deref(spec.Limits.Step, defaultStep))}
+	limits := growth.Limits{
+		Machines: int64(spec.Limits.Machines), Step: int64(ptr.Deref(spec.Limits.Step, defaultStep)),
+	}
 	if spec.Limits.CostPerHour != nil {
-		limits.Cost = ptr.To(Cost(*spec.Limits.CostPerHour))
+		limits.Cost = new(Cost(*spec.Limits.CostPerHour))
 	}
 	if spec.Shoots != nil {
 		limits.Shoots = int(spec.Shoots.Maximum)
@@ -132,11 +134,13 @@ func Spec(shoots *fleetv1alpha1.GrowthShoots) (*gardencorev1beta1.ShootSpec, err
 	case spec.SeedName != nil:
 		return nil, fmt.Errorf("%s.seedName: must not be given; the garden chooses the seed", path)
 	case len(spec.Resources) > 0:
-		return nil, fmt.Errorf("%s.resources: must not be given; a fleet gets no access to other objects of its project", path)
+		return nil, fmt.Errorf("%s.resources: must not be given; a fleet gets no access to other objects of its "+
+			"project", path)
 	}
 	for i, w := range spec.Provider.Workers {
 		if w.Minimum < 0 || w.Maximum < w.Minimum {
-			return nil, fmt.Errorf("%s.provider.workers[%d]: needs a maximum that is not less than its minimum", path, i)
+			return nil, fmt.Errorf("%s.provider.workers[%d]: needs a maximum that is not less than its minimum", path,
+				i)
 		}
 	}
 	return spec, nil
@@ -182,11 +186,13 @@ func Pool(w *gardencorev1beta1.Worker) growth.Pool {
 		}
 	}
 	return growth.Pool{
-		Name: w.Name, MachineType: w.Machine.Type, Minimum: int64(w.Minimum), Maximum: int64(w.Maximum), Node: core.Node{Labels: set, Taints: taints},
+		Name: w.Name, MachineType: w.Machine.Type, Minimum: int64(w.Minimum), Maximum: int64(w.Maximum),
+		Node: core.Node{Labels: set, Taints: taints},
 	}
 }
 
-// Ceiling is the largest maximum that the pool of a member may get; 0: it may not be enlarged. Of several entries the first counts.
+// Ceiling is the largest maximum that the pool of a member may get; 0: it may not be enlarged. Of several entries the
+// first counts.
 func Ceiling(spec *fleetv1alpha1.FleetGrowthSpec, member labels.Set, pool string) (int64, error) {
 	for i := range spec.Pools {
 		p := &spec.Pools[i]
@@ -201,7 +207,8 @@ func Ceiling(spec *fleetv1alpha1.FleetGrowthSpec, member labels.Set, pool string
 	return 0, nil
 }
 
-// Records of what fleets did to the pools of a shoot. Text that cannot be read is an error: then nothing must be changed.
+// Records of what fleets did to the pools of a shoot. Text that cannot be read is an error: then nothing must be
+// changed.
 func Records(shoot *gardencorev1beta1.Shoot) (map[string]fleetv1alpha1.PoolRecord, error) {
 	records := map[string]fleetv1alpha1.PoolRecord{}
 	text := shoot.Annotations[fleetv1alpha1.GrownPoolsAnnotation]

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
@@ -19,11 +18,12 @@ import (
 
 func TestDefaults(t *testing.T) {
 	spec := &fleetv1alpha1.FleetGrowthSpec{}
-	if CoolDown(spec) != 30*time.Second || Idle(spec) != 10*time.Minute || Limits(spec).Step != 10 || Limits(spec).Cost != nil {
+	if CoolDown(spec) != 30*time.Second || Idle(spec) != 10*time.Minute || Limits(spec).Step != 10 ||
+		Limits(spec).Cost != nil {
 		t.Errorf("got %s, %s, %+v", CoolDown(spec), Idle(spec), Limits(spec))
 	}
-	spec.CoolDownSeconds, spec.GiveBack = ptr.To[int32](0), &fleetv1alpha1.GrowthGiveBack{IdleSeconds: ptr.To[int32](60)}
-	spec.Limits.CostPerHour = ptr.To(resource.MustParse("1.5"))
+	spec.CoolDownSeconds, spec.GiveBack = new(int32(0)), &fleetv1alpha1.GrowthGiveBack{IdleSeconds: new(int32(60))}
+	spec.Limits.CostPerHour = new(resource.MustParse("1.5"))
 	if CoolDown(spec) != 0 || Idle(spec) != time.Minute || *Limits(spec).Cost != 1500 {
 		t.Errorf("got %s, %s, %+v", CoolDown(spec), Idle(spec), Limits(spec))
 	}
@@ -34,10 +34,20 @@ func TestDefaults(t *testing.T) {
 
 func TestMachines(t *testing.T) {
 	object := &fleetv1alpha1.FleetGrowth{Spec: fleetv1alpha1.FleetGrowthSpec{Machines: []fleetv1alpha1.GrowthMachine{
-		{Type: "a", Capacity: corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi")}, CostPerHour: resource.MustParse("0.25")},
-		{Type: "b", Capacity: corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("30")}},
+		{
+			Type: "a", Capacity: corev1.ResourceList{
+				"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"),
+			}, CostPerHour: resource.MustParse("0.25"),
+		},
+		{
+			Type: "b", Capacity: corev1.ResourceList{
+				"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("30"),
+			},
+		},
 	}}}
-	object.Status.Observed = []fleetv1alpha1.ObservedMachine{{Type: "a", Capacity: corev1.ResourceList{"cpu": resource.MustParse("3"), "memory": resource.MustParse("9Gi")}}}
+	object.Status.Observed = []fleetv1alpha1.ObservedMachine{
+		{Type: "a", Capacity: corev1.ResourceList{"cpu": resource.MustParse("3"), "memory": resource.MustParse("9Gi")}},
+	}
 	got := Machines(object)
 	if a := got[0]; a.Cost != 250 || a.Capacity.CPU != 3000 || a.Capacity.Memory != 8<<30 || a.Capacity.Pods != 110 {
 		t.Errorf("a: %+v", a)
@@ -53,14 +63,19 @@ func TestMachines(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	spec := &fleetv1alpha1.FleetGrowthSpec{Machines: []fleetv1alpha1.GrowthMachine{{Type: "a", CostPerHour: resource.MustParse("-1")}}}
+	spec := &fleetv1alpha1.FleetGrowthSpec{
+		Machines: []fleetv1alpha1.GrowthMachine{{Type: "a", CostPerHour: resource.MustParse("-1")}},
+	}
 	if err := Check(spec); err == nil || !strings.Contains(err.Error(), "spec.machines[0].costPerHour") {
 		t.Error(err)
 	}
 	spec.Machines[0].CostPerHour = resource.MustParse("1")
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, "example.com/gpu"} {
+	for _, name := range []corev1.ResourceName{
+		corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, "example.com/gpu",
+	} {
 		spec.Machines[0].Capacity = corev1.ResourceList{name: resource.MustParse("-1")}
-		if err := Check(spec); err == nil || err.Error() != fmt.Sprintf("spec.machines[0].capacity[%s]: must not be negative", name) {
+		if err := Check(spec); err == nil ||
+			err.Error() != fmt.Sprintf("spec.machines[0].capacity[%s]: must not be negative", name) {
 			t.Errorf("%s: %v", name, err)
 		}
 		spec.Machines[0].Capacity = corev1.ResourceList{name: resource.MustParse("0")}
@@ -68,7 +83,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	spec.Machines, spec.Limits.CostPerHour = nil, ptr.To(resource.MustParse("-1"))
+	spec.Machines, spec.Limits.CostPerHour = nil, new(resource.MustParse("-1"))
 	if err := Check(spec); err == nil || !strings.Contains(err.Error(), "spec.limits.costPerHour") {
 		t.Error(err)
 	}
@@ -80,21 +95,31 @@ func TestCheck(t *testing.T) {
 
 func TestPool(t *testing.T) {
 	p := Pool(&gardencorev1beta1.Worker{
-		Name: "w", Minimum: 1, Maximum: 3, Machine: gardencorev1beta1.Machine{Type: "small"}, Zones: []string{"a"}, Labels: map[string]string{"disk": "fast"},
-		Taints: []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule}, {Key: "y", Effect: corev1.TaintEffectPreferNoSchedule}},
+		Name: "w", Minimum: 1, Maximum: 3, Machine: gardencorev1beta1.Machine{Type: "small"}, Zones: []string{"a"},
+		Labels: map[string]string{"disk": "fast"},
+		Taints: []corev1.Taint{
+			{Key: "x", Effect: corev1.TaintEffectNoSchedule}, {Key: "y", Effect: corev1.TaintEffectPreferNoSchedule},
+		},
 	})
 	want := labels.Set{
-		"worker.gardener.cloud/pool": "w", "node.kubernetes.io/instance-type": "small", "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
+		"worker.gardener.cloud/pool": "w", "node.kubernetes.io/instance-type": "small", "kubernetes.io/os": "linux",
+		"kubernetes.io/arch":                      "amd64",
 		"worker.gardener.cloud/system-components": "true", "topology.kubernetes.io/zone": "a", "disk": "fast",
 	}
-	if !labels.Equals(p.Node.Labels, want) || len(p.Node.Taints) != 1 || p.Minimum != 1 || p.Maximum != 3 || p.MachineType != "small" {
+	if !labels.Equals(p.Node.Labels, want) || len(p.Node.Taints) != 1 || p.Minimum != 1 || p.Maximum != 3 ||
+		p.MachineType != "small" {
 		t.Errorf("got %+v", p)
 	}
 }
 
 func TestCeiling(t *testing.T) {
 	spec := &fleetv1alpha1.FleetGrowthSpec{Pools: []fleetv1alpha1.GrowthPools{
-		{ClusterSelector: metav1.LabelSelector{MatchLabels: map[string]string{"stage": "prod"}}, Names: []string{"burst"}, Maximum: 3}, {Names: []string{"burst", "web"}, Maximum: 5},
+		{
+			ClusterSelector: metav1.LabelSelector{MatchLabels: map[string]string{"stage": "prod"}},
+			Names:           []string{"burst"}, Maximum: 3,
+		}, {
+			Names: []string{"burst", "web"}, Maximum: 5,
+		},
 	}}
 	for _, tc := range []struct {
 		stage, pool string
@@ -104,8 +129,11 @@ func TestCeiling(t *testing.T) {
 			t.Errorf("%+v: %d, %v", tc, got, err)
 		}
 	}
-	spec.Pools[0].ClusterSelector = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}}
-	if _, err := Ceiling(spec, nil, "x"); err == nil || !strings.Contains(err.Error(), "spec.pools[0].clusterSelector") {
+	spec.Pools[0].ClusterSelector = metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}},
+	}
+	if _, err := Ceiling(spec, nil, "x"); err == nil ||
+		!strings.Contains(err.Error(), "spec.pools[0].clusterSelector") {
 		t.Error(err)
 	}
 }
@@ -116,7 +144,9 @@ func FuzzRecords(f *testing.F) {
 	f.Add(`[`)
 	f.Add(` `)
 	f.Fuzz(func(t *testing.T, text string) {
-		shoot := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{fleetv1alpha1.GrownPoolsAnnotation: text}}}
+		shoot := &gardencorev1beta1.Shoot{
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{fleetv1alpha1.GrownPoolsAnnotation: text}},
+		}
 		if records, err := Records(shoot); err != nil && records != nil {
 			t.Errorf("%d records beside %v", len(records), err)
 		}
@@ -130,7 +160,9 @@ func FuzzTemplate(f *testing.F) {
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		object := &fleetv1alpha1.FleetGrowth{}
-		object.Spec.Shoots = &fleetv1alpha1.GrowthShoots{NamePrefix: "x", Template: fleetv1alpha1.GrowthShootTemplate{Spec: runtime.RawExtension{Raw: raw}}}
+		object.Spec.Shoots = &fleetv1alpha1.GrowthShoots{
+			NamePrefix: "x", Template: fleetv1alpha1.GrowthShootTemplate{Spec: runtime.RawExtension{Raw: raw}},
+		}
 		template, err := Template(object)
 		if err != nil {
 			return

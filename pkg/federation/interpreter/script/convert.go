@@ -65,14 +65,15 @@ type fromLua struct {
 // errEmpty is an empty table of which nothing tells whether it is a list or an object.
 var errEmpty = errors.New("an empty table")
 
-// read gives a value, with numbers as int64 if they are whole. like is a value of the same place in an argument, or nil: it
-// tells what an empty table stands for that the script made.
+// read gives a value, with numbers as int64 if they are whole. like is a value of the same place in an argument, or
+// nil: it tells what an empty table stands for that the script made.
 func (f *fromLua) read(value lua.LValue, like any, path string, depth int) (any, error) {
 	if f.values++; f.values > MaxResultValues {
 		return nil, fmt.Errorf("%s: the result has more than %d values", path, MaxResultValues)
 	}
 	if depth > MaxResultDepth {
-		return nil, fmt.Errorf("%s: the result is nested more than %d levels deep; a table may contain itself", path, MaxResultDepth)
+		return nil, fmt.Errorf("%s: the result is nested more than %d levels deep; a table may contain itself", path,
+			MaxResultDepth)
 	}
 	switch v := value.(type) {
 	case *lua.LNilType:

@@ -30,7 +30,8 @@ type question struct {
 }
 
 // RulesFor implements interpreter.Source.
-func (c *Customizations) RulesFor(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) interpreter.Rules {
+func (c *Customizations) RulesFor(kind schema.GroupVersionKind,
+	operation configv1alpha1.InterpreterOperation) interpreter.Rules {
 	if found, ok := c.rules[question{kind, operation}]; ok {
 		return found
 	}
@@ -50,13 +51,16 @@ type compiledCustomization struct {
 	err             error
 }
 
-// Compile gives the scripts of all customizations, and errors by the name of the customization. A script with an error is
-// one that answers with this error: its operation must not be answered by something else instead.
-// Of several scripts for the same operation on the same kind, that of the first customization by name is taken; the others have an error
+// Compile gives the scripts of all customizations, and errors by the name of the customization. A script with an error
+// is one that answers with this error: its operation must not be answered by something else instead. Of several scripts
+// for the same operation on the same kind, that of the first customization by name is taken; the others have an error
 // that says so.
-func (c *Compiler) Compile(ctx context.Context, customizations []configv1alpha1.ResourceInterpreterCustomization) (*Customizations, map[string]error) {
+func (c *Compiler) Compile(ctx context.Context,
+	customizations []configv1alpha1.ResourceInterpreterCustomization) (*Customizations, map[string]error) {
 	sorted := slices.Clone(customizations)
-	slices.SortFunc(sorted, func(a, b configv1alpha1.ResourceInterpreterCustomization) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(sorted, func(a, b configv1alpha1.ResourceInterpreterCustomization) int {
+		return strings.Compare(a.Name, b.Name)
+	})
 	result := &Customizations{rules: map[question]rules{}}
 	failures := map[string]error{}
 	owners := map[question]string{}
@@ -76,7 +80,8 @@ func (c *Compiler) Compile(ctx context.Context, customizations []configv1alpha1.
 			asked := question{kind, operation}
 			if owner, taken := owners[asked]; taken {
 				failures[customization.Name] = errors.Join(failures[customization.Name],
-					fmt.Errorf("%s of %s is answered by customization %s already: remove one of the two scripts", operation, kind.Kind, owner))
+					fmt.Errorf("%s of %s is answered by customization %s already: remove one of the two scripts",
+						operation, kind.Kind, owner))
 				continue
 			}
 			owners[asked] = customization.Name
@@ -87,7 +92,8 @@ func (c *Compiler) Compile(ctx context.Context, customizations []configv1alpha1.
 	return result, failures
 }
 
-func compileCustomization(ctx context.Context, customization *configv1alpha1.ResourceInterpreterCustomization) compiledCustomization {
+func compileCustomization(ctx context.Context,
+	customization *configv1alpha1.ResourceInterpreterCustomization) compiledCustomization {
 	result := compiledCustomization{
 		resourceVersion: customization.ResourceVersion, scripts: map[configv1alpha1.InterpreterOperation]*Script{},
 	}

@@ -10,7 +10,8 @@ import (
 
 // refused are basic functions that load code, reach files, or change what others rely on.
 var refused = []string{
-	"collectgarbage", "dofile", "getfenv", "getmetatable", "load", "loadfile", "loadstring", "module", "newproxy", "rawequal",
+	"collectgarbage", "dofile", "getfenv", "getmetatable", "load", "loadfile", "loadstring", "module", "newproxy",
+	"rawequal",
 	"rawget", "rawset", "setfenv", "setmetatable", "_printregs",
 }
 
@@ -29,13 +30,15 @@ func (r *run) open(state *lua.LState) {
 	math := state.GetGlobal("math").(*lua.LTable)
 	for _, name := range []string{"random", "randomseed"} {
 		math.RawSetString(name, state.NewFunction(func(state *lua.LState) int {
-			state.RaiseError("math.%s is not available to scripts: the same object must always be understood in the same way", name)
+			state.RaiseError("math.%s is not available to scripts: the same object must always be understood in the "+
+				"same way", name)
 			return 0
 		}))
 	}
 	r.openOS(state)
 	r.openStrings(state)
-	state.SetFuncs(state.GetGlobal("table").(*lua.LTable), map[string]lua.LGFunction{"concat": r.tableConcat, "insert": r.tableInsert})
+	state.SetFuncs(state.GetGlobal("table").(*lua.LTable),
+		map[string]lua.LGFunction{"concat": r.tableConcat, "insert": r.tableInsert})
 	for name, function := range r.operators() {
 		state.SetGlobal(name, state.NewFunction(function))
 	}
@@ -66,8 +69,10 @@ func (r *run) openOS(state *lua.LState) {
 
 func (r *run) openStrings(state *lua.LState) {
 	library := state.SetFuncs(state.NewTable(), map[string]lua.LGFunction{
-		"byte": stringByte, "char": r.stringChar, "find": r.stringFind, "format": r.stringFormat, "gmatch": r.stringGmatch,
-		"gsub": r.stringGsub, "len": stringLen, "lower": r.mapped(strings.ToLower), "upper": r.mapped(strings.ToUpper),
+		"byte": stringByte, "char": r.stringChar, "find": r.stringFind, "format": r.stringFormat,
+		"gmatch": r.stringGmatch,
+		"gsub":   r.stringGsub, "len": stringLen, "lower": r.mapped(strings.ToLower),
+		"upper": r.mapped(strings.ToUpper),
 		"match": r.stringMatch, "rep": r.stringRep, "reverse": r.mapped(reversed), "sub": stringSub,
 	})
 	state.SetGlobal("string", library)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// pattern is a compiled pattern of Lua 5.1. The matcher of the virtual machine's library is not used because nothing bounds
-// how long it takes.
+// pattern is a compiled pattern of Lua 5.1. The matcher of the virtual machine's library is not used because nothing
+// bounds how long it takes.
 type pattern struct {
 	anchored bool
 	items    []item

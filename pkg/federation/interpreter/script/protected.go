@@ -7,14 +7,16 @@ import (
 )
 
 const (
-	// MaxProtected is how many calls of pcall and xpcall may be within each other. Each takes a part of the stack of the process.
+	// MaxProtected is how many calls of pcall and xpcall may be within each other. Each takes a part of the stack of
+	// the process.
 	MaxProtected = 16
 	// caughtCost is how many bytes are made of an error that is caught: a traceback of the whole stack.
 	caughtCost = 32 << 10
 )
 
-// pcall is that of the basic library, but for what it costs: a script that calls it within itself, and catches one error after the other
-// at the bottom of a deep stack, would make gigabytes of tracebacks with the steps that it has, and take long to come to an end.
+// pcall is that of the basic library, but for what it costs: a script that calls it within itself, and catches one
+// error after the other at the bottom of a deep stack, would make gigabytes of tracebacks with the steps that it has,
+// and take long to come to an end.
 func (r *run) pcall(state *lua.LState) int {
 	if value := state.CheckAny(1); value.Type() != lua.LTFunction {
 		state.Push(lua.LFalse)

@@ -5,8 +5,8 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// Names of the functions that stand for operators. Scripts cannot write them; one that finds and replaces them gains nothing,
-// since every function that it can reach counts.
+// Names of the functions that stand for operators. Scripts cannot write them; one that finds and replaces them gains
+// nothing, since every function that it can reach counts.
 const (
 	concatName = "\x00concat"
 	tableName  = "\x00table"

@@ -44,7 +44,8 @@ func (s rules) Replicas(ctx context.Context, object *unstructured.Unstructured) 
 		}
 		n, ok := count.(int64)
 		if !ok || n < 0 || n > math.MaxInt32 {
-			return fmt.Errorf("GetReplicas returns %v (a %s) as first result; it must be a whole number of replicas", count, r.Type(0))
+			return fmt.Errorf("GetReplicas returns %v (a %s) as first result; it must be a whole number of replicas",
+				count, r.Type(0))
 		}
 		w.Replicas = int32(n)
 		if r.Type(1) == "nil" {
@@ -77,7 +78,8 @@ func (s rules) Components(ctx context.Context, object *unstructured.Unstructured
 }
 
 // Revise implements interpreter.Rules.
-func (s rules) Revise(ctx context.Context, object *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
+func (s rules) Revise(ctx context.Context, object *unstructured.Unstructured,
+	replicas int32) (*unstructured.Unstructured, error) {
 	return s.object(ctx, object, object.Object, int64(replicas))
 }
 
@@ -87,12 +89,14 @@ func (s rules) Prune(_ context.Context, object *unstructured.Unstructured) (*uns
 }
 
 // Retain implements interpreter.Rules.
-func (s rules) Retain(ctx context.Context, wanted, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (s rules) Retain(ctx context.Context,
+	wanted, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return s.object(ctx, wanted, wanted.Object, observed.Object)
 }
 
 // Aggregate implements interpreter.Rules.
-func (s rules) Aggregate(ctx context.Context, object *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+func (s rules) Aggregate(ctx context.Context, object *unstructured.Unstructured,
+	items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 	arguments := []any{object.Object, nil}
 	if len(items) > 0 {
 		decoded, err := decodeItems(items)
@@ -117,7 +121,8 @@ func decodeItems(items []workv1alpha2.AggregatedStatusItem) ([]any, error) {
 }
 
 // object calls a function that returns the object, changed.
-func (s rules) object(ctx context.Context, like *unstructured.Unstructured, arguments ...any) (*unstructured.Unstructured, error) {
+func (s rules) object(ctx context.Context, like *unstructured.Unstructured,
+	arguments ...any) (*unstructured.Unstructured, error) {
 	var result *unstructured.Unstructured
 	err := s.Call(ctx, s.output, arguments, 1, func(r Results) error {
 		value, err := r.Value(0, like.Object)
@@ -129,7 +134,8 @@ func (s rules) object(ctx context.Context, like *unstructured.Unstructured, argu
 			return fmt.Errorf("%s returns a %s; it must be the object", s.function, r.Type(0))
 		}
 		result = &unstructured.Unstructured{Object: fields}
-		if result.GroupVersionKind() != like.GroupVersionKind() || result.GetName() != like.GetName() || result.GetNamespace() != like.GetNamespace() {
+		if result.GroupVersionKind() != like.GroupVersionKind() || result.GetName() != like.GetName() ||
+			result.GetNamespace() != like.GetNamespace() {
 			return fmt.Errorf("%s returns %s %s/%s; kind, namespace and name of the object must stay", s.function,
 				result.GroupVersionKind(), result.GetNamespace(), result.GetName())
 		}
@@ -175,7 +181,8 @@ func (s rules) Healthy(ctx context.Context, observed *unstructured.Unstructured)
 }
 
 // Dependencies implements interpreter.Rules.
-func (s rules) Dependencies(ctx context.Context, object *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+func (s rules) Dependencies(ctx context.Context,
+	object *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	var references []configv1alpha1.DependentObjectReference
 	err := s.Call(ctx, s.output, []any{object.Object}, 1, func(r Results) error {
 		if err := r.table(0, "GetDependencies", &references); err != nil {

@@ -139,7 +139,8 @@ func TestEveryOperation(t *testing.T) {
 		t.Errorf("replicas: %+v, %v", workload, err)
 	}
 	components, err := i.Components(t.Context(), object)
-	if err != nil || len(components) != 1 || components[0].Replicas != 3 || components[0].ReplicaRequirements.ResourceRequest.Cpu().String() != "500m" {
+	if err != nil || len(components) != 1 || components[0].Replicas != 3 ||
+		components[0].ReplicaRequirements.ResourceRequest.Cpu().String() != "500m" {
 		t.Errorf("components: %+v, %v", components, err)
 	}
 	revised, err := i.Revise(t.Context(), object, 1)
@@ -187,7 +188,8 @@ func TestEveryOperation(t *testing.T) {
 		}
 	}
 	references, err := i.Dependencies(t.Context(), object)
-	if err != nil || len(references) != 2 || references[0].Name != "s" || references[0].Namespace != "space" || references[1].LabelSelector.MatchLabels["a"] != "b" {
+	if err != nil || len(references) != 2 || references[0].Name != "s" || references[0].Namespace != "space" ||
+		references[1].LabelSelector.MatchLabels["a"] != "b" {
 		t.Errorf("dependencies: %+v, %v", references, err)
 	}
 	if diff := cmp.Diff(before.Object, object.Object); diff != "" {
@@ -197,22 +199,45 @@ func TestEveryOperation(t *testing.T) {
 
 func TestFailuresNameTheScript(t *testing.T) {
 	one := func(section, script string) string {
-		return "metadata: {name: bad}\nspec: {target: {apiVersion: example.com/v1, kind: Gate}, customizations: {" + section + ": {luaScript: '" + script + "'}}}"
+		return "metadata: {name: bad}\nspec: {target: {apiVersion: example.com/v1, kind: Gate}, customizations: {" +
+			section + ": {luaScript: '" + script + "'}}}"
 	}
 	object := readObject(t, `{apiVersion: example.com/v1, kind: Gate, metadata: {name: g}, spec: {size: 3}}`)
 	tests := map[string]struct{ section, script, want string }{
-		"wrong type":      {"healthInterpretation", `function InterpretHealth(o) return 1 end`, "customization bad, InterpretHealth: InterpretHealth returns a number"},
-		"nil field":       {"healthInterpretation", `function InterpretHealth(o) return o.status.x end`, "customization bad, InterpretHealth: line 1: attempt to index a non-table object(nil) with key"},
-		"no replicas":     {"replicaResource", `function GetReplicas(o) return o.spec.none end`, "customization bad, InterpretReplica: GetReplicas returns <nil> (a nil)"},
-		"many replicas":   {"replicaResource", `function GetReplicas(o) return 1e12 end`, "whole number"},
-		"fraction":        {"replicaResource", `function GetReplicas(o) return 1.5 end`, "whole number"},
-		"requirements":    {"replicaResource", `function GetReplicas(o) return 1, {resourceRequest = {cpu = "many"}} end`, "result"},
-		"another object":  {"replicaRevision", `function ReviseReplica(o, n) o.metadata.name = "x" return o end`, "must stay"},
-		"no object":       {"replicaRevision", `function ReviseReplica(o, n) end`, "must be the object"},
-		"status a list":   {"statusReflection", `function ReflectStatus(o) return {1} end`, "no object"},
-		"incomplete":      {"dependencyInterpretation", `function GetDependencies(o) return {{kind = "Secret", name = "x"}} end`, "has no apiVersion"},
-		"without end":     {"healthInterpretation", `function InterpretHealth(o) while true do end end`, "customization bad, InterpretHealth: line 1: the script did not end within"},
-		"dependencies ev": {"dependencyInterpretation", `function GetDependencies(o) local t = {} for i = 1, 2000 do t[i] = {apiVersion = "v1", kind = "Secret", name = "x" .. i} end return t end`, "at most"},
+		"wrong type": {
+			"healthInterpretation", `function InterpretHealth(o) return 1 end`,
+			"customization bad, InterpretHealth: InterpretHealth returns a number",
+		},
+		"nil field": {
+			"healthInterpretation", `function InterpretHealth(o) return o.status.x end`,
+			"customization bad, InterpretHealth: line 1: attempt to index a non-table object(nil) with key",
+		},
+		"no replicas": {
+			"replicaResource", `function GetReplicas(o) return o.spec.none end`,
+			"customization bad, InterpretReplica: GetReplicas returns <nil> (a nil)",
+		},
+		"many replicas": {"replicaResource", `function GetReplicas(o) return 1e12 end`, "whole number"},
+		"fraction":      {"replicaResource", `function GetReplicas(o) return 1.5 end`, "whole number"},
+		"requirements": {
+			"replicaResource", `function GetReplicas(o) return 1, {resourceRequest = {cpu = "many"}} end`, "result",
+		},
+		"another object": {
+			"replicaRevision", `function ReviseReplica(o, n) o.metadata.name = "x" return o end`, "must stay",
+		},
+		"no object":     {"replicaRevision", `function ReviseReplica(o, n) end`, "must be the object"},
+		"status a list": {"statusReflection", `function ReflectStatus(o) return {1} end`, "no object"},
+		"incomplete": {
+			"dependencyInterpretation", `function GetDependencies(o) return {{kind = "Secret", name = "x"}} end`,
+			"has no apiVersion",
+		},
+		"without end": {
+			"healthInterpretation", `function InterpretHealth(o) while true do end end`,
+			"customization bad, InterpretHealth: line 1: the script did not end within",
+		},
+		"dependencies ev": {
+			"dependencyInterpretation",
+			`function GetDependencies(o) local t = {} for i = 1, 2000 do t[i] = {apiVersion = "v1", kind = "Secret", name = "x" .. i} end return t end`, "at most",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -246,7 +271,8 @@ metadata: {name: a, uid: a, resourceVersion: "1"}
 spec: {target: {apiVersion: example.com/v1, kind: Gate}, customizations: {healthInterpretation: {luaScript: "function InterpretHealth() return false end"}, statusReflection: {luaScript: "function"}}}`)
 	var compiler Compiler
 	source, failures := compiler.Compile(t.Context(), []configv1alpha1.ResourceInterpreterCustomization{first, second})
-	if len(failures) != 2 || !strings.Contains(failures["a"].Error(), "customization a, InterpretStatus: at EOF: syntax error") ||
+	if len(failures) != 2 || !strings.Contains(failures["a"].Error(),
+		"customization a, InterpretStatus: at EOF: syntax error") ||
 		!strings.Contains(failures["b"].Error(), "InterpretHealth of Gate is answered by customization a already") {
 		t.Errorf("failures: %v", failures)
 	}
@@ -266,14 +292,18 @@ spec: {target: {apiVersion: example.com/v1, kind: Gate}, customizations: {health
 	}
 	second.ResourceVersion, second.Spec.Customizations.StatusReflection = "2", nil
 	changed, failures := compiler.Compile(t.Context(), []configv1alpha1.ResourceInterpreterCustomization{first, second})
-	if failures["a"] != nil || changed.rules[question{gate, configv1alpha1.InterpreterOperationInterpretHealth}] == before {
+	if failures["a"] != nil || changed.rules[question{
+		gate, configv1alpha1.InterpreterOperationInterpretHealth,
+	}] == before {
 		t.Error("not compiled although it changed")
 	}
 }
 
 func BenchmarkHealth(b *testing.B) {
 	i := taught(b, gateCustomization)
-	object := readObject(b, `{apiVersion: example.com/v1, kind: Gate, metadata: {name: g}, spec: {size: 3}, status: {open: 3}}`)
+	object :=
+		readObject(b,
+			`{apiVersion: example.com/v1, kind: Gate, metadata: {name: g}, spec: {size: 3}, status: {open: 3}}`)
 	for b.Loop() {
 		if _, err := i.Health(b.Context(), object); err != nil {
 			b.Fatal(err)

@@ -66,7 +66,8 @@ type run struct {
 var running = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 // do runs the script in a new state, and then what is done with the function that it defines.
-func (s *Script) do(ctx context.Context, output io.Writer, then func(*run, *lua.LState, *lua.LFunction) error) (err error) {
+func (s *Script) do(ctx context.Context, output io.Writer,
+	then func(*run, *lua.LState, *lua.LFunction) error) (err error) {
 	if s.broken != nil {
 		return s.broken
 	}
@@ -135,7 +136,8 @@ func (s *Script) located(message string) string {
 }
 
 // Call calls the function with arguments as they come from JSON, and reads its results in a callback.
-func (s *Script) Call(ctx context.Context, output io.Writer, arguments []any, results int, read func(Results) error) error {
+func (s *Script) Call(ctx context.Context, output io.Writer, arguments []any, results int,
+	read func(Results) error) error {
 	return s.do(ctx, output, func(r *run, state *lua.LState, function *lua.LFunction) error {
 		values := make([]lua.LValue, len(arguments))
 		for i, argument := range arguments {

@@ -46,7 +46,9 @@ type webhook struct {
 }
 
 // ask asks about an object. more fills in what the operation needs besides.
-func (h *webhook) ask(ctx context.Context, operation configv1alpha1.InterpreterOperation, object *unstructured.Unstructured, more func(*configv1alpha1.ResourceInterpreterRequest) error) (*configv1alpha1.ResourceInterpreterResponse, error) {
+func (h *webhook) ask(ctx context.Context, operation configv1alpha1.InterpreterOperation,
+	object *unstructured.Unstructured,
+	more func(*configv1alpha1.ResourceInterpreterRequest) error) (*configv1alpha1.ResourceInterpreterResponse, error) {
 	response, err := h.question(ctx, operation, object, more)
 	if err != nil {
 		return nil, fmt.Errorf("webhook %s, %s: %w; %w", h.name, operation, err, interpreter.ErrTemporary)
@@ -54,7 +56,9 @@ func (h *webhook) ask(ctx context.Context, operation configv1alpha1.InterpreterO
 	return response, nil
 }
 
-func (h *webhook) question(ctx context.Context, operation configv1alpha1.InterpreterOperation, object *unstructured.Unstructured, more func(*configv1alpha1.ResourceInterpreterRequest) error) (*configv1alpha1.ResourceInterpreterResponse, error) {
+func (h *webhook) question(ctx context.Context, operation configv1alpha1.InterpreterOperation,
+	object *unstructured.Unstructured,
+	more func(*configv1alpha1.ResourceInterpreterRequest) error) (*configv1alpha1.ResourceInterpreterResponse, error) {
 	if h.broken != nil {
 		return nil, h.broken
 	}
@@ -65,7 +69,8 @@ func (h *webhook) question(ctx context.Context, operation configv1alpha1.Interpr
 	kind := object.GroupVersionKind()
 	request := &configv1alpha1.ResourceInterpreterRequest{
 		UID: uuid.NewUUID(), Kind: metav1.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind},
-		Name: object.GetName(), Namespace: object.GetNamespace(), Operation: operation, Object: runtime.RawExtension{Raw: raw},
+		Name: object.GetName(), Namespace: object.GetNamespace(), Operation: operation,
+		Object: runtime.RawExtension{Raw: raw},
 	}
 	if more != nil {
 		if err := more(request); err != nil {
@@ -114,7 +119,8 @@ func (h *webhook) note(err error) {
 	}
 }
 
-func (h *webhook) send(ctx context.Context, request *configv1alpha1.ResourceInterpreterRequest) (*configv1alpha1.ResourceInterpreterResponse, error) {
+func (h *webhook) send(ctx context.Context,
+	request *configv1alpha1.ResourceInterpreterRequest) (*configv1alpha1.ResourceInterpreterResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.timeout)
 	defer cancel()
 	address, err := h.address(ctx)
@@ -122,7 +128,8 @@ func (h *webhook) send(ctx context.Context, request *configv1alpha1.ResourceInte
 		return nil, err
 	}
 	body, err := json.Marshal(configv1alpha1.ResourceInterpreterContext{
-		TypeMeta: metav1.TypeMeta{APIVersion: configv1alpha1.GroupVersion.String(), Kind: "ResourceInterpreterContext"}, Request: request,
+		TypeMeta: metav1.TypeMeta{APIVersion: configv1alpha1.GroupVersion.String(), Kind: "ResourceInterpreterContext"},
+		Request:  request,
 	})
 	if err != nil {
 		return nil, err
@@ -160,7 +167,8 @@ func (h *webhook) send(ctx context.Context, request *configv1alpha1.ResourceInte
 // maxMessage is the length of an error's text that a webhook may choose.
 const maxMessage = 512
 
-func decode(data []byte, request *configv1alpha1.ResourceInterpreterRequest) (*configv1alpha1.ResourceInterpreterResponse, error) {
+func decode(data []byte,
+	request *configv1alpha1.ResourceInterpreterRequest) (*configv1alpha1.ResourceInterpreterResponse, error) {
 	var answer configv1alpha1.ResourceInterpreterContext
 	if err := json.Unmarshal(data, &answer); err != nil {
 		return nil, fmt.Errorf("the answer is no ResourceInterpreterContext: %w", err)
@@ -172,7 +180,8 @@ func decode(data []byte, request *configv1alpha1.ResourceInterpreterRequest) (*c
 	case response.UID != request.UID:
 		return nil, errors.New("the answer belongs to another question: response.uid differs from request.uid")
 	case !response.Successful && response.Status != nil:
-		return nil, fmt.Errorf("it cannot answer: %.*s (code %d)", maxMessage, response.Status.Message, response.Status.Code)
+		return nil, fmt.Errorf("it cannot answer: %.*s (code %d)", maxMessage, response.Status.Message,
+			response.Status.Code)
 	case !response.Successful:
 		return nil, errors.New("it cannot answer, and does not say why")
 	}

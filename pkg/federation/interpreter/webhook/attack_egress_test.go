@@ -31,7 +31,8 @@ func TestAttackWebhookInTheSeed(t *testing.T) {
 		}
 		i := interpreter.New()
 		i.SetSources(hooks)
-		if _, err := i.Health(t.Context(), gate()); err == nil || !strings.Contains(err.Error(), "an operator of the seed can allow it") {
+		if _, err := i.Health(t.Context(), gate()); err == nil ||
+			!strings.Contains(err.Error(), "an operator of the seed can allow it") {
 			t.Errorf("%s: got %v", url, err)
 		}
 	}

@@ -45,11 +45,13 @@ func (h *webhook) Components(ctx context.Context, object *unstructured.Unstructu
 }
 
 // Revise implements interpreter.Rules.
-func (h *webhook) Revise(ctx context.Context, object *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
-	return h.patched(ctx, configv1alpha1.InterpreterOperationReviseReplica, object, func(request *configv1alpha1.ResourceInterpreterRequest) error {
-		request.DesiredReplicas = &replicas
-		return nil
-	})
+func (h *webhook) Revise(ctx context.Context, object *unstructured.Unstructured,
+	replicas int32) (*unstructured.Unstructured, error) {
+	return h.patched(ctx, configv1alpha1.InterpreterOperationReviseReplica, object,
+		func(request *configv1alpha1.ResourceInterpreterRequest) error {
+			request.DesiredReplicas = &replicas
+			return nil
+		})
 }
 
 // Prune implements interpreter.Rules.
@@ -58,20 +60,24 @@ func (h *webhook) Prune(ctx context.Context, object *unstructured.Unstructured) 
 }
 
 // Retain implements interpreter.Rules.
-func (h *webhook) Retain(ctx context.Context, wanted, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	return h.patched(ctx, configv1alpha1.InterpreterOperationRetain, wanted, func(request *configv1alpha1.ResourceInterpreterRequest) error {
-		raw, err := json.Marshal(observed.Object)
-		request.ObservedObject = &runtime.RawExtension{Raw: raw}
-		return err
-	})
+func (h *webhook) Retain(ctx context.Context,
+	wanted, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return h.patched(ctx, configv1alpha1.InterpreterOperationRetain, wanted,
+		func(request *configv1alpha1.ResourceInterpreterRequest) error {
+			raw, err := json.Marshal(observed.Object)
+			request.ObservedObject = &runtime.RawExtension{Raw: raw}
+			return err
+		})
 }
 
 // Aggregate implements interpreter.Rules.
-func (h *webhook) Aggregate(ctx context.Context, object *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-	return h.patched(ctx, configv1alpha1.InterpreterOperationAggregateStatus, object, func(request *configv1alpha1.ResourceInterpreterRequest) error {
-		request.AggregatedStatus = items
-		return nil
-	})
+func (h *webhook) Aggregate(ctx context.Context, object *unstructured.Unstructured,
+	items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+	return h.patched(ctx, configv1alpha1.InterpreterOperationAggregateStatus, object,
+		func(request *configv1alpha1.ResourceInterpreterRequest) error {
+			request.AggregatedStatus = items
+			return nil
+		})
 }
 
 // Reflect implements interpreter.Rules.
@@ -102,7 +108,8 @@ func (h *webhook) Healthy(ctx context.Context, observed *unstructured.Unstructur
 }
 
 // Dependencies implements interpreter.Rules.
-func (h *webhook) Dependencies(ctx context.Context, object *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+func (h *webhook) Dependencies(ctx context.Context,
+	object *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	const operation = configv1alpha1.InterpreterOperationInterpretDependency
 	response, err := h.ask(ctx, operation, object, nil)
 	if err != nil {
@@ -115,7 +122,9 @@ func (h *webhook) Dependencies(ctx context.Context, object *unstructured.Unstruc
 }
 
 // patched asks for a patch, and applies it.
-func (h *webhook) patched(ctx context.Context, operation configv1alpha1.InterpreterOperation, object *unstructured.Unstructured, more func(*configv1alpha1.ResourceInterpreterRequest) error) (*unstructured.Unstructured, error) {
+func (h *webhook) patched(ctx context.Context, operation configv1alpha1.InterpreterOperation,
+	object *unstructured.Unstructured,
+	more func(*configv1alpha1.ResourceInterpreterRequest) error) (*unstructured.Unstructured, error) {
 	response, err := h.ask(ctx, operation, object, more)
 	if err != nil || len(response.Patch) == 0 {
 		return object, err
@@ -168,7 +177,8 @@ func apply(object *unstructured.Unstructured, encoded []byte) (result *unstructu
 	if err := result.UnmarshalJSON(after); err != nil {
 		return nil, err
 	}
-	if result.GroupVersionKind() != object.GroupVersionKind() || result.GetName() != object.GetName() || result.GetNamespace() != object.GetNamespace() {
+	if result.GroupVersionKind() != object.GroupVersionKind() || result.GetName() != object.GetName() ||
+		result.GetNamespace() != object.GetNamespace() {
 		return nil, errors.New("changes kind, namespace or name of the object")
 	}
 	return result, nil

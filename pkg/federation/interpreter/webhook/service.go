@@ -14,9 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// serviceURL finds out where a Service of the fleet is served. Nothing runs in a fleet, so its cluster IP leads nowhere: the
-// Service must have an external name or address.
-func serviceURL(ctx context.Context, reader client.Reader, reference *admissionregistrationv1.ServiceReference) (*url.URL, error) {
+// serviceURL finds out where a Service of the fleet is served. Nothing runs in a fleet, so its cluster IP leads
+// nowhere: the Service must have an external name or address.
+func serviceURL(ctx context.Context, reader client.Reader,
+	reference *admissionregistrationv1.ServiceReference) (*url.URL, error) {
 	service := &corev1.Service{}
 	key := client.ObjectKey{Namespace: reference.Namespace, Name: reference.Name}
 	if err := reader.Get(ctx, key, service); err != nil {
@@ -24,7 +25,8 @@ func serviceURL(ctx context.Context, reader client.Reader, reference *admissionr
 	}
 	host := externalHost(service)
 	if host == "" {
-		return nil, fmt.Errorf("clientConfig.service: Service %s of the fleet has no external name or address, and no pods are behind it; "+
+		return nil, fmt.Errorf("clientConfig.service: Service %s of the fleet has no external name or address, and "+
+			"no pods are behind it; "+
 			"give a url, or make it one of type ExternalName", key)
 	}
 	port := int32(443)

@@ -28,16 +28,19 @@ import (
 
 func gate() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "example.com/v1", "kind": "Gate", "metadata": map[string]any{"name": "g", "namespace": "ns"}, "spec": map[string]any{"size": int64(3)},
+		"apiVersion": "example.com/v1", "kind": "Gate", "metadata": map[string]any{"name": "g", "namespace": "ns"},
+		"spec": map[string]any{"size": int64(3)},
 	}}
 }
 
 // serve runs a webhook that answers with what a function gives.
-func serve(t *testing.T, answer func(w http.ResponseWriter, request *configv1alpha1.ResourceInterpreterRequest)) *httptest.Server {
+func serve(t *testing.T, answer func(w http.ResponseWriter,
+	request *configv1alpha1.ResourceInterpreterRequest)) *httptest.Server {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var question configv1alpha1.ResourceInterpreterContext
-		if err := json.NewDecoder(r.Body).Decode(&question); err != nil || question.Kind != "ResourceInterpreterContext" || question.APIVersion != "config.karmada.io/v1alpha1" {
+		if err := json.NewDecoder(r.Body).Decode(&question); err != nil ||
+			question.Kind != "ResourceInterpreterContext" || question.APIVersion != "config.karmada.io/v1alpha1" {
 			t.Errorf("question %+v: %v", question, err)
 		}
 		answer(w, question.Request)
@@ -46,7 +49,8 @@ func serve(t *testing.T, answer func(w http.ResponseWriter, request *configv1alp
 	return server
 }
 
-func respond(w http.ResponseWriter, request *configv1alpha1.ResourceInterpreterRequest, response configv1alpha1.ResourceInterpreterResponse) {
+func respond(w http.ResponseWriter, request *configv1alpha1.ResourceInterpreterRequest,
+	response configv1alpha1.ResourceInterpreterResponse) {
 	response.UID, response.Successful = request.UID, true
 	_ = json.NewEncoder(w).Encode(configv1alpha1.ResourceInterpreterContext{Response: &response})
 }
@@ -63,7 +67,9 @@ func configuration(server *httptest.Server) configv1alpha1.ResourceInterpreterWe
 			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &server.URL, CABundle: certificate(server)},
 			Rules: []configv1alpha1.RuleWithOperations{{
 				Operations: []configv1alpha1.InterpreterOperation{"*"},
-				Rule:       configv1alpha1.Rule{APIGroups: []string{"example.com"}, APIVersions: []string{"*"}, Kinds: []string{"Gate"}},
+				Rule: configv1alpha1.Rule{
+					APIGroups: []string{"example.com"}, APIVersions: []string{"*"}, Kinds: []string{"Gate"},
+				},
 			}},
 		}},
 	}
@@ -84,13 +90,16 @@ func taught(t *testing.T, server *httptest.Server) *interpreter.Interpreter {
 func TestEveryOperation(t *testing.T) {
 	patchType := configv1alpha1.PatchTypeJSONPatch
 	patch := func(text string, arguments ...any) configv1alpha1.ResourceInterpreterResponse {
-		return configv1alpha1.ResourceInterpreterResponse{Patch: []byte(fmt.Sprintf(text, arguments...)), PatchType: &patchType}
+		return configv1alpha1.ResourceInterpreterResponse{
+			Patch: []byte(fmt.Sprintf(text, arguments...)), PatchType: &patchType,
+		}
 	}
 	server := serve(t, func(w http.ResponseWriter, request *configv1alpha1.ResourceInterpreterRequest) {
 		var response configv1alpha1.ResourceInterpreterResponse
 		switch request.Operation {
 		case configv1alpha1.InterpreterOperationInterpretReplica:
-			response.Replicas, response.ReplicaRequirements = new(int32(3)), &workv1alpha2.ReplicaRequirements{PriorityClassName: "high"}
+			response.Replicas, response.ReplicaRequirements = new(int32(3)),
+				&workv1alpha2.ReplicaRequirements{PriorityClassName: "high"}
 		case configv1alpha1.InterpreterOperationInterpretComponent:
 			response.Components = []workv1alpha2.Component{{Name: "door", Replicas: 2}}
 		case configv1alpha1.InterpreterOperationReviseReplica:
@@ -98,13 +107,16 @@ func TestEveryOperation(t *testing.T) {
 		case configv1alpha1.InterpreterOperationRetain:
 			response = patch(`[{"op": "add", "path": "/spec/observed", "value": %s}]`, request.ObservedObject.Raw)
 		case configv1alpha1.InterpreterOperationAggregateStatus:
-			response = patch(`[{"op": "add", "path": "/status", "value": {"members": %d}}]`, len(request.AggregatedStatus))
+			response = patch(`[{"op": "add", "path": "/status", "value": {"members": %d}}]`,
+				len(request.AggregatedStatus))
 		case configv1alpha1.InterpreterOperationInterpretStatus:
 			response.RawStatus = &runtime.RawExtension{Raw: []byte(`{"open": 2}`)}
 		case configv1alpha1.InterpreterOperationInterpretHealth:
 			response.Healthy = new(request.Name == "g" && request.Namespace == "ns" && request.Kind.Kind == "Gate")
 		case configv1alpha1.InterpreterOperationInterpretDependency:
-			response.Dependencies = []configv1alpha1.DependentObjectReference{{APIVersion: "v1", Kind: "Secret", Namespace: "ns", Name: "s"}}
+			response.Dependencies = []configv1alpha1.DependentObjectReference{
+				{APIVersion: "v1", Kind: "Secret", Namespace: "ns", Name: "s"},
+			}
 		}
 		respond(w, request, response)
 	})
@@ -119,10 +131,12 @@ func TestEveryOperation(t *testing.T) {
 	if o, err := i.Revise(ctx, gate(), 5); err != nil || o.Object["spec"].(map[string]any)["size"] != int64(5) {
 		t.Errorf("revised: %v, %v", o, err)
 	}
-	if o, err := i.Retain(ctx, gate(), gate()); err != nil || o.Object["spec"].(map[string]any)["observed"].(map[string]any)["kind"] != "Gate" {
+	if o, err := i.Retain(ctx, gate(), gate()); err != nil ||
+		o.Object["spec"].(map[string]any)["observed"].(map[string]any)["kind"] != "Gate" {
 		t.Errorf("retained: %v, %v", o, err)
 	}
-	if status, known, err := i.Aggregate(ctx, gate(), make([]workv1alpha2.AggregatedStatusItem, 2), 2); err != nil || !known || status["members"] != int64(2) {
+	if status, known, err := i.Aggregate(ctx, gate(), make([]workv1alpha2.AggregatedStatusItem, 2), 2); err != nil ||
+		!known || status["members"] != int64(2) {
 		t.Errorf("aggregated: %v, %v", status, err)
 	}
 	if status, err := i.Reflect(ctx, gate(), 1); err != nil || fmt.Sprint(status) != "map[open:2]" {
@@ -146,7 +160,8 @@ func TestEveryOperation(t *testing.T) {
 
 // Whatever a webhook does, the question ends with an error that says why, and that may be asked again.
 func TestHostileWebhooks(t *testing.T) {
-	patched := func(patchType configv1alpha1.PatchType, patch string) func(http.ResponseWriter, *configv1alpha1.ResourceInterpreterRequest) {
+	patched := func(patchType configv1alpha1.PatchType,
+		patch string) func(http.ResponseWriter, *configv1alpha1.ResourceInterpreterRequest) {
 		return func(w http.ResponseWriter, request *configv1alpha1.ResourceInterpreterRequest) {
 			respond(w, request, configv1alpha1.ResourceInterpreterResponse{Patch: []byte(patch), PatchType: &patchType})
 		}
@@ -161,7 +176,9 @@ func TestHostileWebhooks(t *testing.T) {
 		answer func(http.ResponseWriter, *configv1alpha1.ResourceInterpreterRequest)
 		want   string
 	}{
-		"silent": {func(http.ResponseWriter, *configv1alpha1.ResourceInterpreterRequest) { <-ended }, "no answer within 1s"},
+		"silent": {
+			func(http.ResponseWriter, *configv1alpha1.ResourceInterpreterRequest) { <-ended }, "no answer within 1s",
+		},
 		"slow": {func(w http.ResponseWriter, _ *configv1alpha1.ResourceInterpreterRequest) {
 			w.(http.Flusher).Flush()
 			<-ended
@@ -175,7 +192,10 @@ func TestHostileWebhooks(t *testing.T) {
 		"empty": {func(w http.ResponseWriter, _ *configv1alpha1.ResourceInterpreterRequest) {
 			_, _ = w.Write([]byte("{}"))
 		}, "no response"},
-		"status": {func(w http.ResponseWriter, _ *configv1alpha1.ResourceInterpreterRequest) { w.WriteHeader(500) }, "status 500"},
+		"status": {
+			func(w http.ResponseWriter, _ *configv1alpha1.ResourceInterpreterRequest) { w.WriteHeader(500) },
+			"status 500",
+		},
 		"redirect": {func(w http.ResponseWriter, _ *configv1alpha1.ResourceInterpreterRequest) {
 			w.Header().Set("Location", "https://example.com")
 			w.WriteHeader(307)
@@ -184,16 +204,28 @@ func TestHostileWebhooks(t *testing.T) {
 			_, _ = w.Write([]byte(`{"response": {"uid": "x", "successful": true}}`))
 		}, "another question"},
 		"not successful": {func(w http.ResponseWriter, r *configv1alpha1.ResourceInterpreterRequest) {
-			fmt.Fprintf(w, `{"response": {"uid": %q, "successful": false, "status": {"message": "no idea", "code": 422}}}`, r.UID)
+			fmt.Fprintf(w,
+				`{"response": {"uid": %q, "successful": false, "status": {"message": "no idea", "code": 422}}}`, r.UID)
 		}, "no idea (code 422)"},
-		"patch type":      {patched("Merge", `[]`), "patchType"},
-		"no patch":        {patched("JSONPatch", `{}`), "response.patch"},
-		"patch of a path": {patched("JSONPatch", `[{"op": "replace", "path": "/spec/none/x", "value": 1}]`), "response.patch"},
-		"far index":       {patched("JSONPatch", `[{"op": "add", "path": "/spec/l", "value": []}, {"op": "add", "path": "/spec/l/1000000000", "value": 1}]`), "response.patch"},
-		"another object":  {patched("JSONPatch", `[{"op": "replace", "path": "/metadata/name", "value": "x"}]`), "changes kind, namespace or name"},
-		"no object":       {patched("JSONPatch", `[{"op": "replace", "path": "", "value": 1}]`), "response.patch"},
-		"explosion":       {patched("JSONPatch", explosion), "response.patch"},
-		"many operations": {patched("JSONPatch", "["+strings.Repeat(`{"op": "test", "path": "/kind", "value": "Gate"},`, 1001)+`{"op": "test", "path": "/kind", "value": "Gate"}]`), "at most 1000"},
+		"patch type": {patched("Merge", `[]`), "patchType"},
+		"no patch":   {patched("JSONPatch", `{}`), "response.patch"},
+		"patch of a path": {
+			patched("JSONPatch", `[{"op": "replace", "path": "/spec/none/x", "value": 1}]`), "response.patch",
+		},
+		"far index": {
+			patched("JSONPatch",
+				`[{"op": "add", "path": "/spec/l", "value": []}, {"op": "add", "path": "/spec/l/1000000000", "value": 1}]`), "response.patch",
+		},
+		"another object": {
+			patched("JSONPatch", `[{"op": "replace", "path": "/metadata/name", "value": "x"}]`),
+			"changes kind, namespace or name",
+		},
+		"no object": {patched("JSONPatch", `[{"op": "replace", "path": "", "value": 1}]`), "response.patch"},
+		"explosion": {patched("JSONPatch", explosion), "response.patch"},
+		"many operations": {
+			patched("JSONPatch", "["+strings.Repeat(`{"op": "test", "path": "/kind", "value": "Gate"},`, 1001)+
+				`{"op": "test", "path": "/kind", "value": "Gate"}]`), "at most 1000",
+		},
 	}
 	t.Cleanup(func() { close(ended) })
 	for name, tc := range tests {
@@ -211,7 +243,8 @@ func TestHostileWebhooks(t *testing.T) {
 }
 
 // serveUntil runs a webhook whose handlers may wait until the end of the test, which closes it afterwards.
-func serveUntil(t *testing.T, ended chan struct{}, answer func(http.ResponseWriter, *configv1alpha1.ResourceInterpreterRequest)) *httptest.Server {
+func serveUntil(t *testing.T, ended chan struct{},
+	answer func(http.ResponseWriter, *configv1alpha1.ResourceInterpreterRequest)) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var question configv1alpha1.ResourceInterpreterContext
@@ -286,13 +319,21 @@ func TestBrokenConfigurations(t *testing.T) {
 		change func(*configv1alpha1.ResourceInterpreterWebhook)
 		want   string
 	}{
-		"no version": {func(w *configv1alpha1.ResourceInterpreterWebhook) { w.InterpreterContextVersions = []string{"v2"} }, "interpreterContextVersions"},
+		"no version": {
+			func(w *configv1alpha1.ResourceInterpreterWebhook) { w.InterpreterContextVersions = []string{"v2"} },
+			"interpreterContextVersions",
+		},
 		"no address": {func(w *configv1alpha1.ResourceInterpreterWebhook) { w.ClientConfig.URL = nil }, "give a url"},
-		"plain HTTP": {func(w *configv1alpha1.ResourceInterpreterWebhook) { w.ClientConfig.URL = new("http://example.com") }, "must be https"},
+		"plain HTTP": {
+			func(w *configv1alpha1.ResourceInterpreterWebhook) { w.ClientConfig.URL = new("http://example.com") },
+			"must be https",
+		},
 		"user": {func(w *configv1alpha1.ResourceInterpreterWebhook) {
 			w.ClientConfig.URL = new("https://a:b@example.com")
 		}, "without user"},
-		"bundle": {func(w *configv1alpha1.ResourceInterpreterWebhook) { w.ClientConfig.CABundle = []byte("x") }, "caBundle"},
+		"bundle": {
+			func(w *configv1alpha1.ResourceInterpreterWebhook) { w.ClientConfig.CABundle = []byte("x") }, "caBundle",
+		},
 		"service without a fleet": {func(w *configv1alpha1.ResourceInterpreterWebhook) {
 			w.ClientConfig.Service = &admissionregistrationv1.ServiceReference{Namespace: "a", Name: "b"}
 		}, "clientConfig.service"},
@@ -317,7 +358,9 @@ func TestBrokenConfigurations(t *testing.T) {
 
 func TestServices(t *testing.T) {
 	service := func(name string, change func(*corev1.Service)) *corev1.Service {
-		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1"}}
+		s := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1"},
+		}
 		change(s)
 		return s
 	}
@@ -335,11 +378,19 @@ func TestServices(t *testing.T) {
 		reference admissionregistrationv1.ServiceReference
 		want      string
 	}{
-		"external name": {admissionregistrationv1.ServiceReference{Namespace: "ns", Name: "external", Path: new("gates")}, "https://hook.example.com:443/gates"},
-		"load balancer": {admissionregistrationv1.ServiceReference{Namespace: "ns", Name: "balanced", Port: new(int32(8443))}, "https://192.0.2.1:8443"},
-		"external IP":   {admissionregistrationv1.ServiceReference{Namespace: "ns", Name: "addressed"}, "https://[2001:db8::1]:443"},
-		"cluster IP":    {admissionregistrationv1.ServiceReference{Namespace: "ns", Name: "inside"}, "give a url"},
-		"absent":        {admissionregistrationv1.ServiceReference{Namespace: "ns", Name: "none"}, "not found"},
+		"external name": {
+			admissionregistrationv1.ServiceReference{Namespace: "ns", Name: "external", Path: new("gates")},
+			"https://hook.example.com:443/gates",
+		},
+		"load balancer": {
+			admissionregistrationv1.ServiceReference{Namespace: "ns", Name: "balanced", Port: new(int32(8443))},
+			"https://192.0.2.1:8443",
+		},
+		"external IP": {
+			admissionregistrationv1.ServiceReference{Namespace: "ns", Name: "addressed"}, "https://[2001:db8::1]:443",
+		},
+		"cluster IP": {admissionregistrationv1.ServiceReference{Namespace: "ns", Name: "inside"}, "give a url"},
+		"absent":     {admissionregistrationv1.ServiceReference{Namespace: "ns", Name: "none"}, "not found"},
 	}
 	for name, tc := range tests {
 		got, err := serviceURL(t.Context(), client.Reader(reader), &tc.reference)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/json"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/config/v1alpha1"
@@ -44,9 +44,11 @@ type Webhooks struct {
 var _ interpreter.Source = (*Webhooks)(nil)
 
 // RulesFor implements interpreter.Source. Prune has to be named: "*" stands for what every webhook knows.
-func (w *Webhooks) RulesFor(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) interpreter.Rules {
+func (w *Webhooks) RulesFor(kind schema.GroupVersionKind,
+	operation configv1alpha1.InterpreterOperation) interpreter.Rules {
 	for _, hook := range w.list {
-		if slices.ContainsFunc(hook.rules, func(rule configv1alpha1.RuleWithOperations) bool { return matches(rule, kind, operation) }) {
+		if slices.ContainsFunc(hook.rules,
+			func(rule configv1alpha1.RuleWithOperations) bool { return matches(rule, kind, operation) }) {
 			return hook
 		}
 	}
@@ -57,7 +59,8 @@ func (w *Webhooks) RulesFor(kind schema.GroupVersionKind, operation configv1alph
 func Kinds(configuration *configv1alpha1.ResourceInterpreterWebhookConfiguration) func(schema.GroupVersionKind) bool {
 	return func(kind schema.GroupVersionKind) bool {
 		for _, hook := range configuration.Webhooks {
-			if slices.ContainsFunc(hook.Rules, func(rule configv1alpha1.RuleWithOperations) bool { return matchesKind(rule.Rule, kind) }) {
+			if slices.ContainsFunc(hook.Rules,
+				func(rule configv1alpha1.RuleWithOperations) bool { return matchesKind(rule.Rule, kind) }) {
 				return true
 			}
 		}
@@ -65,9 +68,11 @@ func Kinds(configuration *configv1alpha1.ResourceInterpreterWebhookConfiguration
 	}
 }
 
-func matches(rule configv1alpha1.RuleWithOperations, kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) bool {
+func matches(rule configv1alpha1.RuleWithOperations, kind schema.GroupVersionKind,
+	operation configv1alpha1.InterpreterOperation) bool {
 	asked := slices.Contains(rule.Operations, operation) ||
-		operation != configv1alpha1.InterpreterOperationPrune && slices.Contains(rule.Operations, configv1alpha1.InterpreterOperationAll)
+		operation != configv1alpha1.InterpreterOperationPrune &&
+			slices.Contains(rule.Operations, configv1alpha1.InterpreterOperationAll)
 	return asked && matchesKind(rule.Rule, kind)
 }
 
@@ -78,8 +83,8 @@ func matchesKind(rule configv1alpha1.Rule, kind schema.GroupVersionKind) bool {
 	return has(rule.APIGroups, kind.Group) && has(rule.APIVersions, kind.Version) && has(rule.Kinds, kind.Kind)
 }
 
-// Builder makes webhooks of configurations, and keeps those that did not change: their connections, and what is known of their
-// failures.
+// Builder makes webhooks of configurations, and keeps those that did not change: their connections, and what is known
+// of their failures.
 type Builder struct {
 	// Services finds the Services that webhooks are behind; nil refuses them.
 	Services client.Reader
@@ -88,9 +93,10 @@ type Builder struct {
 	built map[string]*webhook
 }
 
-// Build gives the webhooks of all configurations, and errors by the name of the configuration. A webhook with an error answers
-// with it.
-func (b *Builder) Build(configurations []configv1alpha1.ResourceInterpreterWebhookConfiguration) (*Webhooks, map[string]error) {
+// Build gives the webhooks of all configurations, and errors by the name of the configuration. A webhook with an error
+// answers with it.
+func (b *Builder) Build(configurations []configv1alpha1.ResourceInterpreterWebhookConfiguration) (*Webhooks,
+	map[string]error) {
 	sorted := slices.Clone(configurations)
 	slices.SortFunc(sorted, func(a, b configv1alpha1.ResourceInterpreterWebhookConfiguration) int {
 		return strings.Compare(a.Name, b.Name)
@@ -104,7 +110,8 @@ func (b *Builder) Build(configurations []configv1alpha1.ResourceInterpreterWebho
 			built[hook.key] = hook
 			result.list = append(result.list, hook)
 			if hook.broken != nil {
-				failures[sorted[i].Name] = errors.Join(failures[sorted[i].Name], fmt.Errorf("webhooks[%d]: %w", n, hook.broken))
+				failures[sorted[i].Name] = errors.Join(failures[sorted[i].Name],
+					fmt.Errorf("webhooks[%d]: %w", n, hook.broken))
 			}
 		}
 	}
@@ -114,14 +121,15 @@ func (b *Builder) Build(configurations []configv1alpha1.ResourceInterpreterWebho
 
 func (b *Builder) one(configuration string, spec *configv1alpha1.ResourceInterpreterWebhook) *webhook {
 	// the whole specification is the key: names need not differ
-	encoded, err := json.Marshal(spec)
+	encoded, err := utiljson.Marshal(spec)
 	key := configuration + "/" + string(encoded)
 	if hook, found := b.built[key]; found && err == nil {
 		return hook
 	}
 	hook := &webhook{
-		key: key, name: spec.Name, rules: spec.Rules, timeout: defaultTimeout, services: b.Services, service: spec.ClientConfig.Service,
-		turns: make(chan struct{}, maxQuestions), now: time.Now,
+		key: key, name: spec.Name, rules: spec.Rules, timeout: defaultTimeout, services: b.Services,
+		service: spec.ClientConfig.Service,
+		turns:   make(chan struct{}, maxQuestions), now: time.Now,
 	}
 	if spec.TimeoutSeconds != nil {
 		hook.timeout = min(max(time.Duration(*spec.TimeoutSeconds)*time.Second, time.Second), maxTimeout)
@@ -148,7 +156,8 @@ func (h *webhook) configure(spec *configv1alpha1.ResourceInterpreterWebhook, dia
 		if err != nil {
 			return fmt.Errorf("clientConfig.url: %w", err)
 		}
-		if address.Scheme != "https" || address.Host == "" || address.User != nil || address.RawQuery != "" || address.Fragment != "" {
+		if address.Scheme != "https" || address.Host == "" || address.User != nil || address.RawQuery != "" ||
+			address.Fragment != "" {
 			return errors.New("clientConfig.url: must be https://host[:port]/path, without user, query and fragment")
 		}
 		h.url = address
@@ -165,7 +174,8 @@ func (h *webhook) configure(spec *configv1alpha1.ResourceInterpreterWebhook, dia
 	h.client = &http.Client{
 		Transport: &http.Transport{
 			TLSClientConfig: settings, DialContext: dial, TLSHandshakeTimeout: 5 * time.Second,
-			MaxConnsPerHost: maxQuestions, IdleConnTimeout: 30 * time.Second, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10,
+			MaxConnsPerHost: maxQuestions, IdleConnTimeout: 30 * time.Second, ForceAttemptHTTP2: true,
+			MaxResponseHeaderBytes: 64 << 10,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -49,7 +49,8 @@ func (c *Cleaner) Resources(ctx context.Context) error {
 	return c.volumes(ctx)
 }
 
-// MetricsAPI deletes the registration of the API of metrics-server. As long as an API does not answer, no namespace goes away.
+// MetricsAPI deletes the registration of the API of metrics-server. As long as an API does not answer, no namespace
+// goes away.
 func (c *Cleaner) MetricsAPI(ctx context.Context) error {
 	registration := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: metricsserver.APIServiceName}}
 	registration.SetGroupVersionKind(apiServiceKind)
@@ -68,7 +69,8 @@ func (c *Cleaner) Namespaces(ctx context.Context) error {
 	var remaining remainder
 	for i := range list.Items {
 		namespace := &list.Items[i]
-		if slices.Contains(systemNamespaces, namespace.Name) || isSystem(&metav1.PartialObjectMetadata{ObjectMeta: namespace.ObjectMeta}) {
+		if slices.Contains(systemNamespaces, namespace.Name) ||
+			isSystem(&metav1.PartialObjectMetadata{ObjectMeta: namespace.ObjectMeta}) {
 			continue
 		}
 		remaining.add("Namespace", namespace)

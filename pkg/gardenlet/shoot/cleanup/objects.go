@@ -53,7 +53,9 @@ var infrastructureFinalizers = []string{
 }
 
 // systemNamespaces stay.
-var systemNamespaces = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
+var systemNamespaces = []string{
+	metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease,
+}
 
 // automanaged is the label of APIServices that kube-apiserver makes by itself.
 const automanaged = "kube-aggregator.kubernetes.io/automanaged"
@@ -77,11 +79,13 @@ func isOverdue(object *metav1.PartialObjectMetadata, grace Grace, now time.Time)
 	if object.DeletionTimestamp == nil || now.Sub(object.DeletionTimestamp.Time) < grace.Period {
 		return false
 	}
-	return grace.Explicit || !slices.ContainsFunc(object.Finalizers, func(f string) bool { return slices.Contains(infrastructureFinalizers, f) })
+	return grace.Explicit || !slices.ContainsFunc(object.Finalizers,
+		func(f string) bool { return slices.Contains(infrastructureFinalizers, f) })
 }
 
 // isDeletedVolume says whether a volume is about to be deleted where it is stored: its claim is gone, or will be.
 func isDeletedVolume(volume *corev1.PersistentVolume) bool {
-	return volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && volume.Spec.ClaimRef != nil &&
+	return volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete &&
+		volume.Spec.ClaimRef != nil &&
 		volume.Labels[gardencorev1beta1.ShootNoCleanup] != "true"
 }

@@ -1,9 +1,9 @@
-// Package cleanup empties a cluster before it is deleted, as long as its controllers run: whatever objects in it have made
-// elsewhere, as load balancers and volumes, goes with them and is not orphaned. What belongs to the system stays; it goes
-// with the control plane.
+// Package cleanup empties a cluster before it is deleted, as long as its controllers run: whatever objects in it have
+// made elsewhere, as load balancers and volumes, goes with them and is not orphaned. What belongs to the system stays;
+// it goes with the control plane.
 //
-// A Cleaner's methods are single passes. Each deletes what is there and returns an error until nothing is left, so callers
-// repeat them. Finalizers that nobody removes within a grace period are removed.
+// A Cleaner's methods are single passes. Each deletes what is there and returns an error until nothing is left, so
+// callers repeat them. Finalizers that nobody removes within a grace period are removed.
 package cleanup
 
 import (

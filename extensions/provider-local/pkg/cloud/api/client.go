@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/trellis-garden/trellis/pkg/errorcodes"
 )
 
 // StatusError is an answer of the cloud that is not a success.
@@ -175,8 +177,24 @@ func statusError(code int, body []byte) error {
 	return &StatusError{Code: code, Message: answer.Message}
 }
 
-// MessageHasCode tells whether the text of an error comes from an answer with this HTTP status. It serves where errors are
-// passed on as text, as Terraform does.
+// MessageHasCode tells whether the text of an error comes from an answer with this HTTP status. It serves where errors
+// are passed on as text, as Terraform does.
 func MessageHasCode(message string, code int) bool {
 	return strings.Contains(message, "local cloud: ") && strings.Contains(message, fmt.Sprintf("(%d)", code))
+}
+
+// refusals are the statuses with which the cloud refuses.
+var refusals = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusBadRequest, http.StatusConflict}
+
+// WithCodes gives an error the codes of the cloud's answer, also where that was passed on as text.
+func WithCodes(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, status := range refusals {
+		if hasCode(err, status) || MessageHasCode(err.Error(), status) {
+			return errorcodes.WithStatus(err, status)
+		}
+	}
+	return err
 }

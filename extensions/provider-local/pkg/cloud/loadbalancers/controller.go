@@ -1,6 +1,6 @@
-// Package loadbalancers gives Services of type LoadBalancer, in shoots of the local landscape, an address: that of a node, where
-// kube-proxy takes what is sent to the ports of the Service. The firewall of the local cloud lets only machines of the same shoot
-// there.
+// Package loadbalancers gives Services of type LoadBalancer, in shoots of the local landscape, an address: that of a
+// node, where kube-proxy takes what is sent to the ports of the Service. The firewall of the local cloud lets only
+// machines of the same shoot there.
 package loadbalancers
 
 import (
@@ -10,36 +10,22 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// everything is the only key of the queue: there are few Services of this type.
-const everything = "everything"
-
-// Controller writes the addresses of Services.
-type Controller struct {
-	client    kubernetes.Interface
-	log       logr.Logger
-	services  corelisters.ServiceLister
-	nodes     corelisters.NodeLister
-	synced    []cache.InformerSynced
-	informers []cache.SharedIndexInformer
-	queue     workqueue.TypedRateLimitingInterface[string]
-	start     func(stop <-chan struct{})
-}
-
-// Rules are what a controller may do in the cluster of its client.
+// Rules are what the controller may do in the cluster of its manager.
 func Rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"services", "nodes"}, Verbs: []string{"get", "list", "watch"}},
@@ -47,88 +33,85 @@ func Rules() []rbacv1.PolicyRule {
 	}
 }
 
-// New returns a controller for the cluster of the client.
-func New(client kubernetes.Interface, log logr.Logger) *Controller {
-	factory := informers.NewSharedInformerFactory(client, 0)
-	services, nodes := factory.Core().V1().Services(), factory.Core().V1().Nodes()
-	c := &Controller{
-		client: client, log: log, services: services.Lister(), nodes: nodes.Lister(),
-		synced: []cache.InformerSynced{services.Informer().HasSynced, nodes.Informer().HasSynced},
-		queue:  workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, 30*time.Second)),
-		start:  factory.Start,
-	}
-	c.informers = []cache.SharedIndexInformer{services.Informer(), nodes.Informer()}
-	return c
-}
-
-// watch has every change looked at.
-func (c *Controller) watch() error {
-	enqueue := func(any) { c.queue.Add(everything) }
-	for _, informer := range c.informers {
-		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: enqueue, UpdateFunc: func(_, obj any) { enqueue(obj) }, DeleteFunc: enqueue,
-		})
-		if err != nil {
-			return fmt.Errorf("watching services and nodes: %w", err)
-		}
+// Add registers the controller for the cluster of the manager.
+func Add(mgr manager.Manager) error {
+	r := &reconciler{client: mgr.GetClient()}
+	retries := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond,
+		30*time.Second)
+	err := ctrl.NewControllerManagedBy(mgr).Named("load-balancers").
+		For(&corev1.Service{}, builder.WithPredicates(predicate.NewPredicateFuncs(isBalanced))).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.balanced),
+			builder.WithPredicates(otherAddresses())).
+		WithOptions(controller.Options{RateLimiter: retries}).Complete(r)
+	if err != nil {
+		return fmt.Errorf("add the controller of load balancers: %w", err)
 	}
 	return nil
 }
 
-// Run works until the context ends.
-func (c *Controller) Run(ctx context.Context) error {
-	if err := c.watch(); err != nil {
-		return err
-	}
-	c.start(ctx.Done())
-	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
-		return ctx.Err()
-	}
-	context.AfterFunc(ctx, c.queue.ShutDown)
-	for {
-		key, shutdown := c.queue.Get()
-		if shutdown {
-			return nil
-		}
-		if err := c.reconcile(ctx); err != nil {
-			c.log.Error(err, "Writing the addresses of load balancers failed")
-			c.queue.AddRateLimited(key)
-		} else {
-			c.queue.Forget(key)
-		}
-		c.queue.Done(key)
-	}
+// isBalanced tells whether an object is a Service that this controller gives an address.
+func isBalanced(object client.Object) bool {
+	service, ok := object.(*corev1.Service)
+	return ok && service.Spec.Type == corev1.ServiceTypeLoadBalancer && service.Spec.LoadBalancerClass == nil
 }
 
-func (c *Controller) reconcile(ctx context.Context) error {
-	services, err := c.services.List(labels.Everything())
-	if err != nil {
-		return err
-	}
-	nodes, err := c.nodes.List(labels.Everything())
-	if err != nil {
-		return err
-	}
-	for _, service := range services {
-		wanted := ingressFor(service, nodes)
-		if apiequality.Semantic.DeepEqual(service.Status.LoadBalancer.Ingress, wanted) {
-			continue
-		}
-		updated := service.DeepCopy()
-		updated.Status.LoadBalancer.Ingress = wanted
-		_, err := c.client.CoreV1().Services(service.Namespace).UpdateStatus(ctx, updated, metav1.UpdateOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("service %s/%s: %w", service.Namespace, service.Name, err)
-		}
-	}
-	return nil
+// otherAddresses passes changes of nodes after which Services may have to move.
+func otherAddresses() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*corev1.Node)
+		after, isNode := e.ObjectNew.(*corev1.Node)
+		return ok && isNode && !slices.Equal(readyAddresses([]corev1.Node{*before}),
+			readyAddresses([]corev1.Node{*after}))
+	}}
 }
 
-// ingressFor is the address of a Service: it stays on its node as long as that is ready. Services of other types, and of classes that
-// somebody else serves, keep what they have.
-func ingressFor(service *corev1.Service, nodes []*corev1.Node) []corev1.LoadBalancerIngress {
+type reconciler struct {
+	client client.Client
+}
+
+// balanced are all Services with an address of a node: there are few of them.
+func (r *reconciler) balanced(ctx context.Context, _ client.Object) []reconcile.Request {
+	services := &corev1.ServiceList{}
+	if err := r.client.List(ctx, services); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Services stay where they are until they or another node change")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range services.Items {
+		if service := &services.Items[i]; isBalanced(service) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(service)})
+		}
+	}
+	return requests
+}
+
+// Reconcile implements reconcile.Reconciler for Services.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	service := &corev1.Service{}
+	if err := r.client.Get(ctx, request.NamespacedName, service); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	nodes := &corev1.NodeList{}
+	if err := r.client.List(ctx, nodes); err != nil {
+		return reconcile.Result{}, fmt.Errorf("service %s: %w", request.NamespacedName, err)
+	}
+	wanted := ingressFor(service, nodes.Items)
+	if apiequality.Semantic.DeepEqual(service.Status.LoadBalancer.Ingress, wanted) {
+		return reconcile.Result{}, nil
+	}
+	updated := service.DeepCopy()
+	updated.Status.LoadBalancer.Ingress = wanted
+	if err := client.IgnoreNotFound(r.client.Status().Update(ctx, updated)); err != nil {
+		return reconcile.Result{}, fmt.Errorf("service %s: %w", request.NamespacedName, err)
+	}
+	return reconcile.Result{}, nil
+}
+
+// ingressFor is the address of a Service: it stays on its node as long as that is ready. Services of other types, and
+// of classes that somebody else serves, keep what they have.
+func ingressFor(service *corev1.Service, nodes []corev1.Node) []corev1.LoadBalancerIngress {
 	present := service.Status.LoadBalancer.Ingress
-	if service.Spec.Type != corev1.ServiceTypeLoadBalancer || service.Spec.LoadBalancerClass != nil {
+	if !isBalanced(service) {
 		return present
 	}
 	addresses := readyAddresses(nodes)
@@ -142,11 +125,12 @@ func ingressFor(service *corev1.Service, nodes []*corev1.Node) []corev1.LoadBala
 }
 
 // readyAddresses are the internal addresses of nodes that are ready, in the order of the nodes' names.
-func readyAddresses(nodes []*corev1.Node) []string {
-	nodes = slices.Clone(nodes)
-	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+func readyAddresses(nodes []corev1.Node) []string {
+	nodes = slices.SortedFunc(slices.Values(nodes),
+		func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	var addresses []string
-	for _, node := range nodes {
+	for i := range nodes {
+		node := &nodes[i]
 		if !isReady(node) {
 			continue
 		}

@@ -11,7 +11,8 @@ import (
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/api"
 )
 
-// negativeTTL is how long resolvers may remember that a name does not exist: short, because names appear within seconds.
+// negativeTTL is how long resolvers may remember that a name does not exist: short, because names appear within
+// seconds.
 const negativeTTL = 2
 
 // maxCNAMEs bounds the length of a chain of CNAMEs within the zone.

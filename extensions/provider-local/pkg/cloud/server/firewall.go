@@ -57,7 +57,8 @@ func renderFirewall(networks []api.Network, services Services) string {
 		line("-A %s -o %s -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT", chainForward, bridge)
 		line("-A %s -o %s -j REJECT --reject-with icmp-admin-prohibited", chainForward, bridge)
 		line("-A %s -i %s -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT", chainForward, bridge)
-		// A service of the node may be a pod behind a host port: then the packet is forwarded after its destination was rewritten.
+		// A service of the node may be a pod behind a host port: then the packet is forwarded after its destination was
+		// rewritten.
 		line("-A %s -i %s -m conntrack --ctstate DNAT --ctorigdst %s -j ACCEPT", chainForward, bridge, services.Node)
 		line("-A %s -i %s -j REJECT --reject-with icmp-admin-prohibited", chainForward, bridge)
 	}
@@ -72,7 +73,8 @@ func renderFirewall(networks []api.Network, services Services) string {
 			line("-A %s -i %s -d %s -p udp --dport %d -j ACCEPT", chainInput, bridge, services.Node, port)
 		}
 		line("-A %s -i %s -j REJECT --reject-with icmp-admin-prohibited", chainInput, bridge)
-		line("-A %s -o %s -m conntrack --ctstate NEW -j REJECT --reject-with icmp-admin-prohibited", chainOutput, bridge)
+		line("-A %s -o %s -m conntrack --ctstate NEW -j REJECT --reject-with icmp-admin-prohibited", chainOutput,
+			bridge)
 	}
 	line("COMMIT")
 
@@ -80,7 +82,8 @@ func renderFirewall(networks []api.Network, services Services) string {
 	line(":%s - [0:0]", chainDNS)
 	for _, network := range networks {
 		for _, protocol := range []string{"udp", "tcp"} {
-			line("-A %s -i %s -d %s -p %s --dport 53 -j DNAT --to-destination %s:%d", chainDNS, network.Bridge, services.Node, protocol, services.Node, services.DNSPort)
+			line("-A %s -i %s -d %s -p %s --dport 53 -j DNAT --to-destination %s:%d", chainDNS, network.Bridge,
+				services.Node, protocol, services.Node, services.DNSPort)
 		}
 	}
 	line("COMMIT")

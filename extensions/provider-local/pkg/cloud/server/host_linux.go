@@ -28,7 +28,9 @@ func (LinuxHost) EnsureBridge(name string, gateway netip.Prefix) error {
 	if err != nil {
 		return err
 	}
-	wanted := &netlink.Addr{IPNet: &net.IPNet{IP: gateway.Addr().AsSlice(), Mask: net.CIDRMask(gateway.Bits(), gateway.Addr().BitLen())}}
+	wanted := &netlink.Addr{
+		IPNet: &net.IPNet{IP: gateway.Addr().AsSlice(), Mask: net.CIDRMask(gateway.Bits(), gateway.Addr().BitLen())},
+	}
 	if err := netlink.AddrReplace(link, wanted); err != nil {
 		return fmt.Errorf("bridge %s: set address %s: %w", name, gateway, err)
 	}
@@ -54,8 +56,8 @@ func ensureBridgeLink(name string) (netlink.Link, error) {
 	if link.Type() != "bridge" {
 		return nil, fmt.Errorf("device %s is a %s, not a bridge; remove it", name, link.Type())
 	}
-	// Without an address of its own a bridge takes that of one of its ports, and another one when machines come and go: the
-	// machines' connections would stall until they learn of it.
+	// Without an address of its own a bridge takes that of one of its ports, and another one when machines come and go:
+	// the machines' connections would stall until they learn of it.
 	if address := bridgeAddress(name); !bytes.Equal(link.Attrs().HardwareAddr, address) {
 		if err := netlink.LinkSetHardwareAddr(link, address); err != nil {
 			return nil, fmt.Errorf("bridge %s: set hardware address: %w", name, err)

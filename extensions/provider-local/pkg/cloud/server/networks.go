@@ -167,7 +167,8 @@ func (n *networks) plan(wanted api.Network) (api.Network, error) {
 	}
 	current, exists := n.byName[wanted.Name]
 	if exists && current.Namespace != wanted.Namespace {
-		return api.Network{}, fmt.Errorf("%w: network %s belongs to namespace %s; delete it before attaching another", errConflict, wanted.Name, current.Namespace)
+		return api.Network{}, fmt.Errorf("%w: network %s belongs to namespace %s; delete it before attaching another",
+			errConflict, wanted.Name, current.Namespace)
 	}
 	subnet, err := n.subnetFor(wanted, current)
 	if err != nil {
@@ -192,7 +193,8 @@ func (n *networks) subnetFor(wanted, current api.Network) (netip.Prefix, error) 
 			continue
 		}
 		if other.Namespace == wanted.Namespace {
-			return netip.Prefix{}, fmt.Errorf("%w: namespace %s is attached to network %s already", errConflict, wanted.Namespace, other.Name)
+			return netip.Prefix{}, fmt.Errorf("%w: namespace %s is attached to network %s already", errConflict,
+				wanted.Namespace, other.Name)
 		}
 		prefix, err := netip.ParsePrefix(other.CIDR)
 		if err != nil {
@@ -211,11 +213,13 @@ func (n *networks) subnetFor(wanted, current api.Network) (netip.Prefix, error) 
 	}
 	subnet := netip.MustParsePrefix(wanted.CIDR).Masked()
 	if current.CIDR != "" && current.CIDR != subnet.String() {
-		return netip.Prefix{}, fmt.Errorf("%w: network %s has %s; its subnet cannot change to %s", errConflict, wanted.Name, current.CIDR, subnet)
+		return netip.Prefix{}, fmt.Errorf("%w: network %s has %s; its subnet cannot change to %s", errConflict,
+			wanted.Name, current.CIDR, subnet)
 	}
 	for _, other := range others {
 		if other.Overlaps(subnet) {
-			return netip.Prefix{}, fmt.Errorf("%w: %s overlaps %s, which is in use on this node; leave the subnet empty to have one allocated", errConflict, subnet, other)
+			return netip.Prefix{}, fmt.Errorf("%w: %s overlaps %s, which is in use on this node; leave the subnet "+
+				"empty to have one allocated", errConflict, subnet, other)
 		}
 	}
 	return subnet, nil

@@ -1,6 +1,6 @@
 // Package server is the local cloud: the infrastructure of the local landscape as a small HTTP API on the node.
-// Networks become bridges with a firewall, DNS records are answered by an authoritative server, buckets are folders. Everything asked for is
-// kept in files, and made true again at start.
+// Networks become bridges with a firewall, DNS records are answered by an authoritative server, buckets are folders.
+// Everything asked for is kept in files, and made true again at start.
 package server
 
 import (

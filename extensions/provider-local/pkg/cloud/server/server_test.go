@@ -51,7 +51,8 @@ func newCloud(t *testing.T, dir string) (*Server, *recordingHost, *api.Client) {
 	host := &recordingHost{bridges: map[string]netip.Prefix{}}
 	server := New(Options{
 		Zone: "local.trellis.garden", StateDir: dir, Token: "secret", Host: host, Log: logr.Discard(),
-		Pool: netip.MustParsePrefix("10.180.0.0/16"), Reserved: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}, Node: netip.MustParseAddr("172.18.0.2"),
+		Pool: netip.MustParsePrefix("10.180.0.0/16"), Reserved: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")},
+		Node:    netip.MustParseAddr("172.18.0.2"),
 		Records: []api.Record{{FQDN: "api.garden.local.trellis.garden", Type: "A", Values: []string{"172.18.0.2"}}},
 	})
 	if err := errors.Join(server.records.restore(), server.networks.restore(t.Context())); err != nil {
@@ -73,15 +74,18 @@ func TestNetworkLifecycle(t *testing.T) {
 	}
 	want := api.Network{
 		Name: "shoot--a", Namespace: "infra-shoot--a", CIDR: "10.180.0.0/24", Gateway: "10.180.0.1",
-		Bridge: bridgeName("shoot--a"), EgressCIDR: "172.18.0.2/32", VolumesDir: filepath.Join(dir, "machine-volumes", "shoot--a"),
+		Bridge: bridgeName("shoot--a"), EgressCIDR: "172.18.0.2/32",
+		VolumesDir: filepath.Join(dir, "machine-volumes", "shoot--a"),
 	}
 	if created != want {
 		t.Fatalf("got %+v, want %+v", created, want)
 	}
-	if again, err := client.PutNetwork(ctx, api.Network{Name: "shoot--a", Namespace: "infra-shoot--a"}); err != nil || again != want {
+	if again, err := client.PutNetwork(ctx, api.Network{Name: "shoot--a", Namespace: "infra-shoot--a"}); err != nil ||
+		again != want {
 		t.Errorf("repeating a request must change nothing: %+v, %v", again, err)
 	}
-	if second, err := client.PutNetwork(ctx, api.Network{Name: "shoot--b", Namespace: "infra-shoot--b"}); err != nil || second.CIDR != "10.180.1.0/24" {
+	if second, err := client.PutNetwork(ctx, api.Network{Name: "shoot--b", Namespace: "infra-shoot--b"}); err != nil ||
+		second.CIDR != "10.180.1.0/24" {
 		t.Errorf("the second network must get the next subnet: %+v, %v", second, err)
 	}
 	if gateway := host.bridges[want.Bridge]; gateway.String() != "10.180.0.1/24" {
@@ -131,21 +135,36 @@ func TestNetworksAreMadeTrueAgainAfterACrash(t *testing.T) {
 
 func TestNetworkRequests(t *testing.T) {
 	_, _, client := newCloud(t, t.TempDir())
-	if _, err := client.PutNetwork(t.Context(), api.Network{Name: "a", Namespace: "infra-a", CIDR: "10.180.0.0/24"}); err != nil {
+	if _, err := client.PutNetwork(t.Context(),
+		api.Network{Name: "a", Namespace: "infra-a", CIDR: "10.180.0.0/24"}); err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
 		request api.Network
 		want    string // a CIDR, or part of an error
 	}{
-		"same again":                    {api.Network{Name: "a", Namespace: "infra-a", CIDR: "10.180.0.0/24"}, "10.180.0.0/24"},
-		"range shared with others":      {api.Network{Name: "r", Namespace: "infra-r", Range: "10.180.0.0/16"}, "10.180.1.0/24"},
-		"small range":                   {api.Network{Name: "s", Namespace: "infra-s", Range: "10.250.0.0/28"}, "10.250.0.0/28"},
-		"overlap":                       {api.Network{Name: "b", Namespace: "infra-b", CIDR: "10.180.0.128/25"}, "overlaps 10.180.0.0/24"},
-		"overlap with the node's":       {api.Network{Name: "b", Namespace: "infra-b", CIDR: "10.1.2.0/24"}, "overlaps 10.1.0.0/16"},
-		"other subnet for the same":     {api.Network{Name: "a", Namespace: "infra-a", CIDR: "10.180.9.0/24"}, "cannot change"},
-		"other namespace for the same":  {api.Network{Name: "a", Namespace: "infra-x"}, "belongs to namespace infra-a"},
-		"namespace with two networks":   {api.Network{Name: "c", Namespace: "infra-a"}, "attached to network a already"},
+		"same again": {
+			api.Network{Name: "a", Namespace: "infra-a", CIDR: "10.180.0.0/24"}, "10.180.0.0/24",
+		},
+		"range shared with others": {
+			api.Network{Name: "r", Namespace: "infra-r", Range: "10.180.0.0/16"}, "10.180.1.0/24",
+		},
+		"small range": {
+			api.Network{Name: "s", Namespace: "infra-s", Range: "10.250.0.0/28"}, "10.250.0.0/28",
+		},
+		"overlap": {
+			api.Network{Name: "b", Namespace: "infra-b", CIDR: "10.180.0.128/25"}, "overlaps 10.180.0.0/24",
+		},
+		"overlap with the node's": {
+			api.Network{Name: "b", Namespace: "infra-b", CIDR: "10.1.2.0/24"}, "overlaps 10.1.0.0/16",
+		},
+		"other subnet for the same": {
+			api.Network{Name: "a", Namespace: "infra-a", CIDR: "10.180.9.0/24"}, "cannot change",
+		},
+		"other namespace for the same": {api.Network{Name: "a", Namespace: "infra-x"}, "belongs to namespace infra-a"},
+		"namespace with two networks": {
+			api.Network{Name: "c", Namespace: "infra-a"}, "attached to network a already",
+		},
 		"no CIDR":                       {api.Network{Name: "d", Namespace: "infra-d", CIDR: "10.180.0.0"}, "cidr"},
 		"name that is a path":           {api.Network{Name: "..", Namespace: "infra-d"}, "network name"},
 		"namespace with strange letter": {api.Network{Name: "d", Namespace: "infra/d"}, "namespace"},
@@ -225,17 +244,24 @@ func TestDNS(t *testing.T) {
 	_, _, client := newCloud(t, dir)
 	for _, record := range []api.Record{
 		{FQDN: "api.x.demo.local.trellis.garden", Type: "A", Values: []string{"172.18.0.2"}, TTL: 120},
-		{FQDN: "*.ingress.local.trellis.garden", Type: "CNAME", Values: []string{"api.x.demo.local.trellis.garden."}, TTL: 60},
+		{
+			FQDN: "*.ingress.local.trellis.garden", Type: "CNAME", Values: []string{"api.x.demo.local.trellis.garden."},
+			TTL: 60,
+		},
 		{FQDN: "text.local.trellis.garden", Type: "TXT", Values: []string{"a b"}},
 	} {
 		if err := client.PutRecord(t.Context(), record); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := client.PutRecord(t.Context(), api.Record{FQDN: "other.example.com", Type: "A", Values: []string{"10.0.0.1"}}); !api.IsInvalid(err) {
+	if err := client.PutRecord(t.Context(),
+		api.Record{FQDN: "other.example.com", Type: "A", Values: []string{"10.0.0.1"}}); !api.IsInvalid(err) {
 		t.Errorf("a record outside the zone: %v", err)
 	}
-	if err := client.PutRecord(t.Context(), api.Record{FQDN: "API.garden.local.trellis.garden", Type: "A", Values: []string{"10.0.0.1"}}); !api.IsInvalid(err) {
+	if err := client.PutRecord(t.Context(),
+		api.Record{
+			FQDN: "API.garden.local.trellis.garden", Type: "A", Values: []string{"10.0.0.1"},
+		}); !api.IsInvalid(err) {
 		t.Errorf("a client changes the operator's record: %v", err)
 	}
 	if err := client.DeleteRecord(t.Context(), "api.garden.local.trellis.garden"); !api.IsInvalid(err) {
@@ -272,7 +298,8 @@ func TestDNS(t *testing.T) {
 			}
 		}
 		if reply.Rcode != test.rcode || strings.Join(answers, " ") != test.answers {
-			t.Errorf("%s %s: got %s %q", test.name, dns.TypeToString[test.qtype], dns.RcodeToString[reply.Rcode], answers)
+			t.Errorf("%s %s: got %s %q", test.name, dns.TypeToString[test.qtype], dns.RcodeToString[reply.Rcode],
+				answers)
 		}
 	}
 }

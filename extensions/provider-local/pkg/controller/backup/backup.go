@@ -1,5 +1,5 @@
-// Package backup has the BackupBucket and BackupEntry controllers of provider-local: buckets of the local cloud, and directories in
-// them.
+// Package backup has the BackupBucket and BackupEntry controllers of provider-local: buckets of the local cloud, and
+// directories in them.
 package backup
 
 import (
@@ -14,7 +14,6 @@ import (
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/apis"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/api"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/credentials"
-	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 )
 
@@ -34,43 +33,43 @@ func Add(mgr manager.Manager, source credentials.Source) error {
 type bucketActuator struct{ credentials credentials.Source }
 
 // Reconcile implements extension.Actuator.
-func (a bucketActuator) Reconcile(ctx context.Context, _ logr.Logger, bucket *extensionsv1alpha1.BackupBucket, _ *cluster.Cluster) error {
-	return call(ctx, a.credentials, bucket.Spec.SecretRef, func(cloud *api.Client) error { return cloud.PutBucket(ctx, bucket.Name) })
+func (a bucketActuator) Reconcile(ctx context.Context, _ logr.Logger, bucket *extensionsv1alpha1.BackupBucket,
+	_ *cluster.Cluster) error {
+	return call(ctx, a.credentials, bucket.Spec.SecretRef,
+		func(cloud *api.Client) error { return cloud.PutBucket(ctx, bucket.Name) })
 }
 
 // Delete implements extension.Actuator.
-func (a bucketActuator) Delete(ctx context.Context, _ logr.Logger, bucket *extensionsv1alpha1.BackupBucket, _ *cluster.Cluster) error {
-	return call(ctx, a.credentials, bucket.Spec.SecretRef, func(cloud *api.Client) error { return cloud.DeleteBucket(ctx, bucket.Name) })
+func (a bucketActuator) Delete(ctx context.Context, _ logr.Logger, bucket *extensionsv1alpha1.BackupBucket,
+	_ *cluster.Cluster) error {
+	return call(ctx, a.credentials, bucket.Spec.SecretRef,
+		func(cloud *api.Client) error { return cloud.DeleteBucket(ctx, bucket.Name) })
 }
 
 type entryActuator struct{ credentials credentials.Source }
 
 // Reconcile implements extension.Actuator.
-func (a entryActuator) Reconcile(ctx context.Context, _ logr.Logger, entry *extensionsv1alpha1.BackupEntry, _ *cluster.Cluster) error {
+func (a entryActuator) Reconcile(ctx context.Context, _ logr.Logger, entry *extensionsv1alpha1.BackupEntry,
+	_ *cluster.Cluster) error {
 	return call(ctx, a.credentials, entry.Spec.SecretRef, func(cloud *api.Client) error {
 		return cloud.PutDirectory(ctx, entry.Spec.BucketName, entry.Name)
 	})
 }
 
 // Delete implements extension.Actuator.
-func (a entryActuator) Delete(ctx context.Context, _ logr.Logger, entry *extensionsv1alpha1.BackupEntry, _ *cluster.Cluster) error {
+func (a entryActuator) Delete(ctx context.Context, _ logr.Logger, entry *extensionsv1alpha1.BackupEntry,
+	_ *cluster.Cluster) error {
 	return call(ctx, a.credentials, entry.Spec.SecretRef, func(cloud *api.Client) error {
 		return cloud.DeleteDirectory(ctx, entry.Spec.BucketName, entry.Name)
 	})
 }
 
 // call calls the cloud of the Secret, and says what its errors mean.
-func call(ctx context.Context, source credentials.Source, ref corev1.SecretReference, do func(*api.Client) error) error {
+func call(ctx context.Context, source credentials.Source, ref corev1.SecretReference,
+	do func(*api.Client) error) error {
 	cloud, err := source.Client(ctx, ref)
 	if err != nil {
 		return err
 	}
-	err = do(cloud)
-	switch {
-	case api.IsUnauthorized(err):
-		return extension.WithCodes(err, gardencorev1beta1.ErrorInfraUnauthenticated)
-	case api.IsInvalid(err):
-		return extension.WithCodes(err, gardencorev1beta1.ErrorConfigurationProblem)
-	}
-	return err
+	return api.WithCodes(do(cloud))
 }

@@ -1,6 +1,6 @@
-// Package controlplane is the ControlPlane controller of provider-local. The local cloud needs no cloud controllers: nodes
-// set their own addresses and provider IDs, and volumes and load balancers are served by the machine driver. What is left is the
-// StorageClass that asks for volumes.
+// Package controlplane is the ControlPlane controller of provider-local. The local cloud needs no cloud controllers:
+// nodes set their own addresses and provider IDs, and volumes and load balancers are served by the machine driver. What
+// is left is the StorageClass that asks for volumes.
 package controlplane
 
 import (
@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -41,25 +40,32 @@ type actuator struct {
 }
 
 // Reconcile implements extension.Actuator.
-func (a actuator) Reconcile(ctx context.Context, _ logr.Logger, controlPlane *extensionsv1alpha1.ControlPlane, _ *cluster.Cluster) error {
-	return managedresource.Apply(ctx, a.client, controlPlane.Namespace, managedResourceName, managedresource.ClassShoot, storageClass())
+func (a actuator) Reconcile(ctx context.Context, _ logr.Logger, controlPlane *extensionsv1alpha1.ControlPlane,
+	_ *cluster.Cluster) error {
+	return managedresource.Apply(ctx, a.client, controlPlane.Namespace, managedResourceName, managedresource.ClassShoot,
+		storageClass())
 }
 
 // Delete implements extension.Actuator.
-func (a actuator) Delete(ctx context.Context, _ logr.Logger, controlPlane *extensionsv1alpha1.ControlPlane, _ *cluster.Cluster) error {
+func (a actuator) Delete(ctx context.Context, _ logr.Logger, controlPlane *extensionsv1alpha1.ControlPlane,
+	_ *cluster.Cluster) error {
 	gone, err := managedresource.Delete(ctx, a.client, controlPlane.Namespace, managedResourceName)
 	if err != nil || gone {
 		return err
 	}
-	return &extension.RequeueAfter{After: 500 * time.Millisecond, Cause: errors.New("the objects in the shoot are being removed")}
+	return &extension.RequeueAfter{
+		After: 500 * time.Millisecond, Cause: errors.New("the objects in the shoot are being removed"),
+	}
 }
 
 func storageClass() client.Object {
 	return &storagev1.StorageClass{
-		ObjectMeta:           metav1.ObjectMeta{Name: "default", Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "default", Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"},
+		},
 		Provisioner:          volumes.Provisioner,
-		ReclaimPolicy:        ptr.To(corev1.PersistentVolumeReclaimDelete),
-		VolumeBindingMode:    ptr.To(storagev1.VolumeBindingImmediate),
-		AllowVolumeExpansion: ptr.To(false),
+		ReclaimPolicy:        new(corev1.PersistentVolumeReclaimDelete),
+		VolumeBindingMode:    new(storagev1.VolumeBindingImmediate),
+		AllowVolumeExpansion: new(false),
 	}
 }

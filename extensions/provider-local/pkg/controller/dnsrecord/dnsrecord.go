@@ -12,7 +12,6 @@ import (
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/apis"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/api"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/credentials"
-	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 )
 
@@ -31,13 +30,14 @@ type actuator struct {
 }
 
 // Reconcile implements extension.Actuator.
-func (a *actuator) Reconcile(ctx context.Context, _ logr.Logger, record *extensionsv1alpha1.DNSRecord, _ *cluster.Cluster) error {
+func (a *actuator) Reconcile(ctx context.Context, _ logr.Logger, record *extensionsv1alpha1.DNSRecord,
+	_ *cluster.Cluster) error {
 	cloud, err := a.credentials.Client(ctx, record.Spec.SecretRef)
 	if err != nil {
 		return err
 	}
 	if err := cloud.PutRecord(ctx, wanted(record)); err != nil {
-		return withCodes(err)
+		return api.WithCodes(err)
 	}
 	zone := a.zone
 	if record.Spec.Zone != nil {
@@ -48,12 +48,13 @@ func (a *actuator) Reconcile(ctx context.Context, _ logr.Logger, record *extensi
 }
 
 // Delete implements extension.Actuator.
-func (a *actuator) Delete(ctx context.Context, _ logr.Logger, record *extensionsv1alpha1.DNSRecord, _ *cluster.Cluster) error {
+func (a *actuator) Delete(ctx context.Context, _ logr.Logger, record *extensionsv1alpha1.DNSRecord,
+	_ *cluster.Cluster) error {
 	cloud, err := a.credentials.Client(ctx, record.Spec.SecretRef)
 	if err != nil {
 		return err
 	}
-	return withCodes(cloud.DeleteRecord(ctx, record.Spec.Name))
+	return api.WithCodes(cloud.DeleteRecord(ctx, record.Spec.Name))
 }
 
 func wanted(record *extensionsv1alpha1.DNSRecord) api.Record {
@@ -67,14 +68,4 @@ func wanted(record *extensionsv1alpha1.DNSRecord) api.Record {
 		Values: record.Spec.Values,
 		TTL:    uint32(ttl),
 	}
-}
-
-func withCodes(err error) error {
-	switch {
-	case api.IsUnauthorized(err):
-		return extension.WithCodes(err, gardencorev1beta1.ErrorInfraUnauthenticated)
-	case api.IsInvalid(err):
-		return extension.WithCodes(err, gardencorev1beta1.ErrorConfigurationProblem)
-	}
-	return err
 }

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/utils/ptr"
-
 	"github.com/trellis-garden/trellis/extensions/pkg/cluster"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/apis"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -16,9 +14,16 @@ func TestRender(t *testing.T) {
 		values   configValues
 		has, not string
 	}{
-		"allocated":     {configValues{Name: "shoot--a--b", Namespace: "infra-shoot--a--b"}, `name      = "shoot--a--b"`, "range"},
-		"within range":  {configValues{Name: "a", Namespace: "b", Range: "10.0.0.0/16"}, `range     = "10.0.0.0/16"`, ""},
-		"interpolation": {configValues{Name: `${file("/etc/passwd")}%{if}"`, Namespace: "b"}, `"$${file(\"/etc/passwd\")}%%{if}\""`, ""},
+		"allocated": {
+			configValues{Name: "shoot--a--b", Namespace: "infra-shoot--a--b"}, `name      = "shoot--a--b"`, "range",
+		},
+		"within range": {
+			configValues{Name: "a", Namespace: "b", Range: "10.0.0.0/16"}, `range     = "10.0.0.0/16"`, "",
+		},
+		"interpolation": {
+			configValues{Name: `${file("/etc/passwd")}%{if}"`, Namespace: "b"}, `"$${file(\"/etc/passwd\")}%%{if}\""`,
+			"",
+		},
 	} {
 		got, err := render(test.values)
 		if err != nil || !strings.Contains(got, test.has) || test.not != "" && strings.Contains(got, test.not) {
@@ -29,7 +34,7 @@ func TestRender(t *testing.T) {
 
 func TestNodesRange(t *testing.T) {
 	shoot := &cluster.Cluster{Shoot: &gardencorev1beta1.Shoot{Spec: gardencorev1beta1.ShootSpec{
-		Networking: &gardencorev1beta1.Networking{Nodes: ptr.To("10.180.0.0/16")},
+		Networking: &gardencorev1beta1.Networking{Nodes: new("10.180.0.0/16")},
 	}}}
 	config := apis.InfrastructureConfig{Networks: &apis.Networks{Workers: "10.181.0.0/16"}}
 	if got := nodesRange(config, shoot); got != "10.181.0.0/16" {

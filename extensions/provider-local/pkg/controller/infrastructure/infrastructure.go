@@ -1,5 +1,5 @@
-// Package infrastructure is the Infrastructure controller of provider-local: a network for the machines, made by Terraform, and
-// the right of the machine driver to make them, as pods, in the namespace that gardenlet makes for them.
+// Package infrastructure is the Infrastructure controller of provider-local: a network for the machines, made by
+// Terraform, and the right of the machine driver to make them, as pods, in the namespace that gardenlet makes for them.
 package infrastructure
 
 import (
@@ -63,7 +63,8 @@ const (
 func Namespace(technicalID string) string { return "infra-" + technicalID }
 
 // Reconcile implements extension.Actuator.
-func (a *actuator) Reconcile(ctx context.Context, log logr.Logger, infrastructure *extensionsv1alpha1.Infrastructure, shoot *cluster.Cluster) error {
+func (a *actuator) Reconcile(ctx context.Context, log logr.Logger, infrastructure *extensionsv1alpha1.Infrastructure,
+	shoot *cluster.Cluster) error {
 	configuration, err := a.configuration(infrastructure, shoot)
 	if err != nil {
 		return extension.WithCodes(err, gardencorev1beta1.ErrorConfigurationProblem)
@@ -78,15 +79,16 @@ func (a *actuator) Reconcile(ctx context.Context, log logr.Logger, infrastructur
 	started := time.Now()
 	outputs, err := runner.Apply(ctx, configuration)
 	if err != nil {
-		return withCodes(err)
+		return api.WithCodes(err)
 	}
 	log.Info("terraform applied", "seconds", time.Since(started).Seconds())
 	return a.setStatus(infrastructure, outputs)
 }
 
-// Delete implements extension.Actuator. The worker controller has removed the machines before; should any be left, they go before
-// their network does. Their namespace goes with the Infrastructure.
-func (a *actuator) Delete(ctx context.Context, log logr.Logger, infrastructure *extensionsv1alpha1.Infrastructure, shoot *cluster.Cluster) error {
+// Delete implements extension.Actuator. The worker controller has removed the machines before; should any be left, they
+// go before their network does. Their namespace goes with the Infrastructure.
+func (a *actuator) Delete(ctx context.Context, log logr.Logger, infrastructure *extensionsv1alpha1.Infrastructure,
+	shoot *cluster.Cluster) error {
 	if err := a.deleteMachines(ctx, infrastructure.Namespace); err != nil {
 		return err
 	}
@@ -98,11 +100,12 @@ func (a *actuator) Delete(ctx context.Context, log logr.Logger, infrastructure *
 	if err != nil {
 		return err
 	}
-	return withCodes(runner.Destroy(ctx, configuration))
+	return api.WithCodes(runner.Destroy(ctx, configuration))
 }
 
 // Migrate implements extension.Migrator: Terraform's state is taken along, and nothing is destroyed.
-func (a *actuator) Migrate(ctx context.Context, log logr.Logger, infrastructure *extensionsv1alpha1.Infrastructure, _ *cluster.Cluster) error {
+func (a *actuator) Migrate(ctx context.Context, log logr.Logger, infrastructure *extensionsv1alpha1.Infrastructure,
+	_ *cluster.Cluster) error {
 	runner, err := a.runner(ctx, log, infrastructure)
 	if err != nil {
 		return err
@@ -120,7 +123,8 @@ func (a *actuator) Migrate(ctx context.Context, log logr.Logger, infrastructure 
 }
 
 // Restore implements extension.Restorer.
-func (a *actuator) Restore(ctx context.Context, log logr.Logger, infrastructure *extensionsv1alpha1.Infrastructure, shoot *cluster.Cluster) error {
+func (a *actuator) Restore(ctx context.Context, log logr.Logger, infrastructure *extensionsv1alpha1.Infrastructure,
+	shoot *cluster.Cluster) error {
 	state, err := apis.Decode[migratedState](infrastructure.Status.State)
 	if err != nil {
 		return err
@@ -141,7 +145,8 @@ type migratedState struct {
 	Terraform []byte `json:"terraform"`
 }
 
-func (a *actuator) configuration(infrastructure *extensionsv1alpha1.Infrastructure, shoot *cluster.Cluster) (string, error) {
+func (a *actuator) configuration(infrastructure *extensionsv1alpha1.Infrastructure,
+	shoot *cluster.Cluster) (string, error) {
 	config, err := apis.Decode[apis.InfrastructureConfig](infrastructure.Spec.ProviderConfig)
 	if err != nil {
 		return "", fmt.Errorf("infrastructureConfig: %w", err)
@@ -158,24 +163,30 @@ func nodesRange(config apis.InfrastructureConfig, shoot *cluster.Cluster) string
 	if config.Networks != nil && config.Networks.Workers != "" {
 		return config.Networks.Workers
 	}
-	if shoot == nil || shoot.Shoot == nil || shoot.Shoot.Spec.Networking == nil || shoot.Shoot.Spec.Networking.Nodes == nil {
+	if shoot == nil || shoot.Shoot == nil || shoot.Shoot.Spec.Networking == nil ||
+		shoot.Shoot.Spec.Networking.Nodes == nil {
 		return ""
 	}
 	return *shoot.Shoot.Spec.Networking.Nodes
 }
 
-func (a *actuator) runner(ctx context.Context, log logr.Logger, infrastructure *extensionsv1alpha1.Infrastructure) (*terraform.Runner, error) {
+func (a *actuator) runner(ctx context.Context, log logr.Logger,
+	infrastructure *extensionsv1alpha1.Infrastructure) (*terraform.Runner, error) {
 	cloud, err := a.options.Credentials.Client(ctx, infrastructure.Spec.SecretRef)
 	if err != nil {
 		return nil, err
 	}
 	options := a.options.Terraform
-	options.Client, options.Namespace, options.Name, options.Log = a.client, infrastructure.Namespace, infrastructure.Name, log
-	options.Env = map[string]string{terraformprovider.EnvEndpoint: cloud.Endpoint, terraformprovider.EnvToken: cloud.Token}
+	options.Client, options.Namespace, options.Name, options.Log = a.client, infrastructure.Namespace,
+		infrastructure.Name, log
+	options.Env = map[string]string{
+		terraformprovider.EnvEndpoint: cloud.Endpoint, terraformprovider.EnvToken: cloud.Token,
+	}
 	return terraform.New(options), nil
 }
 
-func (a *actuator) setStatus(infrastructure *extensionsv1alpha1.Infrastructure, outputs map[string]json.RawMessage) error {
+func (a *actuator) setStatus(infrastructure *extensionsv1alpha1.Infrastructure,
+	outputs map[string]json.RawMessage) error {
 	var network struct {
 		apis.Network `json:",inline"`
 		EgressCIDR   string `json:"egressCIDR"`
@@ -205,7 +216,8 @@ func (a *actuator) letMachinesIn(ctx context.Context, technicalID string) error 
 	role := &rbacv1.Role{ObjectMeta: meta}
 	if _, err := controllerutil.CreateOrPatch(ctx, a.client, role, func() error {
 		role.Rules = []rbacv1.PolicyRule{{
-			APIGroups: []string{""}, Resources: []string{"pods", "secrets"}, Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
+			APIGroups: []string{""}, Resources: []string{"pods", "secrets"},
+			Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
 		}}
 		return nil
 	}); err != nil {
@@ -214,7 +226,9 @@ func (a *actuator) letMachinesIn(ctx context.Context, technicalID string) error 
 	binding := &rbacv1.RoleBinding{ObjectMeta: meta}
 	if _, err := controllerutil.CreateOrPatch(ctx, a.client, binding, func() error {
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}
-		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: technicalID, Name: worker.ManagerName}}
+		binding.Subjects = []rbacv1.Subject{
+			{Kind: rbacv1.ServiceAccountKind, Namespace: technicalID, Name: worker.ManagerName},
+		}
 		return nil
 	}); err != nil {
 		return fmt.Errorf("RoleBinding %s/%s: %w", meta.Namespace, meta.Name, err)
@@ -226,31 +240,19 @@ func (a *actuator) letMachinesIn(ctx context.Context, technicalID string) error 
 func (a *actuator) deleteMachines(ctx context.Context, technicalID string) error {
 	inNamespace := client.InNamespace(Namespace(technicalID))
 	left := 0
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, machinesTimeout, true, func(ctx context.Context) (bool, error) {
-		pods := &corev1.PodList{}
-		if err := a.client.List(ctx, pods, inNamespace); err != nil {
-			return false, err
-		}
-		if left = len(pods.Items); left == 0 {
-			return true, nil
-		}
-		return false, a.client.DeleteAllOf(ctx, &corev1.Pod{}, inNamespace)
-	})
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, machinesTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			pods := &corev1.PodList{}
+			if err := a.client.List(ctx, pods, inNamespace); err != nil {
+				return false, err
+			}
+			if left = len(pods.Items); left == 0 {
+				return true, nil
+			}
+			return false, a.client.DeleteAllOf(ctx, &corev1.Pod{}, inNamespace)
+		})
 	if err != nil {
 		return fmt.Errorf("namespace %s still has %d machines: %w", Namespace(technicalID), left, err)
 	}
 	return nil
-}
-
-// withCodes classifies what the cloud answered to Terraform by the status that its client writes at the end of messages.
-func withCodes(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case api.MessageHasCode(err.Error(), 401):
-		return extension.WithCodes(err, gardencorev1beta1.ErrorInfraUnauthenticated)
-	case api.MessageHasCode(err.Error(), 400), api.MessageHasCode(err.Error(), 409):
-		return extension.WithCodes(err, gardencorev1beta1.ErrorConfigurationProblem)
-	}
-	return err
 }

@@ -1,4 +1,5 @@
-// Package worker is the Worker controller of provider-local: machines are pods with the image that the CloudProfile names.
+// Package worker is the Worker controller of provider-local: machines are pods with the image that the CloudProfile
+// names.
 package worker
 
 import (
@@ -8,7 +9,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/trellis-garden/trellis/extensions/pkg/extension"
@@ -28,8 +28,8 @@ type Options struct {
 	Image string
 	// MachineImage finds the container image of machine images that the CloudProfile does not map.
 	MachineImage func(name, version string) (string, error)
-	// VolumesDir is the folder of the seed's nodes with one folder of volumes for each shoot, as the local cloud makes them. Without it shoots have
-	// no volumes.
+	// VolumesDir is the folder of the seed's nodes with one folder of volumes for each shoot, as the local cloud makes
+	// them. Without it shoots have no volumes.
 	VolumesDir string
 }
 
@@ -49,8 +49,8 @@ type delegate struct {
 	volumesDir   string
 }
 
-// volumesOf is the folder of the nodes that is mounted for a shoot. It follows from the operator's setting alone: what the cloud answers is the
-// word of whom the shoot's owner names as the cloud.
+// volumesOf is the folder of the nodes that is mounted for a shoot. It follows from the operator's setting alone: what
+// the cloud answers is the word of whom the shoot's owner names as the cloud.
 func (d delegate) volumesOf(scope worker.Scope) string {
 	if d.volumesDir == "" {
 		return ""
@@ -59,9 +59,11 @@ func (d delegate) volumesOf(scope worker.Scope) string {
 }
 
 // ProviderSpec implements worker.Delegate.
-func (d delegate) ProviderSpec(_ context.Context, scope worker.Scope, pool extensionsv1alpha1.WorkerPool, _ string) (any, error) {
+func (d delegate) ProviderSpec(_ context.Context, scope worker.Scope, pool extensionsv1alpha1.WorkerPool,
+	_ string) (any, error) {
 	if len(pool.DataVolumes) > 0 {
-		return nil, extension.WithCodes(fmt.Errorf("pool %s: dataVolumes: machines of provider local have the disk of this machine only; leave dataVolumes out", pool.Name),
+		return nil, extension.WithCodes(fmt.Errorf("pool %s: dataVolumes: machines of provider local have the disk "+
+			"of this machine only; leave dataVolumes out", pool.Name),
 			gardencorev1beta1.ErrorConfigurationProblem)
 	}
 	infrastructure, err := apis.Decode[apis.InfrastructureStatus](scope.Worker.Spec.InfrastructureProviderStatus)
@@ -75,7 +77,10 @@ func (d delegate) ProviderSpec(_ context.Context, scope worker.Scope, pool exten
 	if err != nil {
 		return nil, extension.WithCodes(err, gardencorev1beta1.ErrorConfigurationProblem)
 	}
-	return apis.MachineSpec{Image: image, Namespace: infrastructure.Namespace, Nameservers: infrastructure.Nameservers, VolumesDir: d.volumesOf(scope)}, nil
+	return apis.MachineSpec{
+		Image: image, Namespace: infrastructure.Namespace, Nameservers: infrastructure.Nameservers,
+		VolumesDir: d.volumesOf(scope),
+	}, nil
 }
 
 // ExtendPod implements worker.PodExtender: the machine driver also provisions volumes for the shoot's pods.
@@ -85,12 +90,13 @@ func (d delegate) ExtendPod(scope worker.Scope, pod *corev1.PodSpec) error {
 		return nil
 	}
 	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "volumes", VolumeSource: corev1.VolumeSource{
-		HostPath: &corev1.HostPathVolumeSource{Path: folder, Type: ptr.To(corev1.HostPathDirectoryOrCreate)},
+		HostPath: &corev1.HostPathVolumeSource{Path: folder, Type: new(corev1.HostPathDirectoryOrCreate)},
 	}})
 	for i := range pod.Containers {
 		if container := &pod.Containers[i]; container.Name == worker.ControllerName {
 			container.Args = append(container.Args, "--volumes-dir="+apis.MachineVolumesDir)
-			container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "volumes", MountPath: apis.MachineVolumesDir})
+			container.VolumeMounts = append(container.VolumeMounts,
+				corev1.VolumeMount{Name: "volumes", MountPath: apis.MachineVolumesDir})
 			runAsOwnerOfVolumes(container.SecurityContext)
 		}
 	}
@@ -99,8 +105,10 @@ func (d delegate) ExtendPod(scope worker.Scope, pod *corev1.PodSpec) error {
 
 // runAsOwnerOfVolumes lets the container make folders that are root's, and remove what any user has written into them.
 func runAsOwnerOfVolumes(context *corev1.SecurityContext) {
-	context.RunAsNonRoot, context.RunAsUser, context.RunAsGroup = ptr.To(false), ptr.To[int64](0), ptr.To[int64](0)
-	context.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"DAC_OVERRIDE", "FOWNER"}}
+	context.RunAsNonRoot, context.RunAsUser, context.RunAsGroup = new(false), new(int64(0)), new(int64(0))
+	context.Capabilities = &corev1.Capabilities{
+		Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"DAC_OVERRIDE", "FOWNER"},
+	}
 }
 
 // imageFor looks into the CloudProfile first.

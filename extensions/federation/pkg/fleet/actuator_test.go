@@ -1,0 +1,121 @@
+package fleet
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/trellis-garden/trellis/extensions/pkg/cluster"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/egress"
+	"github.com/trellis-garden/trellis/pkg/federation/registration"
+)
+
+const namespaceOfFleet = "shoot--demo--fleet"
+
+func extensionOf(config string) *extensionsv1alpha1.Extension {
+	object := &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOfFleet, Name: Type}}
+	if config != "" {
+		object.Spec.ProviderConfig = &runtime.RawExtension{Raw: []byte(config)}
+	}
+	return object
+}
+
+func shootWith(hibernated bool, annotations map[string]string) *cluster.Cluster {
+	shoot := &gardencorev1beta1.Shoot{}
+	shoot.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: &hibernated}
+	return &cluster.Cluster{Name: namespaceOfFleet, Shoot: shoot, Annotations: annotations}
+}
+
+// A fleet that sleeps loses its controllers only: what it has propagated goes on in its members.
+func TestHibernationStopsTheControllers(t *testing.T) {
+	one := int32(1)
+	deployment := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOfFleet, Name: Name},
+		Spec:       appsv1.DeploymentSpec{Replicas: &one},
+	}
+	c := fake.NewClientBuilder().WithObjects(deployment).Build()
+	a := &Actuator{Client: c}
+	for range 2 {
+		if err := a.Reconcile(t.Context(), logr.Discard(), extensionOf(""), shootWith(true, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil ||
+		*deployment.Spec.Replicas != 0 {
+		t.Errorf("got %v, %v", deployment.Spec.Replicas, err)
+	}
+	never := &Actuator{Client: fake.NewClientBuilder().Build()}
+	if err := never.Reconcile(t.Context(), logr.Discard(), extensionOf(""), shootWith(true, nil)); err != nil {
+		t.Errorf("a fleet that was created asleep: %v", err)
+	}
+}
+
+// Everything in the seed goes, also when the fleet's API is gone already, and nothing of others.
+func TestDeletionLeavesNothing(t *testing.T) {
+	foreign := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOfFleet, Name: "shoot-access-cluster-autoscaler"},
+	}
+	ours := []client.Object{
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOfFleet, Name: Name}},
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOfFleet, Name: egress.ServedAPIs}},
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOfFleet, Name: registration.FleetAccessSecret},
+		},
+		&networkingv1.NetworkPolicy{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOfFleet, Name: networkPolicyName},
+		},
+	}
+	c := fake.NewClientBuilder().WithObjects(append(ours, foreign)...).Build()
+	a := &Actuator{Client: c}
+	for range 2 {
+		if err := a.Delete(t.Context(), logr.Discard(), extensionOf(""), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, object := range ours {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
+			t.Errorf("%T: %v", object, err)
+		}
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil {
+		t.Error(err)
+	}
+}
+
+// What has to be there first is named, and nothing is begun without it.
+func TestWhatAFleetWaitsFor(t *testing.T) {
+	kubeconfig := map[string]string{
+		gardencorev1beta1.AnnotationGenericTokenKubeconfigSecretName: "generic-token-kubeconfig",
+	}
+	for name, test := range map[string]struct {
+		config      string
+		annotations map[string]string
+		want        string
+	}{
+		"a wrong setting":  {`{"memory":"much"}`, kubeconfig, "memory"},
+		"the kubeconfig":   {"", nil, gardencorev1beta1.AnnotationGenericTokenKubeconfigSecretName},
+		"the egress proxy": {"", kubeconfig, gardencorev1beta1.AnnotationEgressClientSecretName},
+	} {
+		c := fake.NewClientBuilder().Build()
+		err := (&Actuator{Client: c}).Reconcile(t.Context(), logr.Discard(), extensionOf(test.config),
+			shootWith(false, test.annotations))
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		secrets := &corev1.SecretList{}
+		if err := c.List(t.Context(), secrets); err != nil || len(secrets.Items) > 0 {
+			t.Errorf("%s: %v, %v", name, secrets.Items, err)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package care
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan/plantest"
+)
+
+// A component that is in the list of those of the control plane must be there, in shoots that have it.
+func TestComponentsOfTheListMustBeThere(t *testing.T) {
+	controlPlane := components.ControlPlane
+	t.Cleanup(func() { components.ControlPlane = controlPlane })
+	components.ControlPlane = append(slices.Clip(controlPlane), components.Component{
+		Name: "pretended", LeftOut: func(shoot *gardencorev1beta1.ShootSpec) bool {
+			return len(shoot.Provider.Workers) == 0
+		},
+	})
+	for name, test := range map[string]struct {
+		change func(*plan.Inputs)
+		isPart bool
+	}{"workers": {func(*plan.Inputs) {}, true}, "workerless": {plantest.Workerless, false}} {
+		in := plantest.Inputs()
+		test.change(in)
+		missing := workloadProblem(others(controlPlane, &in.Shoot.Spec), etcds(), &in.Shoot.Spec)
+		if strings.Contains(missing.message, "Deployment pretended is missing") != test.isPart {
+			t.Errorf("%s: without its Deployment the control plane has the problem %+v", name, missing)
+		}
+	}
+}
+
+// others are healthy Deployments of a list's components, etcds the StatefulSets.
+func others(list []components.Component, shoot *gardencorev1beta1.ShootSpec) []appsv1.Deployment {
+	var deployments []appsv1.Deployment
+	for _, name := range components.Names(list, shoot) {
+		deployments = append(deployments, appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(0))},
+		})
+	}
+	return deployments
+}
+
+func etcds() []appsv1.StatefulSet {
+	var sets []appsv1.StatefulSet
+	for _, c := range components.ControlPlane {
+		if c.ETCD {
+			sets = append(sets, appsv1.StatefulSet{
+				ObjectMeta: metav1.ObjectMeta{Name: c.Name}, Spec: appsv1.StatefulSetSpec{Replicas: new(int32(0))},
+			})
+		}
+	}
+	return sets
+}

@@ -1,0 +1,40 @@
+package components
+
+import (
+	"slices"
+	"testing"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/component/clusterautoscaler"
+)
+
+// Every component is told apart by its name, and made by one of its functions.
+func TestComponentsAreWhole(t *testing.T) {
+	names := map[string]bool{}
+	for _, c := range slices.Concat(ControlPlane, System) {
+		if names[c.Name] {
+			t.Errorf("two components are called %s", c.Name)
+		}
+		names[c.Name] = true
+		inShoot := slices.ContainsFunc(System, func(s Component) bool { return s.Name == c.Name })
+		if inShoot != (c.Objects != nil) || inShoot && c.Build != nil || c.Companion && c.Build == nil {
+			t.Errorf("%s is not made by what makes components of its list", c.Name)
+		}
+	}
+}
+
+func TestAutoscaledShoots(t *testing.T) {
+	for name, test := range map[string]struct {
+		workers []gardencorev1beta1.Worker
+		want    bool
+	}{
+		"none":  {nil, false},
+		"fixed": {[]gardencorev1beta1.Worker{{Minimum: 2, Maximum: 2}}, false},
+		"some":  {[]gardencorev1beta1.Worker{{Minimum: 2, Maximum: 2}, {Maximum: 1}}, true},
+	} {
+		shoot := &gardencorev1beta1.ShootSpec{Provider: gardencorev1beta1.Provider{Workers: test.workers}}
+		if got := slices.Contains(Names(ControlPlane, shoot), clusterautoscaler.Name); got != test.want {
+			t.Errorf("%s: the cluster-autoscaler is part of it: %v, want %v", name, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+// Package controlplane makes what runs for a shoot in the seed: etcd, the API server and its companions, and what
+// changes in them while credentials are rotated.
+package controlplane
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/component"
+	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
+	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-garden/trellis/pkg/component/vpnseedserver"
+	"github.com/trellis-garden/trellis/pkg/flow"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/credentials"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/extensions"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/foundation"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/tasks"
+	"github.com/trellis-garden/trellis/pkg/secrets"
+	"github.com/trellis-garden/trellis/pkg/vpn"
+)
+
+const (
+	// gatewayName and gatewayNamespace of the Gateway that TLSRoutes of the seed attach to.
+	gatewayName      = "gateway"
+	gatewayNamespace = gardencorev1beta1.GardenNamespace
+)
+
+// Tasks are those that others wait for.
+type Tasks struct {
+	// APIServer: the API server answers. VPN: the seed's side of the tunnel is deployed.
+	APIServer, VPN flow.TaskID
+	// AuthoritiesReplaced are what those wait for who would otherwise trust, or present, what the API server does not
+	// know yet.
+	AuthoritiesReplaced []flow.TaskID
+}
+
+// Infrastructure tells what came of it.
+type Infrastructure interface {
+	// ProviderStatus is what the provider's control plane is told; nil if there is nothing to tell.
+	ProviderStatus() *runtime.RawExtension
+}
+
+// ControlPlane makes that of one shoot.
+type ControlPlane struct {
+	Plan *plan.Plan
+	Seed client.WithWatch
+	Log  logr.Logger
+	// Secrets of the control plane, which Components are made with as well.
+	Secrets        secrets.Manager
+	Components     *components.Builder
+	Extensions     *extensions.Objects
+	Infrastructure Infrastructure
+}
+
+// Add adds etcd, the API server and its companions. The API server is deployed together with its etcds, not
+// after them: it waits for them by itself, and its start goes on meanwhile.
+func (c *ControlPlane) Add(g *flow.Graph, f foundation.Tasks, infrastructure flow.TaskID) Tasks {
+	main, mainReady := c.addEtcd(g, f, etcdcomponent.Main)
+	events, eventsReady := c.addEtcd(g, f, etcdcomponent.Events)
+	before := c.Extensions.Add(g, gardencorev1beta1.BeforeKubeAPIServer, f.Secrets, f.References)
+
+	g.Add(flow.Task{
+		Name: "Deploying route to kube-apiserver", Fn: tasks.Retried(c.deployRoute),
+		Dependencies: []flow.TaskID{f.Namespace},
+	})
+	deployed := g.Add(flow.Task{
+		Name: "Deploying kube-apiserver", Dependencies: append([]flow.TaskID{f.Secrets, main, events}, before...),
+		Fn: tasks.Retried(c.deployKubeAPIServer),
+	})
+	t := Tasks{APIServer: g.Add(flow.Task{
+		Name: "Waiting until kube-apiserver is ready", Dependencies: []flow.TaskID{deployed, mainReady, eventsReady},
+		Fn: tasks.Rollout(c.awaitKubeAPIServer),
+	})}
+	g.Add(flow.Task{
+		Name: "Encrypting stored objects anew", Fn: flow.TaskFn(c.changeEncryption).Timeout(encryptionTimeout),
+		SkipIf:       !c.Plan.Rotation.Encryption.Moves(),
+		Dependencies: []flow.TaskID{t.APIServer},
+	})
+	g.Add(flow.Task{
+		Name:   "Renewing tokens of the control plane",
+		Fn:     flow.TaskFn(c.renewTokens).RetryUntilTimeout(tasks.RetryInterval, tasks.RolloutTimeout),
+		SkipIf: !c.Plan.Rotation.RenewsTokens, Dependencies: []flow.TaskID{t.APIServer},
+	})
+	// Certificates for the VPN and the networks it reaches: without a network of its own the shoot gets the
+	// infrastructure's.
+	t.VPN = g.Add(flow.Task{
+		Name: "Deploying vpn-seed-server", SkipIf: !c.Plan.Has(vpnseedserver.Name),
+		Dependencies: append([]flow.TaskID{f.Secrets}, c.ifNodesUnknown(infrastructure)...),
+		Fn:           tasks.Retried(c.deployVPNSeedServer),
+	})
+	if c.Plan.Rotation.ReplacesAuthorities {
+		t.AuthoritiesReplaced = []flow.TaskID{t.APIServer}
+	}
+	for _, companion := range components.ControlPlane {
+		if companion.Companion {
+			c.addComponent(g, companion, t.APIServer)
+		}
+	}
+	c.addProviderControlPlane(g, f, infrastructure, t.APIServer)
+	c.Extensions.AddUnwanted(g, t.APIServer)
+	c.Extensions.Add(g, gardencorev1beta1.AfterKubeAPIServer, t.APIServer, f.References)
+	return t
+}
+
+// awaitKubeAPIServer waits for the API server. When it has come to know other authorities, the seed's processes may
+// rely on them.
+func (c *ControlPlane) awaitKubeAPIServer(ctx context.Context) error {
+	if err := c.Components.KubeAPIServer().Wait(ctx); err != nil || !c.Plan.Rotation.ReplacesAuthorities {
+		return err
+	}
+	values := c.Plan.APIServer.Values
+	values.KeepInternalKubeconfig = false
+	return kubeapiserver.New(c.Seed, c.Plan.Namespace, c.Secrets, values).GenerateKubeconfigs(ctx)
+}
+
+// ifNodesUnknown returns the dependency on the infrastructure if only that knows the nodes' network.
+func (c *ControlPlane) ifNodesUnknown(infrastructure flow.TaskID) []flow.TaskID {
+	if len(c.Plan.Networks.Nodes) > 0 {
+		return nil
+	}
+	return []flow.TaskID{infrastructure}
+}
+
+// addEtcd adds one etcd.
+func (c *ControlPlane) addEtcd(g *flow.Graph, f foundation.Tasks,
+	role etcdcomponent.Role) (deployed, ready flow.TaskID) {
+	deployed = g.Add(flow.Task{
+		Name: fmt.Sprintf("Deploying %s etcd", role), Dependencies: []flow.TaskID{f.Secrets},
+		Fn: tasks.Retried(func(ctx context.Context) error { return c.Components.ETCD(role).Deploy(ctx) }),
+	})
+	ready = g.Add(flow.Task{
+		Name: fmt.Sprintf("Waiting until %s etcd is ready", role), Dependencies: []flow.TaskID{deployed},
+		Fn: tasks.Rollout(func(ctx context.Context) error { return c.Components.ETCD(role).Wait(ctx) }),
+	})
+	return deployed, ready
+}
+
+// addComponent adds a component of the control plane, and the wait for it.
+func (c *ControlPlane) addComponent(g *flow.Graph, part components.Component, after flow.TaskID) {
+	skip := !c.Plan.Has(part.Name)
+	deployed := g.Add(flow.Task{
+		Name: "Deploying " + part.Name, SkipIf: skip, Dependencies: []flow.TaskID{after},
+		Fn: tasks.Retried(func(ctx context.Context) error { return part.Build(c.Components).Deploy(ctx) }),
+	})
+	g.Add(flow.Task{
+		Name: fmt.Sprintf("Waiting until %s is ready", part.Name), SkipIf: skip, Dependencies: []flow.TaskID{deployed},
+		Fn: tasks.Rollout(func(ctx context.Context) error { return part.Build(c.Components).Wait(ctx) }),
+	})
+}
+
+// addProviderControlPlane adds what the provider deploys into the control plane.
+func (c *ControlPlane) addProviderControlPlane(g *flow.Graph, f foundation.Tasks,
+	infrastructure, apiServer flow.TaskID) {
+	deployed := g.Add(flow.Task{
+		Name: "Deploying provider's control plane components", Fn: tasks.Retried(c.deployProviderControlPlane),
+		SkipIf:       c.Plan.Workerless,
+		Dependencies: []flow.TaskID{f.Credentials, infrastructure, apiServer},
+	})
+	g.Add(flow.Task{
+		Name: "Waiting until provider's control plane components are ready", SkipIf: c.Plan.Workerless,
+		Dependencies: []flow.TaskID{deployed},
+		Fn: func(ctx context.Context) error {
+			return extension.Wait(ctx, c.Seed,
+				&extensionsv1alpha1.ControlPlane{ObjectMeta: c.Plan.Meta(c.Plan.ShootName)}, extension.DefaultTiming)
+		},
+	})
+}
+
+// deployProviderControlPlane writes the ControlPlane.
+func (c *ControlPlane) deployProviderControlPlane(ctx context.Context) error {
+	object := &extensionsv1alpha1.ControlPlane{ObjectMeta: c.Plan.Meta(c.Plan.ShootName)}
+	return extension.Deploy(ctx, c.Seed, object, true, func() {
+		object.Spec = extensionsv1alpha1.ControlPlaneSpec{
+			DefaultSpec: extensionsv1alpha1.DefaultSpec{
+				Type: c.Plan.ProviderType, ProviderConfig: extensions.Compact(c.Plan.ControlPlaneProvider),
+			},
+			InfrastructureProviderStatus: c.Infrastructure.ProviderStatus(), Region: c.Plan.Region,
+			SecretRef: credentials.CloudProvider(c.Plan.Identity),
+		}
+	})
+}
+
+// deployVPNSeedServer deploys the seed's end of the tunnel, whose key the gateway takes from the Namespace.
+func (c *ControlPlane) deployVPNSeedServer(ctx context.Context) error {
+	_, key, err := vpnseedserver.ShootKeys(ctx, c.Secrets)
+	if err != nil {
+		return err
+	}
+	if err := giveKey(ctx, c.Seed, c.Plan.Namespace, string(key)); err != nil {
+		return err
+	}
+	return c.Components.VPNSeedServer().Deploy(ctx)
+}
+
+// giveKey notes at a namespace which WireGuard key its Service may have. It is a patch of its own, so that applying
+// the Namespace, before there is a key, does not take it away.
+func giveKey(ctx context.Context, seed client.Client, name, key string) error {
+	namespace := &corev1.Namespace{}
+	if err := seed.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
+		return fmt.Errorf("reading Namespace %s: %w", name, err)
+	}
+	if namespace.Annotations[vpn.AnnotationPublicKey] == key {
+		return nil
+	}
+	patch := client.MergeFrom(namespace.DeepCopy())
+	metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, vpn.AnnotationPublicKey, key)
+	if err := seed.Patch(ctx, namespace, patch); err != nil {
+		return fmt.Errorf("giving Namespace %s its WireGuard key: %w", name, err)
+	}
+	return nil
+}
+
+// deployRoute tells the seed's gateway which names lead to this API server.
+func (c *ControlPlane) deployRoute(ctx context.Context) error {
+	return component.Apply(ctx, c.Seed, Route(c.Plan.Identity, c.Plan.APIServer.ExternalHostnames...))
+}
+
+// Route is the TLSRoute of the API server; without names to delete it.
+func Route(shoot plan.Identity, names ...string) *gatewayv1.TLSRoute {
+	var hostnames []gatewayv1.Hostname
+	for _, name := range names {
+		hostnames = append(hostnames, gatewayv1.Hostname(name))
+	}
+	return &gatewayv1.TLSRoute{
+		ObjectMeta: shoot.Meta(kubeapiserver.Name),
+		Spec: gatewayv1.TLSRouteSpec{
+			CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{
+				Name: gatewayName, Namespace: new(gatewayv1.Namespace(gatewayNamespace)),
+			}}},
+			Hostnames: hostnames,
+			Rules: []gatewayv1.TLSRouteRule{{BackendRefs: []gatewayv1.BackendRef{{
+				BackendObjectReference: gatewayv1.BackendObjectReference{
+					Name: kubeapiserver.Name, Port: new(gatewayv1.PortNumber(kubeapiserver.ServicePort)),
+				},
+			}}}},
+		},
+	}
+}
