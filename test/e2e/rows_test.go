@@ -26,7 +26,6 @@ var rows = []row{
 		{"UseShoot", useShoot},
 		{"WebhookInShoot", webhookInShoot},
 		{"FleetLeadsToItsMembers", fleetLeadsToItsMembers},
-		{"FleetHoldsDeletions", fleetHoldsDeletions},
 		{"FaultsOfAShoot", faultsOfAShoot},
 		{"DeleteHalfCreatedShoot", deleteHalfCreatedShoot},
 	}},
@@ -48,17 +47,17 @@ var halves = []row{
 		{"FleetDrainsAMember", fleetDrainsAMember},
 		{"FleetMovesWhatFails", fleetMovesWhatFails},
 		{"FederatedHPA", federatedHPA},
+		// The last one: it uses up what may be deleted in member1 without confirmation for ten minutes.
+		{"FleetHoldsDeletions", fleetHoldsDeletions},
 	}},
 	{"garden", []rowTest{
 		{"ManagedSeed", becomesManagedSeed},
 	}},
 }
 
-// TestHalves comes first: FleetHoldsDeletions uses up what may be deleted in member1 without confirmation for ten
-// minutes.
-func TestHalves(t *testing.T) { sideBySide(t, halves) }
-
 func TestRows(t *testing.T) { sideBySide(t, rows) }
+
+func TestHalves(t *testing.T) { sideBySide(t, halves) }
 
 func sideBySide(t *testing.T, rows []row) {
 	for _, row := range rows {
