@@ -13,7 +13,8 @@ import (
 // which its garbage collector does all that it can.
 func TestAttackMemoryOfControlPlanes(t *testing.T) {
 	templates := podTemplates(t)
-	for _, pod := range slices.Concat(podsOf["shoot"], podsOf["fleet"]) {
+	pods := podsOf(t, templates)
+	for _, pod := range slices.Concat(pods["shoot"], pods["fleet"]) {
 		source, name, _ := strings.Cut(pod, " ")
 		for _, template := range templates[source] {
 			if template.name != name {

@@ -21,6 +21,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-garden/trellis/pkg/egress"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
 	"github.com/trellis-garden/trellis/pkg/images"
 )
 
@@ -122,22 +123,42 @@ func portIn(ports []networkingv1.NetworkPolicyPort, port networkPort) bool {
 }
 
 // podsOf says which pods run where. They are those of the golden files and charts, with their labels and ports.
-var podsOf = map[string][]string{
-	"shoot": {
-		"pkg/component/etcd StatefulSet/etcd-main", "pkg/component/etcd StatefulSet/etcd-events",
-		"pkg/component/kubeapiserver Deployment/kube-apiserver",
-		"pkg/component/kubecontrollermanager Deployment/kube-controller-manager",
-		"pkg/component/kubescheduler Deployment/kube-scheduler",
-		"pkg/component/clusterautoscaler Deployment/cluster-autoscaler",
-		"pkg/component/vpnseedserver Deployment/vpn-seed-server",
-		"extensions/pkg/worker Deployment/machine-controller-manager",
-	},
-	"fleet": {
-		"pkg/component/etcd StatefulSet/etcd-main", "pkg/component/etcd StatefulSet/etcd-events",
-		"pkg/component/kubeapiserver Deployment/kube-apiserver",
-		"pkg/component/kubecontrollermanager Deployment/kube-controller-manager",
-		"extensions/federation/pkg/fleet Deployment/federation",
-	},
+func podsOf(t *testing.T, templates map[string][]podTemplate) map[string][]string {
+	t.Helper()
+	grows := gardencorev1beta1.Provider{Workers: []gardencorev1beta1.Worker{{Maximum: 1}}}
+	pods := maps.Clone(otherPods)
+	pods["shoot"] = controlPlanePods(t, templates, &gardencorev1beta1.ShootSpec{Provider: grows})
+	pods["fleet"] = append(controlPlanePods(t, templates, &gardencorev1beta1.ShootSpec{}),
+		"extensions/federation/pkg/fleet Deployment/federation")
+	return pods
+}
+
+// controlPlanePods are those of the components that a shoot has in its seed.
+func controlPlanePods(t *testing.T, templates map[string][]podTemplate, shoot *gardencorev1beta1.ShootSpec) []string {
+	t.Helper()
+	var pods []string
+	for _, c := range components.ControlPlane {
+		if !c.IsPartOf(shoot) {
+			continue
+		}
+		workload := strings.TrimPrefix(fmt.Sprintf("%T/%s", c.Workload(""), c.Name), "*v1.")
+		var found []string
+		for source, list := range templates {
+			if !strings.HasPrefix(source, "charts/") &&
+				slices.ContainsFunc(list, func(template podTemplate) bool { return template.name == workload }) {
+				found = append(found, source+" "+workload)
+			}
+		}
+		if len(found) != 1 {
+			t.Fatalf("the golden files with %s are %q; there has to be one", workload, found)
+		}
+		pods = append(pods, found[0])
+	}
+	return pods
+}
+
+// otherPods are those that do not belong to a shoot's control plane.
+var otherPods = map[string][]string{
 	"garden": {
 		"pkg/component/etcd StatefulSet/etcd-main", "pkg/component/etcd StatefulSet/etcd-events",
 		"pkg/component/kubeapiserver Deployment/kube-apiserver",
@@ -203,11 +224,12 @@ func newSeed(t *testing.T) *seed {
 		Exceptions: []egress.Allowance{{Network: netip.MustParsePrefix("10.9.0.7/32"), Port: 443}},
 	}
 	workerless := values
-	workerless.IsWorkerless = true
+	workerless.WithoutVPN = true
 	role := func(value string) map[string]string { return map[string]string{gardencorev1beta1.GardenRole: value} }
 	s := &seed{namespaces: map[string]map[string]string{}}
 	address := netip.MustParseAddr("10.1.0.1")
 	templates := podTemplates(t)
+	pods := podsOf(t, templates)
 	add := func(group, namespace string, kind networkpolicies.Kind, v networkpolicies.Values,
 		nsLabels map[string]string) {
 		s.namespaces[namespace] = map[string]string{corev1.LabelMetadataName: namespace}
@@ -215,7 +237,7 @@ func newSeed(t *testing.T) *seed {
 		for _, object := range networkpolicies.Objects(kind, namespace, v) {
 			s.policies = append(s.policies, object.(*networkingv1.NetworkPolicy))
 		}
-		for _, pod := range podsOf[group] {
+		for _, pod := range pods[group] {
 			source, name, _ := strings.Cut(pod, " ")
 			i := slices.IndexFunc(templates[source], func(template podTemplate) bool { return template.name == name })
 			if i < 0 {
@@ -402,13 +424,13 @@ func TestNetworkPoliciesDoWhatTheTableSays(t *testing.T) {
 
 // Every pod that lies in a namespace of a seed with policies is one that the table is about.
 func TestEveryPodOfASeedIsInTheTable(t *testing.T) {
-	known := map[string]bool{}
-	for _, pods := range podsOf {
+	known, all := map[string]bool{}, podTemplates(t)
+	for _, pods := range podsOf(t, all) {
 		for _, pod := range pods {
 			known[pod] = true
 		}
 	}
-	for source, templates := range podTemplates(t) {
+	for source, templates := range all {
 		for _, template := range templates {
 			namespace := template.namespace
 			if template.spec.HostNetwork ||
@@ -423,7 +445,7 @@ func TestEveryPodOfASeedIsInTheTable(t *testing.T) {
 				continue
 			}
 			if !known[source+" "+template.name] {
-				t.Errorf("%s %s runs in a seed: add it to podsOf, and to docs/%s what it connects to", source,
+				t.Errorf("%s %s runs in a seed: add it to otherPods, and to docs/%s what it connects to", source,
 					template.name, networkPage)
 			}
 		}

@@ -69,3 +69,12 @@ func CABundle(manager secrets.Manager, name string) (*corev1.Secret, error) {
 	}
 	return secret, nil
 }
+
+// CABundleData returns the certificates to trust of an authority, in PEM.
+func CABundleData(manager secrets.Manager, name string) ([]byte, error) {
+	secret, err := CABundle(manager, name)
+	if err != nil {
+		return nil, err
+	}
+	return secret.Data[secrets.DataKeyCertificateBundle], nil
+}

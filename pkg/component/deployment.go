@@ -4,6 +4,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // ControlPlaneDeploymentValues describe a Deployment with one hardened container that mounts Secrets.
@@ -25,6 +27,8 @@ type ControlPlaneDeploymentValues struct {
 	Health HealthEndpoint
 	// Ports are further ports of the container, for people to read.
 	Ports []corev1.ContainerPort
+	// ConnectsTo are labels by which the pods ask for connections of theirs (LabelNetworkPolicyToDNS and others).
+	ConnectsTo []string
 }
 
 // HealthEndpoint is where a container tells about its health.
@@ -48,6 +52,10 @@ func ControlPlaneDeployment(v ControlPlaneDeploymentValues) *appsv1.Deployment {
 		// A single replica elects no leader, so two must never run at a time.
 		strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	}
+	podLabels := Merge(labels)
+	for _, label := range v.ConnectsTo {
+		podLabels[label] = gardencorev1beta1.LabelNetworkPolicyAllowed
+	}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: v.Name, Labels: labels},
 		Spec: appsv1.DeploymentSpec{
@@ -56,7 +64,7 @@ func ControlPlaneDeployment(v ControlPlaneDeploymentValues) *appsv1.Deployment {
 			Selector:             &metav1.LabelSelector{MatchLabels: v.Labels},
 			Strategy:             strategy,
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				ObjectMeta: metav1.ObjectMeta{Labels: podLabels},
 				Spec: HardenedPod(corev1.PodSpec{
 					TerminationGracePeriodSeconds: new(int64(10)),
 					Volumes:                       []corev1.Volume{ProjectedSecrets("secrets", v.Secrets...)},

@@ -38,6 +38,13 @@ type Values struct {
 	Authority string
 }
 
+// Decide makes the values of a cluster's apiserver-proxy.
+func Decide(f component.Facts) Values {
+	return Values{
+		Image: f.Images["vpn"], AdvertiseAddress: f.AdvertiseAddress, Gateway: f.ProxyEndpoint, Authority: f.Hostname,
+	}
+}
+
 // Objects returns the objects in the shoot.
 func Objects(v Values) []client.Object {
 	if v.AdvertiseAddress == "" {

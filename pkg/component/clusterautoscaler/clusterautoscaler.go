@@ -17,7 +17,6 @@ import (
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
-	"github.com/trellis-garden/trellis/pkg/component/networkpolicies"
 )
 
 const (
@@ -44,6 +43,12 @@ type Values struct {
 
 // Labels are those of the pods.
 func Labels() map[string]string { return component.Labels("kubernetes", Name) }
+
+// Decide makes the values of a cluster's cluster-autoscaler, but for its kubeconfig and the machines, which are known
+// when the Worker is.
+func Decide(f component.Facts) Values {
+	return Values{Image: f.Images[Name], Config: f.Kubernetes.ClusterAutoscaler}
+}
 
 // New returns the component. What it may do in the shoot is ShootObjects.
 func New(c client.Client, namespace string, values Values) component.Component {
@@ -132,9 +137,11 @@ func deployment(namespace string, v Values) *appsv1.Deployment {
 			Scheme: corev1.URISchemeHTTP, Port: port, Ready: "/healthz", Live: "/healthz",
 		},
 		Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
+		ConnectsTo: []string{
+			gardencorev1beta1.LabelNetworkPolicyToDNS, gardencorev1beta1.LabelNetworkPolicyToShootAPIServer,
+			gardencorev1beta1.LabelNetworkPolicyToRuntimeAPIServer,
+		},
 	})
-	result.Spec.Template.Labels = component.Merge(result.Spec.Template.Labels,
-		map[string]string{networkpolicies.LabelToSeedAPIServer: networkpolicies.Allowed})
 	pod := &result.Spec.Template.Spec
 	pod.ServiceAccountName, pod.AutomountServiceAccountToken = Name, new(true)
 	return result

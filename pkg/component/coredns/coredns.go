@@ -40,6 +40,32 @@ type Values struct {
 	CommonSuffixes []string
 }
 
+// Decide makes the values of a cluster's DNS.
+func Decide(f component.Facts) Values {
+	values := Values{
+		Image: f.Images[Name], ClusterIP: f.DNS, ClusterDomain: f.ClusterDomain, Replicas: replicas(f.Most),
+	}
+	if user := f.SystemComponents; user != nil && user.CoreDNS != nil && user.CoreDNS.Rewriting != nil {
+		values.CommonSuffixes = user.CoreDNS.Rewriting.CommonSuffixes
+	}
+	return values
+}
+
+// What a replica serves.
+const (
+	nodesPerReplica int64 = 16
+	coresPerReplica int64 = 256
+)
+
+// replicas are in proportion to the nodes and cores that the pools may have, and two at least where these do not lie
+// on one node. More than the nodes that they may run on would help nobody.
+func replicas(most component.PoolSizes) int32 {
+	wanted := max(2, roundedUp(most.Nodes, nodesPerReplica), roundedUp(most.Cores, coresPerReplica))
+	return int32(max(1, min(wanted, most.SystemNodes)))
+}
+
+func roundedUp(amount, per int64) int64 { return (amount + per - 1) / per }
+
 // Objects returns the objects in the shoot.
 func Objects(v Values) []client.Object {
 	if v.ClusterDomain == "" {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
@@ -87,6 +88,31 @@ func peerServiceName(role Role) string { return Name(role) + "-peer" }
 // Labels are those of the pods of a role.
 func Labels(role Role) map[string]string {
 	return component.Labels("etcd-statefulset", string(role))
+}
+
+// Decide makes the values of the etcd with a role.
+func Decide(role Role) func(component.Facts) Values {
+	return func(f component.Facts) Values {
+		return Values{
+			Role: role, Image: f.Images["etcd-steward"], Replicas: 1, MinAllowed: minAllowed(f.Kubernetes.ETCD, role),
+			MinimumCapacity: f.MinimumVolumeSize, TrafficDistribution: f.TrafficDistribution,
+		}.withDefaults()
+	}
+}
+
+// minAllowed are the least requests that the user wants an etcd to have.
+func minAllowed(user *gardencorev1beta1.ETCD, role Role) corev1.ResourceList {
+	if user == nil {
+		return nil
+	}
+	config := user.Main
+	if role == Events {
+		config = user.Events
+	}
+	if config == nil || config.Autoscaling == nil {
+		return nil
+	}
+	return config.Autoscaling.MinAllowed
 }
 
 // New returns the component. The authority ca-etcd must have been generated before Deploy.

@@ -10,8 +10,11 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/secrets"
@@ -90,6 +93,42 @@ func (v Values) withDefaults() Values {
 
 // Labels are those of the pods.
 func Labels() map[string]string { return component.Labels("kubernetes", "controller-manager") }
+
+// Decide makes the values of a cluster's kube-controller-manager.
+func Decide(f component.Facts) Values {
+	values := Values{
+		Version: f.KubernetesVersion, Image: f.Images[Name], Replicas: 1, ClusterName: f.Namespace,
+		PodNetworks: f.PodNetworks, ServiceNetworks: f.ServiceNetworks, IsWorkerless: f.IsWorkerless,
+	}
+	if user := f.Kubernetes.KubeControllerManager; user != nil {
+		values.FeatureGates = user.FeatureGates
+		values.NodeCIDRMaskSize, values.NodeCIDRMaskSizeIPv6 = int(ptr.Deref(user.NodeCIDRMaskSize, 0)),
+			int(ptr.Deref(user.NodeCIDRMaskSizeIPv6, 0))
+		values.ExtraArgs = argumentsOf(user)
+	}
+	return values.withDefaults()
+}
+
+// argumentsOf renders the user's settings that have no field of their own.
+func argumentsOf(user *gardencorev1beta1.KubeControllerManagerConfig) map[string]string {
+	arguments := map[string]string{}
+	duration := func(name string, value *metav1.Duration) {
+		if value != nil {
+			arguments[name] = value.Duration.String()
+		}
+	}
+	duration("node-monitor-grace-period", user.NodeMonitorGracePeriod)
+	if hpa := user.HorizontalPodAutoscalerConfig; hpa != nil {
+		duration("horizontal-pod-autoscaler-cpu-initialization-period", hpa.CPUInitializationPeriod)
+		duration("horizontal-pod-autoscaler-downscale-stabilization", hpa.DownscaleStabilization)
+		duration("horizontal-pod-autoscaler-initial-readiness-delay", hpa.InitialReadinessDelay)
+		duration("horizontal-pod-autoscaler-sync-period", hpa.SyncPeriod)
+		if hpa.Tolerance != nil {
+			arguments["horizontal-pod-autoscaler-tolerance"] = fmt.Sprint(*hpa.Tolerance)
+		}
+	}
+	return arguments
+}
 
 // New returns the component. The authorities and the service account key must have been generated before Deploy.
 func New(c client.Client, namespace string, manager secrets.Manager, values Values) component.Component {
@@ -248,5 +287,8 @@ func deployment(namespace string, v Values, files []component.SecretFiles) *apps
 		Secrets:   files,
 		MountPath: mount,
 		Health:    component.SecureHealthz(port),
+		ConnectsTo: []string{
+			gardencorev1beta1.LabelNetworkPolicyToDNS, gardencorev1beta1.LabelNetworkPolicyToShootAPIServer,
+		},
 	})
 }

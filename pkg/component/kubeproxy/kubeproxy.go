@@ -2,6 +2,7 @@
 package kubeproxy
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -12,11 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientcmdlatest "k8s.io/client-go/tools/clientcmd/api/latest"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
 const (
@@ -50,6 +53,22 @@ var modes = map[gardencorev1beta1.ProxyMode]string{
 	gardencorev1beta1.ProxyModeIPTables: "iptables",
 	gardencorev1beta1.ProxyModeIPVS:     "ipvs",
 	gardencorev1beta1.ProxyModeNFTables: "nftables",
+}
+
+// Decide makes the values of a cluster's kube-proxy, but CABundle.
+func Decide(f component.Facts) Values {
+	values := Values{Image: f.Images[Name], PodNetworks: f.PodNetworks, Server: "https://" + f.Hostname}
+	if user := f.Kubernetes.KubeProxy; user != nil {
+		values.Mode, values.FeatureGates = ptr.Deref(user.Mode, ""), user.FeatureGates
+	}
+	return values
+}
+
+// WithKeys adds the certificates that are known when the cluster has its secrets.
+func (v Values) WithKeys(_ context.Context, manager secrets.Manager) (Values, error) {
+	var err error
+	v.CABundle, err = component.CABundleData(manager, component.CACluster)
+	return v, err
 }
 
 // Objects returns the objects in the shoot.

@@ -7,9 +7,11 @@ import (
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/secrets"
@@ -55,6 +57,16 @@ type Values struct {
 
 // Labels are those of the pods.
 func Labels() map[string]string { return component.Labels("kubernetes", "scheduler") }
+
+// Decide makes the values of a cluster's kube-scheduler.
+func Decide(f component.Facts) Values {
+	values := Values{Version: f.KubernetesVersion, Image: f.Images[Name], Replicas: 1, Profile: Balanced}
+	if user := f.Kubernetes.KubeScheduler; user != nil {
+		values.FeatureGates = user.FeatureGates
+		values.Profile = Profile(ptr.Deref(user.Profile, gardencorev1beta1.SchedulingProfileBalanced))
+	}
+	return values
+}
 
 // New returns the component. The authorities must have been generated before Deploy.
 func New(c client.Client, namespace string, manager secrets.Manager, values Values) component.Component {
@@ -126,5 +138,8 @@ func deployment(namespace string, v Values, kubeconfig, config string) *appsv1.D
 		},
 		MountPath: mount,
 		Health:    component.SecureHealthz(port),
+		ConnectsTo: []string{
+			gardencorev1beta1.LabelNetworkPolicyToDNS, gardencorev1beta1.LabelNetworkPolicyToShootAPIServer,
+		},
 	})
 }

@@ -54,6 +54,24 @@ func ServerCertificate(ctx context.Context, manager secrets.Manager) (*corev1.Se
 	})
 }
 
+// Decide makes the values of a cluster's metrics-server, without keys.
+func Decide(f component.Facts) Values { return Values{Image: f.Images[Name]} }
+
+// WithKeys adds the certificates that are known when the cluster has its secrets.
+func (v Values) WithKeys(ctx context.Context, manager secrets.Manager) (Values, error) {
+	certificate, err := ServerCertificate(ctx, manager)
+	if err != nil {
+		return v, err
+	}
+	v.Certificate, v.PrivateKey = certificate.Data[secrets.DataKeyCertificate],
+		certificate.Data[secrets.DataKeyPrivateKey]
+	if v.CABundle, err = component.CABundleData(manager, component.CAMetricsServer); err != nil {
+		return v, err
+	}
+	v.KubeletCABundle, err = component.CABundleData(manager, component.CAKubelet)
+	return v, err
+}
+
 // Objects returns the objects in the shoot.
 func Objects(v Values) []client.Object {
 	files := component.UniqueSecret(Name, Name, map[string][]byte{

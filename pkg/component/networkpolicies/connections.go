@@ -27,6 +27,7 @@ const (
 	LabelToPublic         = gardencorev1beta1.LabelNetworkPolicyToPublicNetworks
 	LabelToPrivate        = gardencorev1beta1.LabelNetworkPolicyToPrivateNetworks
 	LabelToBlocked        = gardencorev1beta1.LabelNetworkPolicyToBlockedCIDRs
+	LabelToEgress         = gardencorev1beta1.LabelNetworkPolicyToEgress
 	LabelToKubeAPIServer  = gardencorev1beta1.LabelNetworkPolicyToShootAPIServer
 	LabelToKubeAPIServers = "networking.resources.gardener.cloud/to-all-shoots-kube-apiserver-tcp-443"
 )
@@ -58,21 +59,14 @@ var (
 	controlPlanes = []Kind{Shoot, Garden}
 	all           = []Kind{Shoot, Garden, Extension}
 
-	// Parts of control planes.
+	// Parts of control planes that others connect to. Those that only connect ask for it by labels.
 	kubeAPIServer = &party{name: "kube-apiserver", kinds: controlPlanes, pods: matching(kubeapiserver.Labels())}
 	etcds         = &party{
 		name: "etcd", kinds: controlPlanes,
 		pods: roles(etcdcomponent.Labels(etcdcomponent.Main)[component.LabelApp], string(etcdcomponent.Main),
 			string(etcdcomponent.Events)),
 	}
-	controllers = &party{
-		name: "controllers", kinds: controlPlanes,
-		pods: roles("kubernetes", "controller-manager", "scheduler", "cluster-autoscaler"),
-	}
 	vpnSeedServer = &party{name: "vpn-seed-server", kinds: []Kind{Shoot}, pods: matching(vpnseedserver.Labels())}
-	federation    = &party{
-		name: "federation", kinds: []Kind{Shoot}, pods: matching(component.Labels("kubernetes", "federation")),
-	}
 	// servedAPIs are what extensions serve for the API servers of clusters without workers. They open it by a policy of
 	// their own.
 	servedAPIs = &party{name: "served-apis", others: func(Values) []networkingv1.NetworkPolicyPeer {
@@ -115,6 +109,7 @@ var (
 	labelledPublic         = labelled("to-public-networks", LabelToPublic, all)
 	labelledPrivate        = labelled("to-private-networks", LabelToPrivate, all)
 	labelledBlocked        = labelled("to-blocked-cidrs", LabelToBlocked, all)
+	labelledEgress         = labelled("to-garden-egress", LabelToEgress, []Kind{Shoot})
 	labelledKubeAPIServer  = labelled("to-kube-apiserver", LabelToKubeAPIServer, controlPlanes)
 	labelledKubeAPIServers = labelled("to-all-shoots-kube-apiserver", LabelToKubeAPIServers, []Kind{Garden, Extension})
 
@@ -153,14 +148,13 @@ var (
 func (v Values) connections() []connection {
 	list := []connection{
 		{from: kubeAPIServer, to: etcds, ports: etcdPort, sameNamespace: true},
-		{from: controllers, to: kubeAPIServer, ports: apiServerPort, sameNamespace: true},
 		{from: labelledKubeAPIServer, to: kubeAPIServer, ports: apiServerPort, sameNamespace: true},
 		{from: seedToShoots, to: kubeAPIServer, ports: apiServerPort, onlyTo: toShoots},
 		{from: labelledKubeAPIServers, to: kubeAPIServer, ports: apiServerPort, onlyTo: toShoots},
 		{from: gateway, to: kubeAPIServer, ports: apiServerPort},
 
 		{from: kubeAPIServer, to: egressProxy, ports: proxyOfCluster, onlyFrom: fromShoots},
-		{from: federation, to: egressProxy, ports: tcp(egress.OutsidePort)},
+		{from: labelledEgress, to: egressProxy, ports: tcp(egress.OutsidePort)},
 		{from: egressProxy, to: servedAPIs, ports: tcp(egress.ServedAPIsPort)},
 		{from: egressProxy, to: publicNetworks, ports: everyPort},
 		{from: egressProxy, to: exceptions},
@@ -184,7 +178,6 @@ func (v Values) connections() []connection {
 		{from: kubeAPIServer, to: privateNetworks, ports: everyPort, onlyFrom: ofTheGarden},
 
 		{from: kubeAPIServer, to: dns, ports: resolverPorts},
-		{from: controllers, to: dns, ports: resolverPorts},
 		{from: labelledDNS, to: dns, ports: resolverPorts},
 		{from: labelledSeedAPIServer, to: seedAPIServer},
 		{from: labelledPublic, to: publicNetworks, ports: everyPort},
@@ -199,7 +192,7 @@ func (v Values) connections() []connection {
 		{from: machines, to: nodes, ports: registryPort},
 		{from: machines, to: publicNetworks, ports: everyPort},
 	}
-	if !v.IsWorkerless {
+	if !v.WithoutVPN {
 		list = append(list,
 			connection{from: kubeAPIServer, to: vpnSeedServer, ports: tcp(vpn.HTTPConnectPort), sameNamespace: true},
 			connection{from: gateway, to: vpnSeedServer, ports: udp(vpn.WireGuardPort)},

@@ -36,8 +36,8 @@ type Values struct {
 	APIServer []Endpoint
 	// Exceptions are what the egress proxy may reach although it is private or the seed's.
 	Exceptions []egress.Allowance
-	// IsWorkerless leaves out the VPN of a shoot.
-	IsWorkerless bool
+	// WithoutVPN is for shoots that have none.
+	WithoutVPN bool
 	// Openings are ports of an extension's pods that everybody may connect to.
 	Openings []Opening
 }

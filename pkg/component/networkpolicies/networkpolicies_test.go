@@ -29,7 +29,7 @@ func values() Values {
 func TestObjects(t *testing.T) {
 	golden.Check(t, "shoot", Objects(Shoot, "shoot--demo--member1", values())...)
 	workerless := values()
-	workerless.IsWorkerless = true
+	workerless.WithoutVPN = true
 	golden.Check(t, "workerless", Objects(Shoot, "shoot--demo--fleet", workerless)...)
 	golden.Check(t, "machines", Objects(Machines, "infra-shoot--demo--member1", values())...)
 	golden.Check(t, "garden", Objects(Garden, "garden", values())...)

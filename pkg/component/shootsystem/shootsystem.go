@@ -38,6 +38,11 @@ type Values struct {
 	NodeAgentSecrets []string
 }
 
+// Decide makes the values of a cluster's rules.
+func Decide(f component.Facts) Values {
+	return Values{IsWorkerless: f.IsWorkerless, NodeAgentSecrets: f.NodeAgentSecrets}
+}
+
 // Objects returns the objects in the shoot.
 func Objects(v Values) []client.Object {
 	objects := []client.Object{

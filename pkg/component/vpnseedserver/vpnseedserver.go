@@ -42,6 +42,14 @@ type Values struct {
 // Labels are those of the pods.
 func Labels() map[string]string { return component.Labels("vpn-seed-server", "vpn") }
 
+// Decide makes the values of a cluster's vpn-seed-server, but NodeNetworks: the infrastructure may choose them.
+func Decide(f component.Facts) Values {
+	return Values{
+		Image: f.Images["vpn"], Replicas: 1, ClusterDNS: f.DNS, PodNetworks: f.PodNetworks,
+		ServiceNetworks: f.ServiceNetworks,
+	}
+}
+
 // New returns the component. The authority ca-vpn must have been generated before Deploy.
 func New(c client.Client, namespace string, manager secrets.Manager, values Values) component.Component {
 	return &deployer{Proxy: newProxy(c, namespace), secrets: manager, values: values}

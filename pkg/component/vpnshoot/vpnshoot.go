@@ -2,12 +2,16 @@
 package vpnshoot
 
 import (
+	"context"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/component/vpnseedserver"
+	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
 const (
@@ -26,6 +30,18 @@ type Values struct {
 	Endpoint string
 	// PrivateKey and SeedPublicKey are base64; vpnseedserver.ShootKeys returns them.
 	PrivateKey, SeedPublicKey []byte
+}
+
+// Decide makes the values of a cluster's end of the tunnel, without keys.
+func Decide(f component.Facts) Values {
+	return Values{Image: f.Images["vpn"], Endpoint: f.TunnelEndpoint}
+}
+
+// WithKeys adds the keys of the tunnel.
+func (v Values) WithKeys(ctx context.Context, manager secrets.Manager) (Values, error) {
+	var err error
+	v.PrivateKey, v.SeedPublicKey, err = vpnseedserver.ShootKeys(ctx, manager)
+	return v, err
 }
 
 // Objects returns the objects in the shoot.

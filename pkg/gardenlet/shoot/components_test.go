@@ -17,16 +17,21 @@ import (
 
 // One line in a list brings a component into the plan with its image, into the flow, and among what must be healthy.
 func TestAComponentIsOneLine(t *testing.T) {
-	nothing := func(*components.Builder, context.Context) ([]client.Object, error) { return nil, nil }
+	nothing := func(context.Context, *components.Builder, any) ([]client.Object, error) { return nil, nil }
+	decide := func(f component.Facts) any { return "decided for " + f.Namespace }
 	controlPlane, system := components.ControlPlane, components.System
 	t.Cleanup(func() { components.ControlPlane, components.System = controlPlane, system })
 	components.ControlPlane = append(slices.Clip(controlPlane), components.Component{
 		Name: "pretended", Images: []string{"pretended"}, Companion: true,
-		Build:   func(*components.Builder) component.Component { return nil },
+		Recipe: components.Recipe{
+			Decide: decide, Build: func(*components.Builder, any) component.Component { return nil },
+		},
 		LeftOut: func(shoot *gardencorev1beta1.ShootSpec) bool { return len(shoot.Provider.Workers) == 0 },
 	})
 	components.System = append(slices.Clip(system),
-		components.Component{Name: "shoot-core-pretended", Objects: nothing})
+		components.Component{
+			Name: "shoot-core-pretended", Recipe: components.Recipe{Decide: decide, Objects: nothing},
+		})
 	for name, test := range map[string]struct {
 		change func(*plan.Inputs)
 		inFlow string
@@ -40,6 +45,10 @@ func TestAComponentIsOneLine(t *testing.T) {
 			if o.Plan.Images["pretended"] == "" || o.Plan.Has("pretended") != test.isPart ||
 				!o.Plan.Has("shoot-core-pretended") {
 				t.Errorf("planned: %q, images %q", o.Plan.Components, o.Plan.Images)
+			}
+			if _, decided := o.Plan.Values["pretended"]; decided != test.isPart ||
+				o.Plan.Values["shoot-core-pretended"] != "decided for "+o.Plan.Namespace {
+				t.Errorf("decided: %v", o.Plan.Values)
 			}
 			graph, err := o.ReconcileFlow()
 			if err != nil {

@@ -9,7 +9,9 @@ import (
 
 	"github.com/trellis-garden/trellis/pkg/apis"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/component/vpnshoot"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan/plantest"
 )
@@ -58,7 +60,7 @@ func TestGatewayOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		machines := p.System.VPNShoot.Endpoint
+		machines := components.ValuesOf[vpnshoot.Values](p.Values, components.VPNShoot).Endpoint
 		if p.External.Value != test.want || !strings.HasPrefix(machines, test.want+":") {
 			t.Errorf("%s: records lead to %s, machines to %s", test.name, p.External.Value, machines)
 		}

@@ -49,7 +49,7 @@ func newOperation(p *plan.Plan, in *plan.Inputs, garden client.Client, seed clie
 	}
 	builder := &components.Builder{
 		Seed: seed, Namespace: p.Namespace, Secrets: keyring, NodeNetworks: infra.NodeNetworks,
-		APIServer: p.APIServer.Values, ControlPlane: p.ControlPlane, System: p.System,
+		APIServer: p.APIServer.Values, Values: p.Values,
 	}
 	return &Operation{
 		Plan: p, Inputs: in, keyring: keyring, publication: published, infrastructure: infra,

@@ -43,9 +43,9 @@ func fillDeployment(deployment *appsv1.Deployment, kubeconfig, egressClient, ima
 	}
 	spec.Template.Labels = map[string]string{
 		"app": "kubernetes", "role": Name, gardencorev1beta1.GardenRole: "controlplane",
-		gardencorev1beta1.LabelNetworkPolicyToDNS:                       "allowed",
-		gardencorev1beta1.LabelNetworkPolicyToShootAPIServer:            "allowed",
-		"networking.resources.gardener.cloud/to-garden-egress-tcp-9444": "allowed",
+		gardencorev1beta1.LabelNetworkPolicyToDNS:            gardencorev1beta1.LabelNetworkPolicyAllowed,
+		gardencorev1beta1.LabelNetworkPolicyToShootAPIServer: gardencorev1beta1.LabelNetworkPolicyAllowed,
+		gardencorev1beta1.LabelNetworkPolicyToEgress:         gardencorev1beta1.LabelNetworkPolicyAllowed,
 	}
 	pod := &spec.Template.Spec
 	pod.TerminationGracePeriodSeconds = new(int64(5))

@@ -200,6 +200,8 @@ const (
 	LabelNetworkPolicyToPrivateNetworks  = "networking.gardener.cloud/to-private-networks"
 	LabelNetworkPolicyToBlockedCIDRs     = "networking.gardener.cloud/to-blocked-cidrs"
 	LabelNetworkPolicyToShootAPIServer   = "networking.resources.gardener.cloud/to-kube-apiserver-tcp-443"
+	// LabelNetworkPolicyToEgress asks for connections to the outside by way of the seed's egress proxy.
+	LabelNetworkPolicyToEgress = "networking.resources.gardener.cloud/to-garden-egress-tcp-9444"
 	// LabelApp names a component.
 	LabelApp = "app"
 	// LabelRole names the part that a component plays.

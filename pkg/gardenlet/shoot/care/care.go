@@ -175,7 +175,7 @@ func workloadProblem(deployments []appsv1.Deployment, statefulSets []appsv1.Stat
 	for _, c := range components.ControlPlane {
 		switch {
 		case !c.IsPartOf(shoot):
-		case c.ETCD:
+		case c.Stage == components.Stores:
 			i := slices.IndexFunc(statefulSets, func(s appsv1.StatefulSet) bool { return s.Name == c.Name })
 			if i < 0 {
 				return problem{"EtcdMissing", fmt.Sprintf("StatefulSet %s is missing.", c.Name)}

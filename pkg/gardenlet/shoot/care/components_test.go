@@ -50,7 +50,7 @@ func others(list []components.Component, shoot *gardencorev1beta1.ShootSpec) []a
 func etcds() []appsv1.StatefulSet {
 	var sets []appsv1.StatefulSet
 	for _, c := range components.ControlPlane {
-		if c.ETCD {
+		if c.Stage == components.Stores {
 			sets = append(sets, appsv1.StatefulSet{
 				ObjectMeta: metav1.ObjectMeta{Name: c.Name}, Spec: appsv1.StatefulSetSpec{Replicas: new(int32(0))},
 			})

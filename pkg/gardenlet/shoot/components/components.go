@@ -3,24 +3,40 @@
 package components
 
 import (
-	"context"
 	"slices"
 
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/component/apiserverproxy"
 	"github.com/trellis-garden/trellis/pkg/component/clusterautoscaler"
+	"github.com/trellis-garden/trellis/pkg/component/coredns"
 	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/component/kubecontrollermanager"
+	"github.com/trellis-garden/trellis/pkg/component/kubeproxy"
 	"github.com/trellis-garden/trellis/pkg/component/kubescheduler"
+	"github.com/trellis-garden/trellis/pkg/component/metricsserver"
+	"github.com/trellis-garden/trellis/pkg/component/shootsystem"
 	"github.com/trellis-garden/trellis/pkg/component/vpnseedserver"
+	"github.com/trellis-garden/trellis/pkg/component/vpnshoot"
 )
 
-// Component is one part of a shoot. The flows, the images of the Plan, the deletion and the conditions of the shoot
-// derive from the two lists below.
+// Stage says in which order components of the control plane stop, and wake up: what stops later wakes up earlier.
+type Stage int
+
+const (
+	// Controllers are all that need kube-apiserver. They stop first.
+	Controllers Stage = iota
+	// APIServers write to the stores.
+	APIServers
+	// Stores are StatefulSets, whose data stay.
+	Stores
+)
+
+// Component is one part of a shoot. The flows, the images and values of the Plan, hibernation, deletion and the
+// conditions of the shoot derive from the two lists below.
 type Component struct {
 	// Name is that of its Deployment or StatefulSet in the control plane, or of its ManagedResource.
 	Name string
@@ -28,72 +44,85 @@ type Component struct {
 	Images []string
 	// LeftOut says which shoots do without it; nil: none does.
 	LeftOut func(*gardencorev1beta1.ShootSpec) bool
+	// Recipe makes it; empty if an extension of the seed deploys it.
+	Recipe Recipe
 
-	// Build makes a component of the control plane; nil if an extension of the seed deploys it.
-	Build func(*Builder) component.Component
-	// ETCD says that it is a StatefulSet, which is stopped and deleted after all others.
-	ETCD bool
+	// Stage of a component of the control plane.
+	Stage Stage
 	// Companion says that it needs kube-apiserver and nothing else. The flow has tasks of their own for the others.
 	Companion bool
-
-	// Objects makes those of a component that runs in the shoot.
-	Objects func(*Builder, context.Context) ([]client.Object, error)
+	// Empties says that a shoot that sleeps cannot be emptied, to be deleted, without it. Stores and API servers are
+	// needed anyway.
+	Empties bool
 }
 
 // ControlPlane are what the seed runs for a shoot, in the order in which they start.
 var ControlPlane = []Component{
 	{
-		Name: etcdcomponent.Name(etcdcomponent.Main), Images: []string{"etcd-steward"},
-		Build: etcdOf(etcdcomponent.Main), ETCD: true,
+		Name: etcdcomponent.Name(etcdcomponent.Main), Images: []string{"etcd-steward"}, Stage: Stores,
+		Recipe: etcdOf(etcdcomponent.Main),
 	},
 	{
-		Name: etcdcomponent.Name(etcdcomponent.Events), Images: []string{"etcd-steward"},
-		Build: etcdOf(etcdcomponent.Events), ETCD: true,
+		Name: etcdcomponent.Name(etcdcomponent.Events), Images: []string{"etcd-steward"}, Stage: Stores,
+		Recipe: etcdOf(etcdcomponent.Events),
 	},
 	{
-		Name: kubeapiserver.Name, Images: []string{"kube-apiserver", "vpn"},
-		Build: func(b *Builder) component.Component { return b.KubeAPIServer() },
+		Name: kubeapiserver.Name, Images: []string{"kube-apiserver", "vpn"}, Stage: APIServers,
+		Recipe: Recipe{Build: func(b *Builder, _ any) component.Component { return b.KubeAPIServer() }},
 	},
 	{
-		Name: kubecontrollermanager.Name, Images: []string{"kube-controller-manager"},
-		Build: (*Builder).kubeControllerManager, Companion: true,
+		Name: kubecontrollermanager.Name, Images: []string{"kube-controller-manager"}, Companion: true, Empties: true,
+		Recipe: inSeed(kubecontrollermanager.Decide, kubecontrollermanager.New),
 	},
 	{
-		Name: kubescheduler.Name, Images: []string{"kube-scheduler"}, LeftOut: isWorkerless,
-		Build: (*Builder).kubeScheduler, Companion: true,
+		Name: kubescheduler.Name, Images: []string{"kube-scheduler"}, LeftOut: isWorkerless, Companion: true,
+		Recipe: inSeed(kubescheduler.Decide, kubescheduler.New),
 	},
-	{Name: vpnseedserver.Name, Images: []string{"vpn"}, LeftOut: isWorkerless, Build: (*Builder).VPNSeedServer},
+	{
+		Name: vpnseedserver.Name, Images: []string{"vpn"}, LeftOut: isWorkerless,
+		Recipe: with(vpnseedserver.Decide, vpnSeedServer),
+	},
 	{Name: "machine-controller-manager", LeftOut: isWorkerless},
 	{
 		Name: clusterautoscaler.Name, Images: []string{"cluster-autoscaler"}, LeftOut: isFixed,
-		Build: (*Builder).ClusterAutoscaler,
+		Recipe: with(clusterautoscaler.Decide, clusterAutoscaler),
 	},
 }
 
 // System are what resource-manager keeps in a shoot.
 var System = []Component{
-	{Name: "shoot-core-system", Objects: (*Builder).systemObjects},
-	{Name: "shoot-core-vpn-shoot", Images: []string{"vpn"}, LeftOut: isWorkerless, Objects: (*Builder).vpnShootObjects},
+	{Name: "shoot-core-system", Recipe: inShoot(shootsystem.Decide, sure(shootsystem.Objects))},
 	{
-		Name: "shoot-core-kube-proxy", Images: []string{"kube-proxy"}, LeftOut: needsNoKubeProxy,
-		Objects: (*Builder).kubeProxyObjects,
+		Name: VPNShoot, Images: []string{"vpn"}, LeftOut: isWorkerless,
+		Recipe: withKeys(vpnshoot.Decide, sure(vpnshoot.Objects)),
 	},
 	{
-		Name: "shoot-core-coredns", Images: []string{"coredns"}, LeftOut: isWorkerless,
-		Objects: (*Builder).coreDNSObjects,
+		Name: "shoot-core-kube-proxy", Images: []string{"kube-proxy"}, LeftOut: needsNoKubeProxy,
+		Recipe: withKeys(kubeproxy.Decide, kubeproxy.Objects),
+	},
+	{
+		Name: CoreDNS, Images: []string{"coredns"}, LeftOut: isWorkerless,
+		Recipe: inShoot(coredns.Decide, sure(coredns.Objects)),
 	},
 	{
 		Name: MetricsServer, Images: []string{"metrics-server"}, LeftOut: isWorkerless,
-		Objects: (*Builder).metricsServerObjects,
+		Recipe: withKeys(metricsserver.Decide, sure(metricsserver.Objects)),
 	},
 	{
 		Name: "shoot-core-apiserver-proxy", Images: []string{"vpn"}, LeftOut: isWorkerless,
-		Objects: (*Builder).apiServerProxyObjects,
+		Recipe: inShoot(apiserverproxy.Decide, sure(apiserverproxy.Objects)),
 	},
 }
 
-// MetricsServer is the ManagedResource that is deleted before the namespaces of a shoot are.
-const MetricsServer = "shoot-core-metrics-server"
+// ManagedResources that others name.
+const (
+	// VPNShoot is the shoot's end of the tunnel.
+	VPNShoot = "shoot-core-vpn-shoot"
+	// CoreDNS is the cluster's DNS.
+	CoreDNS = "shoot-core-coredns"
+	// MetricsServer is deleted before the namespaces of a shoot are.
+	MetricsServer = "shoot-core-metrics-server"
+)
 
 // imagesOfMachines are what machines need beside the images of components.
 var imagesOfMachines = []string{"pause"}
@@ -106,6 +135,26 @@ func Images() []string {
 	}
 	slices.Sort(images)
 	return slices.Compact(images)
+}
+
+// Named is the component of the control plane of that name.
+func Named(name string) Component {
+	i := slices.IndexFunc(ControlPlane, func(c Component) bool { return c.Name == name })
+	if i < 0 {
+		panic("no component is called " + name)
+	}
+	return ControlPlane[i]
+}
+
+// Decide makes the values of the components that a shoot has.
+func Decide(f component.Facts, shoot *gardencorev1beta1.ShootSpec) Values {
+	values := Values{}
+	for _, c := range slices.Concat(ControlPlane, System) {
+		if c.Recipe.Decide != nil && c.IsPartOf(shoot) {
+			values[c.Name] = c.Recipe.Decide(f)
+		}
+	}
+	return values
 }
 
 // IsPartOf says whether a shoot has the component.
@@ -137,6 +186,23 @@ func needsNoKubeProxy(shoot *gardencorev1beta1.ShootSpec) bool {
 	return isWorkerless(shoot) || user != nil && !ptr.Deref(user.Enabled, true)
 }
 
-func etcdOf(role etcdcomponent.Role) func(*Builder) component.Component {
-	return func(b *Builder) component.Component { return b.ETCD(role) }
+// etcdOf a role, which is its name as well.
+func etcdOf(role etcdcomponent.Role) Recipe {
+	return with(etcdcomponent.Decide(role), func(b *Builder, values etcdcomponent.Values) component.Component {
+		values.Role = role
+		return etcdcomponent.New(b.Seed, b.Namespace, b.Secrets, values)
+	})
+}
+
+func vpnSeedServer(b *Builder, values vpnseedserver.Values) component.Component {
+	if b.NodeNetworks != nil {
+		values.NodeNetworks = b.NodeNetworks()
+	}
+	return vpnseedserver.New(b.Seed, b.Namespace, b.Secrets, values)
+}
+
+// clusterAutoscaler is the component, as far as it is known before there is a Worker: enough to wait for it and to
+// delete it.
+func clusterAutoscaler(b *Builder, values clusterautoscaler.Values) component.Component {
+	return clusterautoscaler.New(b.Seed, b.Namespace, values)
 }

@@ -136,13 +136,14 @@ func (c *ControlPlane) ifNodesUnknown(infrastructure flow.TaskID) []flow.TaskID 
 // addEtcd adds one etcd.
 func (c *ControlPlane) addEtcd(g *flow.Graph, f foundation.Tasks,
 	role etcdcomponent.Role) (deployed, ready flow.TaskID) {
+	etcd := components.Named(etcdcomponent.Name(role))
 	deployed = g.Add(flow.Task{
 		Name: fmt.Sprintf("Deploying %s etcd", role), Dependencies: []flow.TaskID{f.Secrets},
-		Fn: tasks.Retried(func(ctx context.Context) error { return c.Components.ETCD(role).Deploy(ctx) }),
+		Fn: tasks.Retried(func(ctx context.Context) error { return etcd.Build(c.Components).Deploy(ctx) }),
 	})
 	ready = g.Add(flow.Task{
 		Name: fmt.Sprintf("Waiting until %s etcd is ready", role), Dependencies: []flow.TaskID{deployed},
-		Fn: tasks.Rollout(func(ctx context.Context) error { return c.Components.ETCD(role).Wait(ctx) }),
+		Fn: tasks.Rollout(func(ctx context.Context) error { return etcd.Build(c.Components).Wait(ctx) }),
 	})
 	return deployed, ready
 }
@@ -201,7 +202,7 @@ func (c *ControlPlane) deployVPNSeedServer(ctx context.Context) error {
 	if err := giveKey(ctx, c.Seed, c.Plan.Namespace, string(key)); err != nil {
 		return err
 	}
-	return c.Components.VPNSeedServer().Deploy(ctx)
+	return components.Named(vpnseedserver.Name).Build(c.Components).Deploy(ctx)
 }
 
 // giveKey notes at a namespace which WireGuard key its Service may have. It is a patch of its own, so that applying

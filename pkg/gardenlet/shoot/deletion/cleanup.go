@@ -17,9 +17,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/apply"
 	"github.com/trellis-garden/trellis/pkg/component"
-	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
-	"github.com/trellis-garden/trellis/pkg/component/kubecontrollermanager"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/access"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/cleanup"
@@ -94,20 +92,19 @@ func (d *Deletion) wakeUp(ctx context.Context) error {
 	if err != nil || !asleep {
 		return err
 	}
-	for _, stage := range [][]client.Object{
-		{
-			&appsv1.StatefulSet{ObjectMeta: d.Plan.Meta(etcdcomponent.Name(etcdcomponent.Main))},
-			&appsv1.StatefulSet{ObjectMeta: d.Plan.Meta(etcdcomponent.Name(etcdcomponent.Events))},
-		},
-		{&appsv1.Deployment{ObjectMeta: d.Plan.Meta(kubeapiserver.Name)}},
-		{&appsv1.Deployment{ObjectMeta: d.Plan.Meta(kubecontrollermanager.Name)}},
-	} {
-		for _, object := range stage {
+	for _, stage := range []components.Stage{components.Stores, components.APIServers, components.Controllers} {
+		var workloads []client.Object
+		for _, c := range components.ControlPlane {
+			if c.Stage == stage && (stage != components.Controllers || c.Empties) {
+				workloads = append(workloads, c.Workload(d.Plan.Namespace))
+			}
+		}
+		for _, object := range workloads {
 			if err := component.Scale(ctx, d.Seed, object, 1); err != nil {
 				return err
 			}
 		}
-		if err := component.WaitUntilHealthy(ctx, d.Seed, stage...); err != nil {
+		if err := component.WaitUntilHealthy(ctx, d.Seed, workloads...); err != nil {
 			return err
 		}
 	}

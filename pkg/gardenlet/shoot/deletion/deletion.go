@@ -180,14 +180,14 @@ func (d *Deletion) deleteManagedResources(ctx context.Context) error {
 
 // destroyControlPlane deletes everything that runs but the etcds.
 func (d *Deletion) destroyControlPlane(ctx context.Context) error {
-	return errors.Join(d.destroy(ctx, false), component.Delete(ctx, d.Seed, controlplane.Route(d.Plan.Identity)))
+	return errors.Join(d.destroy(ctx, components.Controllers, components.APIServers), component.Delete(ctx, d.Seed, controlplane.Route(d.Plan.Identity)))
 }
 
-// destroy deletes the etcds, or all other components of the control plane, in the reverse order of their start.
-func (d *Deletion) destroy(ctx context.Context, etcds bool) error {
+// destroy deletes the components of stages, in the reverse order of their start.
+func (d *Deletion) destroy(ctx context.Context, stages ...components.Stage) error {
 	var all []error
 	for _, c := range slices.Backward(components.ControlPlane) {
-		if c.ETCD == etcds && c.Build != nil {
+		if slices.Contains(stages, c.Stage) && c.Recipe.Build != nil {
 			all = append(all, c.Build(d.Components).Destroy(ctx))
 		}
 	}
@@ -196,7 +196,7 @@ func (d *Deletion) destroy(ctx context.Context, etcds bool) error {
 
 // destroyEtcds deletes the etcds and their volumes.
 func (d *Deletion) destroyEtcds(ctx context.Context) error {
-	if err := d.destroy(ctx, true); err != nil {
+	if err := d.destroy(ctx, components.Stores); err != nil {
 		return err
 	}
 	err := d.Seed.DeleteAllOf(ctx, &corev1.PersistentVolumeClaim{}, client.InNamespace(d.Plan.Namespace))

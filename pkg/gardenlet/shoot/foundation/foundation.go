@@ -15,6 +15,7 @@ import (
 	egresscomponent "github.com/trellis-garden/trellis/pkg/component/egress"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/component/networkpolicies"
+	"github.com/trellis-garden/trellis/pkg/component/vpnseedserver"
 	"github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/cluster"
@@ -139,7 +140,7 @@ func (f *Foundation) deployNetworkPolicies(ctx context.Context) error {
 	return networkpolicies.Apply(ctx, f.Seed, f.Plan.Namespace,
 		networkpolicies.Objects(networkpolicies.Shoot, f.Plan.Namespace, networkpolicies.Values{
 			Networks: f.SeedSpec.Networks, APIServer: apiServer, Exceptions: f.Exceptions,
-			IsWorkerless: f.Plan.Workerless,
+			WithoutVPN: !f.Plan.Has(vpnseedserver.Name),
 		}))
 }
 

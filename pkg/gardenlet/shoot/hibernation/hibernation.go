@@ -18,11 +18,11 @@ import (
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
-	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/access"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/extensions"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/tasks"
@@ -58,9 +58,12 @@ func (h *Hibernation) Add(g *flow.Graph, after ...flow.TaskID) {
 		Dependencies: []flow.TaskID{marked},
 	})
 	apiServer := g.Add(flow.Task{
-		Name: "Stopping kube-apiserver", Fn: tasks.Rollout(h.stopAPIServer), Dependencies: []flow.TaskID{controllers},
+		Name: "Stopping kube-apiserver", Fn: tasks.Rollout(h.stop(components.APIServers)),
+		Dependencies: []flow.TaskID{controllers},
 	})
-	g.Add(flow.Task{Name: "Stopping etcds", Fn: tasks.Rollout(h.stopEtcds), Dependencies: []flow.TaskID{apiServer}})
+	g.Add(flow.Task{
+		Name: "Stopping etcds", Fn: tasks.Rollout(h.stop(components.Stores)), Dependencies: []flow.TaskID{apiServer},
+	})
 	h.Extensions.AddRemoval(g, "DNS records", &extensionsv1alpha1.DNSRecordList{}, extension.DNSRecordTiming, apiServer)
 }
 
@@ -197,43 +200,40 @@ func left(what string, count int) error {
 	return fmt.Errorf("%d %s are left in the shoot", count, what)
 }
 
-// stopControllers stops all Deployments of the control plane but kube-apiserver, those of extensions as well: each of
-// them would only complain about the API server. Whoever deploys them sets their replicas again when the shoot wakes
-// up.
+// stopControllers stops all Deployments of the control plane but those of later stages, those of extensions as well:
+// each of them would only complain about the API server. Whoever deploys them sets their replicas again when the shoot
+// wakes up.
 func (h *Hibernation) stopControllers(ctx context.Context) error {
 	list := &appsv1.DeploymentList{}
 	labels := client.MatchingLabels{component.LabelGardenRole: component.GardenRoleControlPlane}
 	if err := h.Seed.List(ctx, list, client.InNamespace(h.Plan.Namespace), labels); err != nil {
 		return fmt.Errorf("listing the Deployments of the control plane: %w", err)
 	}
+	later := map[string]bool{}
+	for _, c := range components.ControlPlane {
+		later[c.Name] = c.Stage != components.Controllers
+	}
 	var all []error
 	for i := range list.Items {
-		if list.Items[i].Name != kubeapiserver.Name {
+		if !later[list.Items[i].Name] {
 			all = append(all, component.Scale(ctx, h.Seed, &list.Items[i], 0))
 		}
 	}
 	return errors.Join(all...)
 }
 
-// stopAPIServer stops kube-apiserver and waits until its last pod is gone, which still writes to etcd.
-func (h *Hibernation) stopAPIServer(ctx context.Context) error {
-	deployment := &appsv1.Deployment{ObjectMeta: h.Plan.Meta(kubeapiserver.Name)}
-	if err := component.Scale(ctx, h.Seed, deployment, 0); client.IgnoreNotFound(err) != nil {
-		return err
-	}
-	return component.WaitUntilNoPods(ctx, h.Seed, h.Plan.Namespace, kubeapiserver.Labels())
-}
-
-// stopEtcds stops both etcds. Their volumes stay.
-func (h *Hibernation) stopEtcds(ctx context.Context) error {
-	for _, role := range []etcdcomponent.Role{etcdcomponent.Main, etcdcomponent.Events} {
-		if err := component.Scale(ctx, h.Seed, &appsv1.StatefulSet{ObjectMeta: h.Plan.Meta(etcdcomponent.Name(role))},
-			0); client.IgnoreNotFound(err) != nil {
-			return err
+// stop stops what is of a stage, and waits until its last pods are gone: those of kube-apiserver still write to etcd.
+// Volumes stay.
+func (h *Hibernation) stop(stage components.Stage) flow.TaskFn {
+	return func(ctx context.Context) error {
+		for _, c := range components.ControlPlane {
+			if c.Stage != stage {
+				continue
+			}
+			if err := component.Stop(ctx, h.Seed, c.Workload(h.Plan.Namespace)); err != nil {
+				return err
+			}
 		}
-		if err := component.WaitUntilNoPods(ctx, h.Seed, h.Plan.Namespace, etcdcomponent.Labels(role)); err != nil {
-			return err
-		}
+		return nil
 	}
-	return nil
 }

@@ -2,8 +2,10 @@ package hibernation
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 )
 
@@ -112,4 +115,54 @@ func TestStopControllers(t *testing.T) {
 			t.Errorf("%s has %d replicas, want %d", name, *got.Spec.Replicas, want)
 		}
 	}
+}
+
+// Whatever the list of components has of a stage is stopped, and waited for until its last pod is gone; what a shoot
+// does not have is none of it.
+func TestAStageStops(t *testing.T) {
+	listed := components.ControlPlane
+	t.Cleanup(func() { components.ControlPlane = listed })
+	components.ControlPlane = append(slices.Clip(listed),
+		components.Component{Name: "pretended", Stage: components.Stores})
+	labels := map[string]string{"app": "pretended"}
+	set := &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pretended"},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+		},
+	}
+	apiServer := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: kubeapiserver.Name},
+		Spec:       appsv1.DeploymentSpec{Replicas: new(int32(1))},
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pretended-0", Labels: labels}}
+	seed := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(set, apiServer, pod).Build()
+	h := &Hibernation{Plan: &plan.Plan{Identity: plan.Identity{Namespace: "ns"}}, Seed: seed}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := h.stop(components.Stores)(ctx); err == nil || !strings.Contains(err.Error(), "pretended-0") {
+		t.Errorf("with a pod that is left: %v", err)
+	}
+	if err := seed.Delete(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.stop(components.Stores)(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for object, want := range map[client.Object]int32{set: 0, apiServer: 1} {
+		if err := seed.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			t.Fatal(err)
+		}
+		if got := replicasOf(object); got != want {
+			t.Errorf("%s has %d replicas, want %d", object.GetName(), got, want)
+		}
+	}
+}
+
+func replicasOf(object client.Object) int32 {
+	if set, ok := object.(*appsv1.StatefulSet); ok {
+		return *set.Spec.Replicas
+	}
+	return *object.(*appsv1.Deployment).Spec.Replicas
 }

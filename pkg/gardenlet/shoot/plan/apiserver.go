@@ -11,6 +11,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/seedauthorizer"
 	"github.com/trellis-garden/trellis/pkg/apiserverconfig"
+	egresscomponent "github.com/trellis-garden/trellis/pkg/component/egress"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 )
 
@@ -36,21 +37,22 @@ func (p *Plan) planAPIServer(in *Inputs) error {
 		values.AdvertiseAddress = advertiseAddress
 	}
 	user := ptr.Deref(in.Shoot.Spec.Kubernetes.KubeAPIServer, gardencorev1beta1.KubeAPIServerConfig{})
-	applyServiceAccounts(values, user.ServiceAccountConfig)
-	applyLimits(values, &user)
-	applyWatchCaches(values, user.WatchCacheSizes)
-	applySwitches(values, &user)
-	if err := applyEncryption(values, user.EncryptionConfig); err != nil {
+	takeServiceAccounts(values, user.ServiceAccountConfig)
+	takeLimits(values, &user)
+	takeWatchCaches(values, user.WatchCacheSizes)
+	takeSwitches(values, &user)
+	if err := takeEncryption(values, user.EncryptionConfig); err != nil {
 		return err
 	}
 	if encrypted := &values.Encryption.Resources; seedauthorizer.IsFleet(in.Shoot) &&
 		!slices.Contains(*encrypted, gardencorev1beta1.ResourceWorks) {
 		*encrypted = append(*encrypted, gardencorev1beta1.ResourceWorks)
 	}
-	return p.applyFiles(in, &user)
+	return p.takeFiles(in, &user)
 }
 
-func applyServiceAccounts(values *kubeapiserver.Values, user *gardencorev1beta1.ServiceAccountConfig) {
+// takeServiceAccounts takes over whose tokens count, and for how long.
+func takeServiceAccounts(values *kubeapiserver.Values, user *gardencorev1beta1.ServiceAccountConfig) {
 	if user == nil {
 		return
 	}
@@ -63,8 +65,8 @@ func applyServiceAccounts(values *kubeapiserver.Values, user *gardencorev1beta1.
 	}
 }
 
-// applyLimits takes over numbers: how much, how long, how many.
-func applyLimits(values *kubeapiserver.Values, user *gardencorev1beta1.KubeAPIServerConfig) {
+// takeLimits takes over numbers: how much, how long, how many.
+func takeLimits(values *kubeapiserver.Values, user *gardencorev1beta1.KubeAPIServerConfig) {
 	if requests := user.Requests; requests != nil {
 		values.MaxRequestsInflight = int(ptr.Deref(requests.MaxNonMutatingInflight, 0))
 		values.MaxMutatingRequestsInflight = int(ptr.Deref(requests.MaxMutatingInflight, 0))
@@ -83,7 +85,8 @@ func applyLimits(values *kubeapiserver.Values, user *gardencorev1beta1.KubeAPISe
 	}
 }
 
-func applyWatchCaches(values *kubeapiserver.Values, user *gardencorev1beta1.WatchCacheSizes) {
+// takeWatchCaches takes over how much is kept to be watched.
+func takeWatchCaches(values *kubeapiserver.Values, user *gardencorev1beta1.WatchCacheSizes) {
 	if user == nil {
 		return
 	}
@@ -95,8 +98,8 @@ func applyWatchCaches(values *kubeapiserver.Values, user *gardencorev1beta1.Watc
 	}
 }
 
-// applySwitches takes over what is on or off.
-func applySwitches(values *kubeapiserver.Values, user *gardencorev1beta1.KubeAPIServerConfig) {
+// takeSwitches takes over what is on or off.
+func takeSwitches(values *kubeapiserver.Values, user *gardencorev1beta1.KubeAPIServerConfig) {
 	values.FeatureGates, values.RuntimeConfig = user.FeatureGates, user.RuntimeConfig
 	values.APIAudiences = user.APIAudiences
 	values.TLSMinVersion = ptr.Deref(user.TLSMinVersion, "")
@@ -110,8 +113,8 @@ func applySwitches(values *kubeapiserver.Values, user *gardencorev1beta1.KubeAPI
 	}
 }
 
-// applyEncryption decides what is encrypted in etcd, and how.
-func applyEncryption(values *kubeapiserver.Values, user *gardencorev1beta1.EncryptionConfig) error {
+// takeEncryption decides what is encrypted in etcd, and how.
+func takeEncryption(values *kubeapiserver.Values, user *gardencorev1beta1.EncryptionConfig) error {
 	values.Encryption = kubeapiserver.EncryptionValues{Provider: kubeapiserver.AESCBC, Resources: []string{"secrets"}}
 	if user == nil {
 		return nil
@@ -135,8 +138,8 @@ func applyEncryption(values *kubeapiserver.Values, user *gardencorev1beta1.Encry
 	return nil
 }
 
-// applyFiles takes over what ConfigMaps and Secrets of the garden say.
-func (p *Plan) applyFiles(in *Inputs, user *gardencorev1beta1.KubeAPIServerConfig) error {
+// takeFiles takes over what ConfigMaps and Secrets of the garden say.
+func (p *Plan) takeFiles(in *Inputs, user *gardencorev1beta1.KubeAPIServerConfig) error {
 	values := &p.APIServer.Values
 	own := values.ServiceAccounts
 	rules := apiserverconfig.Rules{
@@ -163,4 +166,18 @@ func (p *Plan) applyFiles(in *Inputs, user *gardencorev1beta1.KubeAPIServerConfi
 		}
 	}
 	return nil
+}
+
+// completeAPIServer adds to the settings of kube-apiserver what other parts of the plan have decided.
+func (p *Plan) completeAPIServer() {
+	values := &p.APIServer.Values
+	values.Version, values.Image, values.Replicas = p.KubernetesVersion, p.Images["kube-apiserver"], 1
+	values.ServiceNetworks, values.TrafficDistribution = p.Networks.Services, p.Seed.TrafficDistribution
+	values.Encryption.From = p.Rotation.Encryption.From
+	values.KeepOldServiceAccountKey, values.KeepInternalKubeconfig = p.Rotation.KeepOldServiceAccountKey,
+		p.Rotation.ReplacesAuthorities
+	values.EgressHost, values.EgressImage = egresscomponent.Host, p.Images["vpn"]
+	if !p.Workerless {
+		values.VPN = &kubeapiserver.VPNValues{}
+	}
 }

@@ -58,8 +58,8 @@ type Plan struct {
 	KubernetesVersion string
 	// APIServer are the settings of kube-apiserver.
 	APIServer APIServer
-	// ControlPlane are the values of the other components of the control plane.
-	ControlPlane components.ControlPlaneValues
+	// Values are those of all other components that the shoot has, without keys and certificates.
+	Values components.Values
 	// Rotation says which credentials are being replaced.
 	Rotation Rotation
 	// Kubernetes are the user's settings.
@@ -83,8 +83,6 @@ type Plan struct {
 	SSHAccess bool
 	// Seed is what the seed asks of every control plane.
 	Seed Seed
-	// System are the values of what runs in kube-system of the shoot.
-	System components.SystemValues
 	// SystemPoolTolerations let system components onto tainted pools.
 	SystemPoolTolerations []corev1.Toleration
 	// Images by name.
@@ -150,7 +148,7 @@ func New(in *Inputs, gateway config.Gateway, images imagevector.Vector) (*Plan, 
 	for _, step := range []func(*Inputs) error{
 		p.planNetworks, p.planDNS, p.planAPIServer, planRotations, p.planExtensions,
 		func(in *Inputs) error { return p.planImages(images) },
-		func(in *Inputs) error { return p.planPools(in, images) }, p.planSystemComponents, p.planControlPlane,
+		func(in *Inputs) error { return p.planPools(in, images) }, p.planComponents,
 	} {
 		if err := step(in); err != nil {
 			return nil, &ConfigurationError{Err: err}

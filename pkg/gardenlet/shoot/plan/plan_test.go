@@ -25,6 +25,7 @@ func TestPlan(t *testing.T) {
 		{"workers", func(*plan.Inputs) {}},
 		{"workerless", plantest.Workerless},
 		{"settings", plantest.AllSettings},
+		{"hibernated", plantest.Hibernated(true)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			in := plantest.Inputs()
@@ -35,6 +36,24 @@ func TestPlan(t *testing.T) {
 			}
 			golden.CheckText(t, test.name, string(got))
 		})
+	}
+}
+
+func TestDeletionPlan(t *testing.T) {
+	for name, change := range map[string]func(*plan.Inputs){
+		"workers": func(*plan.Inputs) {}, "workerless": plantest.Workerless,
+	} {
+		in := plantest.Inputs()
+		change(in)
+		planned, err := plan.NewDeletion(in.ProjectName, in.Shoot)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := yaml.Marshal(planned)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden.CheckText(t, "deletion-"+name, string(got))
 	}
 }
 

@@ -38,7 +38,7 @@ func (s *System) Add(g *flow.Graph, f foundation.Tasks, c controlplane.Tasks) []
 		all = append(all, g.Add(flow.Task{
 			Name: "Deploying " + c.Name, SkipIf: !s.Plan.Has(c.Name), Dependencies: after,
 			Fn: tasks.Retried(func(ctx context.Context) error {
-				objects, err := c.Objects(s.Components, ctx)
+				objects, err := c.Objects(ctx, s.Components)
 				if err != nil {
 					return err
 				}

@@ -15,6 +15,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component/coredns"
 	"github.com/trellis-garden/trellis/pkg/component/kubeproxy"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan/plantest"
 )
@@ -57,7 +58,8 @@ func TestSystemPools(t *testing.T) {
 		t.Error(difference)
 	}
 	found := false
-	for _, object := range onSystemPools(coredns.Objects(p.System.CoreDNS), p.SystemPoolTolerations) {
+	values := components.ValuesOf[coredns.Values](p.Values, components.CoreDNS)
+	for _, object := range onSystemPools(coredns.Objects(values), p.SystemPoolTolerations) {
 		if deployment, ok := object.(*appsv1.Deployment); ok {
 			found = true
 			pod := deployment.Spec.Template.Spec

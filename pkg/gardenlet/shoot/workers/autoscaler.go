@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -15,6 +14,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/clusterautoscaler"
 	"github.com/trellis-garden/trellis/pkg/flow"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/controlplane"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/managedresources"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
@@ -43,7 +43,7 @@ func (w *Workers) addAutoscaler(g *flow.Graph, workerReady flow.TaskID) {
 	})
 	g.Add(flow.Task{
 		Name: "Waiting until cluster-autoscaler is ready", SkipIf: skip, Dependencies: []flow.TaskID{deployed},
-		Fn: tasks.Rollout(func(ctx context.Context) error { return w.Components.ClusterAutoscaler().Wait(ctx) }),
+		Fn: tasks.Rollout(func(ctx context.Context) error { return w.autoscaler().Wait(ctx) }),
 	})
 }
 
@@ -88,16 +88,17 @@ func limitsDiffer(current []extensionsv1alpha1.WorkerPool, planned []plan.Pool) 
 
 // StopAutoscaler stops the cluster-autoscaler, if there is one, and waits until its last pod is gone.
 func StopAutoscaler(ctx context.Context, seed client.WithWatch, shoot plan.Identity) error {
-	deployment := &appsv1.Deployment{ObjectMeta: shoot.Meta(clusterautoscaler.Name)}
-	if err := component.Scale(ctx, seed, deployment, 0); client.IgnoreNotFound(err) != nil {
-		return err
-	}
-	return component.WaitUntilNoPods(ctx, seed, shoot.Namespace, clusterautoscaler.Labels())
+	return component.Stop(ctx, seed, components.Named(clusterautoscaler.Name).Workload(shoot.Namespace))
+}
+
+// autoscaler is the component, to wait for it or to delete it.
+func (w *Workers) autoscaler() component.Component {
+	return components.Named(clusterautoscaler.Name).Build(w.Components)
 }
 
 // removeAutoscaler deletes the cluster-autoscaler and what belongs to it in the shoot.
 func (w *Workers) removeAutoscaler(ctx context.Context) error {
-	autoscaler := w.Components.ClusterAutoscaler()
+	autoscaler := w.autoscaler()
 	if err := autoscaler.Destroy(ctx); err != nil {
 		return err
 	}
@@ -111,11 +112,9 @@ func (w *Workers) deployAutoscaler(ctx context.Context) error {
 	if err := w.Seed.Get(ctx, w.Plan.Key(w.Plan.ShootName), worker); err != nil {
 		return fmt.Errorf("reading Worker %s: %w", w.Plan.Key(w.Plan.ShootName), err)
 	}
-	values := clusterautoscaler.Values{
-		Image:              w.Plan.Images["cluster-autoscaler"],
-		Kubeconfig:         w.Components.KubeAPIServer().GenericTokenKubeconfigSecretName(),
-		MachineDeployments: worker.Status.MachineDeployments, Config: w.Plan.Kubernetes.ClusterAutoscaler,
-	}
+	values := components.ValuesOf[clusterautoscaler.Values](w.Plan.Values, clusterautoscaler.Name)
+	values.Kubeconfig = w.Components.KubeAPIServer().GenericTokenKubeconfigSecretName()
+	values.MachineDeployments = worker.Status.MachineDeployments
 	objects, err := clusterautoscaler.ShootObjects(values)
 	if err != nil {
 		return err

@@ -107,11 +107,11 @@ func (w *Workers) Add(g *flow.Graph, f foundation.Tasks, infrastructure flow.Tas
 
 // oscValues are what the operating system configuration of a pool is made from.
 func (w *Workers) oscValues(pool plan.Pool) (operatingsystemconfig.Values, error) {
-	bundle, err := w.Components.Bundle(component.CACluster)
+	bundle, err := component.CABundleData(w.Components.Secrets, component.CACluster)
 	if err != nil {
 		return operatingsystemconfig.Values{}, err
 	}
-	kubeletBundle, err := w.Components.Bundle(component.CAKubelet)
+	kubeletBundle, err := component.CABundleData(w.Components.Secrets, component.CAKubelet)
 	if err != nil {
 		return operatingsystemconfig.Values{}, err
 	}

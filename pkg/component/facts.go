@@ -1,0 +1,48 @@
+package component
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+// Facts are what is known of a cluster when the Values of its components are decided. A component's package has a
+// function Decide, which is pure, that makes them.
+type Facts struct {
+	// Namespace of the control plane in the seed.
+	Namespace string
+	// KubernetesVersion, without "v".
+	KubernetesVersion string
+	// Kubernetes and SystemComponents are the user's settings.
+	Kubernetes       gardencorev1beta1.Kubernetes
+	SystemComponents *gardencorev1beta1.SystemComponents
+	// IsWorkerless: the cluster has no nodes.
+	IsWorkerless bool
+	// Images by their names in the image vector.
+	Images map[string]string
+
+	// PodNetworks and ServiceNetworks as CIDRs.
+	PodNetworks, ServiceNetworks []string
+	// DNS is the address of the cluster's DNS, ClusterDomain the domain of its Services.
+	DNS, ClusterDomain string
+	// Hostname is the name of the API server that nodes use, AdvertiseAddress its address within the cluster.
+	Hostname, AdvertiseAddress string
+	// TunnelEndpoint and ProxyEndpoint are host:port of the seed's gateway, for the VPN and for the PROXY protocol.
+	TunnelEndpoint, ProxyEndpoint string
+
+	// MinimumVolumeSize is the least that a volume of the seed has.
+	MinimumVolumeSize resource.Quantity
+	// TrafficDistribution of Services in the seed; empty for its default.
+	TrafficDistribution string
+
+	// NodeAgentSecrets are the Secrets in kube-system that machines read their operating system configuration from.
+	NodeAgentSecrets []string
+	// Most is what the worker pools may grow to.
+	Most PoolSizes
+}
+
+// PoolSizes are sums over worker pools.
+type PoolSizes struct {
+	// Nodes and their Cores, and those of the nodes on which system components may run.
+	Nodes, Cores, SystemNodes int64
+}

@@ -1,0 +1,55 @@
+package plan
+
+import (
+	"net"
+	"strconv"
+
+	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
+)
+
+// planComponents decides the values of all components, when networks, images, pools and rotations are known.
+func (p *Plan) planComponents(in *Inputs) error {
+	p.completeAPIServer()
+	p.Values = components.Decide(p.facts(in), &in.Shoot.Spec)
+	return nil
+}
+
+// facts are what the values of components are decided from.
+func (p *Plan) facts(in *Inputs) component.Facts {
+	f := component.Facts{
+		Namespace: p.Namespace, KubernetesVersion: p.KubernetesVersion, Kubernetes: p.Kubernetes,
+		SystemComponents: in.Shoot.Spec.SystemComponents, IsWorkerless: p.Workerless, Images: p.Images,
+		PodNetworks: p.Networks.Pods, ServiceNetworks: p.Networks.Services, DNS: p.Networks.DNS,
+		ClusterDomain: ClusterDomain, Hostname: p.Hostname(), AdvertiseAddress: p.APIServer.AdvertiseAddress,
+		TunnelEndpoint:    p.gatewayAt(p.Gateway.WireGuardPort),
+		ProxyEndpoint:     p.gatewayAt(p.Gateway.ProxyPort),
+		MinimumVolumeSize: p.Seed.MinimumVolumeSize, TrafficDistribution: p.Seed.TrafficDistribution,
+		Most: sizes(p.Pools),
+	}
+	for _, pool := range p.Pools {
+		f.NodeAgentSecrets = append(f.NodeAgentSecrets, pool.SecretName)
+	}
+	return f
+}
+
+// sizes are what the pools may grow to.
+func sizes(pools []Pool) component.PoolSizes {
+	var most component.PoolSizes
+	for _, pool := range pools {
+		nodes := int64(pool.Worker.Maximum)
+		most.Nodes += nodes
+		if pool.MachineType != nil {
+			most.Cores += nodes * pool.MachineType.CPU.Value()
+		}
+		if AllowsSystemComponents(pool.Worker) {
+			most.SystemNodes += nodes
+		}
+	}
+	return most
+}
+
+// gatewayAt is host:port of the seed's gateway.
+func (p *Plan) gatewayAt(port int) string {
+	return net.JoinHostPort(p.Gateway.Address, strconv.Itoa(port))
+}
