@@ -12,6 +12,10 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 )
 
+// waitForReports is for how long members that have not reported hold up the status of a binding. Their reports announce
+// themselves; it bounds how old the status of the others may be.
+const waitForReports = 2 * time.Second
+
 // reportDelay knows since when reports of members on a binding are outstanding. It only saves writes: what it forgets
 // in a restart is waited for once more.
 type reportDelay struct {

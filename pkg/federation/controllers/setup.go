@@ -71,7 +71,6 @@ const (
 	retryUnschedulable = 10 * time.Second
 	retryConflict      = 30 * time.Second
 	retryRemoval       = time.Second
-	waitForReports     = 2 * time.Second
 	// giveUpUnreachable is how long a cluster that leaves the fleet may fail to answer before its objects are given up.
 	giveUpUnreachable = 30 * time.Second
 )

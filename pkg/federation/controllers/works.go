@@ -43,7 +43,8 @@ import (
 
 // works keeps one Work per binding and cluster, and brings the status of the Works back into the binding and its
 // object. The status of bindings is its own: nobody else writes it. It follows from what the scheduler wrote into the
-// binding, from the Works and from the clusters.
+// binding, from the Works, from the clusters, and in three fields from the status before: how far the rollout is, since
+// when copies are unhealthy, and the generation that the statuses of all copies last spoke of.
 type works struct {
 	client      client.Client
 	events      events.EventRecorder

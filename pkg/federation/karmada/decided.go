@@ -85,8 +85,8 @@ func (d Decided) same(other Decided) bool {
 		d.Message == other.Message
 }
 
-// reportOf gives the explanation of the last decision.
-func reportOf(b bindings.Binding) *workv1alpha2.PlacementDecision {
+// ReportOf gives the explanation of the last decision. It is not to be changed.
+func ReportOf(b bindings.Binding) *workv1alpha2.PlacementDecision {
 	var report *workv1alpha2.PlacementDecision
 	text, found := b.GetAnnotations()[workv1alpha2.DecisionReportAnnotation]
 	if !found || json.Unmarshal([]byte(text), &report) != nil {
@@ -106,7 +106,7 @@ func SetDecided(b bindings.Binding, decided Decided) (changed bool) {
 
 // SetReport writes the explanation of a decision into its annotation, unless the binding tells the same already.
 func SetReport(b bindings.Binding, report *workv1alpha2.PlacementDecision) (changed bool, err error) {
-	if SameReport(reportOf(b), report) {
+	if SameReport(ReportOf(b), report) {
 		return false, nil
 	}
 	text, err := json.Marshal(report)
@@ -157,7 +157,7 @@ func forgetDecision(status *workv1alpha2.ResourceBindingStatus) {
 
 // Explain has the status of a binding tell the last decision.
 func Explain(b bindings.Binding) {
-	report := reportOf(b)
+	report := ReportOf(b)
 	status := Explained(b)
 	if bindings.IsPlaced(b.BindingSpec()) && !SameReport(status.Decision, report) {
 		status.Decision = report
@@ -173,5 +173,5 @@ func IsReported(b bindings.Binding) bool {
 	}
 	decided, found := annotated(b)
 	status := b.BindingStatus()
-	return found && decided.Generation == status.SchedulerObservedGeneration && SameReport(status.Decision, reportOf(b))
+	return found && decided.Generation == status.SchedulerObservedGeneration && SameReport(status.Decision, ReportOf(b))
 }

@@ -23,6 +23,7 @@ import (
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/core"
+	"github.com/trellis-garden/trellis/pkg/federation/karmada"
 )
 
 const divided = `{growth: standard, replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}`
@@ -65,6 +66,13 @@ func waiting(t *testing.T, name string, replicas int32, place string,
 
 func scheduled(b *workv1alpha2.ResourceBinding) {
 	b.Status.Conditions[0].Status, b.Status.Conditions[0].Reason = metav1.ConditionTrue, workv1alpha2.ReasonSuccess
+}
+
+// decided has the scheduler say in the binding itself what the status doesn't tell yet.
+func decided(reason string) func(*workv1alpha2.ResourceBinding) {
+	return func(b *workv1alpha2.ResourceBinding) {
+		karmada.SetDecided(b, karmada.Decided{Time: metav1.NewTime(time.Unix(10, 0)), Reason: reason})
+	}
 }
 
 func standard() *fleetv1alpha1.FleetGrowth {
@@ -144,6 +152,14 @@ func TestItems(t *testing.T) {
 			b.Spec.WorkloadAffinityGroups = &workv1alpha2.WorkloadAffinityGroups{AffinityGroup: "app=x"}
 			b.Status.Decision = &workv1alpha2.PlacementDecision{Ranking: "m2\n"}
 		}), true, "ns/a ×3 m2", ""},
+		"with its group, which the status doesn't tell yet": {
+			waiting(t, "a", 3, divided, func(b *workv1alpha2.ResourceBinding) {
+				b.Status.Decision = &workv1alpha2.PlacementDecision{Ranking: "m1\n"}
+				if _, err := karmada.SetReport(b, &workv1alpha2.PlacementDecision{Ranking: "m2\n"}); err != nil {
+					t.Fatal(err)
+				}
+			}), false, "ns/a ×3 m2", "",
+		},
 		"no such cluster for a copy": {
 			waiting(t, "a", 2, `{growth: standard, clusterAffinity: {labelSelector: {matchLabels: {tier: burst}}}}`),
 			true, "ns/a ×2  or a shoot", "",
@@ -261,6 +277,27 @@ func TestDemandIsWrittenWhenItChangesAndFromTimeToTime(t *testing.T) {
 	if _, err := d.Reconcile(t.Context(),
 		reconcile.Request{NamespacedName: client.ObjectKey{Name: "gone"}}); err != nil {
 		t.Error(err)
+	}
+}
+
+// What waits is told by the binding itself: its status follows later.
+func TestDemandFollowsTheDecisionNotTheStatus(t *testing.T) {
+	now, writes := time.Now(), 0
+	d := newDemand(t, &now, &writes,
+		waiting(t, "new", 1, divided, scheduled, decided(workv1alpha2.ReasonUnschedulable)),
+		waiting(t, "first", 1, divided, decided(workv1alpha2.ReasonNoClusterFit),
+			func(b *workv1alpha2.ResourceBinding) { b.Status.Conditions = nil }),
+		waiting(t, "over", 1, divided, decided(workv1alpha2.ReasonSuccess)))
+	found, err := d.find(t.Context(), standard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, i := range found.Items {
+		names = append(names, i.Binding)
+	}
+	if got := strings.Join(names, ","); got != "ns/first,ns/new" {
+		t.Errorf("%q wait", got)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 
 // waits tells whether a binding has no place, or not enough of it.
 func waits(b bindings.Binding) bool {
-	scheduled := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.ConditionScheduled)
+	scheduled := meta.FindStatusCondition(karmada.Explained(b).Conditions, workv1alpha2.ConditionScheduled)
 	if spec := b.BindingSpec(); divides(spec) && placed(spec) >= int64(spec.Replicas) && len(spec.Clusters) > 0 {
 		return false // Fewer are wanted than when it was decided.
 	}
@@ -120,7 +120,7 @@ func (t *trial) item(b bindings.Binding) fleetv1alpha1.GrowthDemandItem {
 	}
 	decision := core.Decide(t.enlarged, translated)
 	if decision.Failure == nil {
-		if item.Clusters, err = candidates(decision, b.BindingStatus().Decision); err != nil {
+		if item.Clusters, err = candidates(decision, karmada.ReportOf(b)); err != nil {
 			item.Useless = err.Error()
 			return item
 		}

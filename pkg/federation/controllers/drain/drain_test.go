@@ -18,6 +18,7 @@ import (
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/karmada"
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
@@ -78,11 +79,20 @@ func suspended(b *workv1alpha2.ResourceBinding) {
 // evicted has the decision name no cluster; that is what the scheduler has been saying for some time.
 func evicted(reason string, since time.Duration, observed int64) func(*workv1alpha2.ResourceBinding) {
 	return func(b *workv1alpha2.ResourceBinding) {
-		b.Spec.Clusters = nil
+		b.Spec.Clusters, b.Spec.Placement = nil, &policyv1alpha1.Placement{}
 		b.Status.SchedulerObservedGeneration = observed
 		b.Status.Conditions = []metav1.Condition{{
 			Type: workv1alpha2.ConditionScheduled, Reason: reason, LastTransitionTime: metav1.NewTime(now.Add(-since)),
 		}}
+	}
+}
+
+// decidedSince has the scheduler say in the binding itself what the status doesn't tell yet.
+func decidedSince(reason string, since time.Duration) func(*workv1alpha2.ResourceBinding) {
+	return func(b *workv1alpha2.ResourceBinding) {
+		karmada.SetDecided(b, karmada.Decided{
+			Generation: b.Generation, Time: metav1.NewTime(now.Add(-since)), Reason: reason,
+		})
 	}
 }
 
@@ -125,6 +135,12 @@ func TestLeaves(t *testing.T) {
 		},
 		"nothing takes it": {
 			shoot(), work(), binding(evicted("NoClusterFit", time.Minute, 4)), false,
+		},
+		"nothing takes it, and the status is of another time": {
+			shoot(), work(), binding(evicted(success, time.Hour, 3), decidedSince("NoClusterFit", time.Minute)), false,
+		},
+		"a replacement is being made, and the status is of another time": {
+			shoot(), work(), binding(evicted("NoClusterFit", time.Hour, 4), decidedSince(success, time.Second)), true,
 		},
 		"the old copy is being removed": {shoot(), work(going), binding(tolerating(nil)), true},
 	} {

@@ -12,6 +12,7 @@ import (
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/failover"
+	"github.com/trellis-garden/trellis/pkg/federation/karmada"
 )
 
 // nowhereAfter is for how long no cluster may take an object until the old copy is not waited for: the scheduler has
@@ -63,7 +64,7 @@ func isDrained(cluster *clusterv1alpha1.Cluster) bool {
 
 // nowhere tells whether no cluster takes what left another: the copy there stays, and sleeps with it.
 func nowhere(b bindings.Binding, now time.Time) bool {
-	status := b.BindingStatus()
+	status := karmada.Explained(b)
 	scheduled := meta.FindStatusCondition(status.Conditions, workv1alpha2.ConditionScheduled)
 	if scheduled == nil || status.SchedulerObservedGeneration != b.GetGeneration() {
 		return false

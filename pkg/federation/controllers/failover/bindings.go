@@ -68,6 +68,9 @@ func (r *round) tell(kind, reason, format string, arguments ...any) {
 	r.news = append(r.news, news{kind, reason, fmt.Sprintf(format, arguments...)})
 }
 
+// decided is the binding's status as it tells the scheduler's last decision: what is stored may tell of the one before.
+func (r *round) decided() *workv1alpha2.ResourceBindingStatus { return karmada.Explained(r.Binding) }
+
 func (r *round) tolerations() []corev1.Toleration {
 	if r.BindingSpec().Placement == nil {
 		return nil
@@ -173,7 +176,7 @@ func (o *objects) evictUnhealthy(r *round) (bool, error) {
 	policy := r.BindingSpec().Failover.Application
 	for _, cluster := range clusters {
 		e := applicationFailure(policy, cluster)
-		elsewhere, err := failover.Elsewhere(snapshot, r.BindingSpec(), r.BindingStatus(), e, r.now)
+		elsewhere, err := failover.Elsewhere(snapshot, r.BindingSpec(), r.decided(), e, r.now)
 		if err != nil {
 			return false, err
 		}
@@ -210,7 +213,7 @@ func (o *objects) preserve(r *round, e *failover.Eviction, rules *policyv1alpha1
 
 func (o *objects) evict(r *round, e failover.Eviction) bool {
 	mode, _ := o.failBackOf(r)
-	e.Affinity, e.Remember = r.BindingStatus().SchedulerObservedAffinityName, mode == policyv1alpha1.FailBackAutomatic
+	e.Affinity, e.Remember = r.decided().SchedulerObservedAffinityName, mode == policyv1alpha1.FailBackAutomatic
 	if !failover.Evict(r.BindingSpec(), e, r.now) {
 		return false
 	}
@@ -259,7 +262,7 @@ func (o *objects) confirmDeparted(ctx context.Context, r *round, present map[str
 }
 
 func (o *objects) observe(r *round, present map[string]*workv1alpha1.Work) failover.Observation {
-	status := r.BindingStatus()
+	status := r.decided()
 	scheduled := meta.FindStatusCondition(status.Conditions, workv1alpha2.ConditionScheduled)
 	seen := failover.Observation{
 		Decided:   status.SchedulerObservedGeneration == r.GetGeneration(),
@@ -318,6 +321,10 @@ func mentions(b bindings.Binding, cluster string) bool {
 
 // laterTerm: an affinity term before the one in use might be better.
 func laterTerm(b bindings.Binding) bool {
-	p, name := b.BindingSpec().Placement, b.BindingStatus().SchedulerObservedAffinityName
-	return p != nil && len(p.ClusterAffinities) > 1 && name != "" && p.ClusterAffinities[0].AffinityName != name
+	p := b.BindingSpec().Placement
+	if p == nil || len(p.ClusterAffinities) < 2 {
+		return false
+	}
+	name := karmada.Explained(b).SchedulerObservedAffinityName
+	return name != "" && p.ClusterAffinities[0].AffinityName != name
 }

@@ -19,6 +19,7 @@ import (
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/karmada"
 )
 
 const testIndex = "binding"
@@ -156,6 +157,24 @@ func (w *world) schedule(health workv1alpha2.ResourceHealth, clusters ...string)
 	}
 }
 
+// change the binding, without its status.
+func (w *world) change(change func(*workv1alpha2.ResourceBinding)) {
+	w.t.Helper()
+	b := w.binding()
+	change(b)
+	if err := w.client.Update(context.Background(), b); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// decide as the scheduler does, before the status tells it.
+func (w *world) decide(reason string, at time.Time) {
+	w.t.Helper()
+	w.change(func(b *workv1alpha2.ResourceBinding) {
+		karmada.SetDecided(b, karmada.Decided{Generation: b.Generation, Time: metav1.NewTime(at), Reason: reason})
+	})
+}
+
 func (w *world) want(what string, clusters, tasks, failed int) {
 	w.t.Helper()
 	b := w.binding()
@@ -208,6 +227,82 @@ func TestThereAndBack(t *testing.T) {
 	b := w.binding()
 	if len(b.Spec.Clusters) != 2 || b.Spec.LastFailBack == nil || b.Spec.BeforeFailover != nil {
 		t.Fatalf("not returned: %+v", b.Spec)
+	}
+}
+
+// TestReplacedIsToldByTheDecisionItself has the status tell of another decision than the last one.
+func TestReplacedIsToldByTheDecisionItself(t *testing.T) {
+	leaving := func() *world {
+		w := newWorld(t, nil)
+		w.ready("m1", metav1.ConditionUnknown)
+		w.reconcile()
+		w.pass(5 * time.Minute)
+		w.reconcile()
+		w.schedule(workv1alpha2.ResourceHealthy, "m2")
+		return w
+	}
+	w := leaving()
+	w.decide(workv1alpha2.ReasonUnschedulable, w.now)
+	w.reconcile()
+	w.want("the last decision found no room", 1, 1, 1)
+
+	w = leaving()
+	b := w.binding()
+	b.Status.SchedulerObservedGeneration, b.Status.Conditions = 0, nil
+	if err := w.client.Status().Update(context.Background(), b); err != nil {
+		t.Fatal(err)
+	}
+	w.decide(workv1alpha2.ReasonSuccess, w.now)
+	w.reconcile()
+	w.want("the last decision found room", 1, 0, 1)
+}
+
+// inTerms has the object in m2 by the second of two affinity terms, as its status has told for long.
+func inTerms(b *workv1alpha2.ResourceBinding) {
+	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m2", Replicas: 2}}
+	term := func(name, cluster string) policyv1alpha1.ClusterAffinityTerm {
+		return policyv1alpha1.ClusterAffinityTerm{
+			AffinityName: name, ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}},
+		}
+	}
+	b.Spec.Placement.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{term("first", "m1"), term("second", "m2")}
+	b.Spec.Failover = &policyv1alpha1.FailoverBehavior{FailBack: &policyv1alpha1.FailBackBehavior{
+		Mode: policyv1alpha1.FailBackAutomatic, WindowSeconds: new(int32(600)),
+	}}
+	b.Status.SchedulerObservedAffinityName = "second"
+	b.Status.LastScheduledTime = new(metav1.NewTime(time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)))
+}
+
+// TestTheTermInUseIsToldByTheDecisionItself has the status tell of another decision than the last one.
+func TestTheTermInUseIsToldByTheDecisionItself(t *testing.T) {
+	w := newWorld(t, inTerms)
+	w.pass(time.Hour)
+	w.decide(workv1alpha2.ReasonSuccess, w.now.Add(-time.Minute))
+	if result := w.reconcile(); result.RequeueAfter != 9*time.Minute || w.binding().Spec.LastFailBack != nil {
+		t.Errorf("decided a minute ago, but again in %s: %+v", result.RequeueAfter, w.binding().Spec.LastFailBack)
+	}
+	w.change(func(b *workv1alpha2.ResourceBinding) {
+		bindings.SetAnnotation(b, workv1alpha2.AppliedAffinityAnnotation, "first")
+	})
+	w.pass(time.Hour)
+	if result := w.reconcile(); result.RequeueAfter != 0 || w.binding().Spec.LastFailBack != nil {
+		t.Errorf("in the first term: again in %s, %+v", result.RequeueAfter, w.binding().Spec.LastFailBack)
+	}
+	w.change(func(b *workv1alpha2.ResourceBinding) {
+		bindings.SetAnnotation(b, workv1alpha2.AppliedAffinityAnnotation, "second")
+	})
+	w.reconcile()
+	if back := w.binding().Spec.LastFailBack; back == nil || back.AffinityName != "first" {
+		t.Errorf("not returned: %+v", back)
+	}
+	w.change(func(b *workv1alpha2.ResourceBinding) {
+		b.Spec.GracefulEvictionTasks = nil
+		bindings.SetAnnotation(b, workv1alpha2.AppliedAffinityAnnotation, "first")
+	})
+	w.decide(workv1alpha2.ReasonSuccess, w.now)
+	w.reconcile()
+	if back := w.binding().Spec.LastFailBack; back == nil || back.AffinityName != "" {
+		t.Errorf("the decision of the return is not recognized: %+v", back)
 	}
 }
 

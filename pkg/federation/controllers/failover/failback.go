@@ -36,7 +36,7 @@ func (o *objects) failBackOf(r *round) (policyv1alpha1.FailBackMode, time.Durati
 func (o *objects) failBack(ctx context.Context, r *round) error {
 	spec := r.BindingSpec()
 	if back := spec.LastFailBack; back != nil && back.AffinityName != "" &&
-		r.BindingStatus().SchedulerObservedGeneration == r.GetGeneration() {
+		r.decided().SchedulerObservedGeneration == r.GetGeneration() {
 		back.AffinityName = ""
 		return nil
 	}
@@ -58,8 +58,7 @@ func (o *objects) returnHome(ctx context.Context, r *round, window time.Duration
 	if len(released) == 0 {
 		return nil
 	}
-	plan, err := failover.Return(o.snapshots.Of(maps.Values(r.clusters)), r.BindingSpec(), r.BindingStatus(), released,
-		r.now)
+	plan, err := failover.Return(o.snapshots.Of(maps.Values(r.clusters)), r.BindingSpec(), r.decided(), released, r.now)
 	if err != nil || plan == nil {
 		r.again(retryReturn)
 		return err
@@ -69,7 +68,7 @@ func (o *objects) returnHome(ctx context.Context, r *round, window time.Duration
 
 // returnToEarlierTerm needs no failure to be remembered: the order of the terms says what is better.
 func (o *objects) returnToEarlierTerm(ctx context.Context, r *round, window time.Duration) error {
-	last := r.BindingStatus().LastScheduledTime
+	last := r.decided().LastScheduledTime
 	if !laterTerm(r.Binding) || len(r.BindingSpec().GracefulEvictionTasks) > 0 || last == nil {
 		return nil
 	}
@@ -77,8 +76,8 @@ func (o *objects) returnToEarlierTerm(ctx context.Context, r *round, window time
 		r.again(left)
 		return nil
 	}
-	plan, err := failover.ReturnToEarlierTerm(o.snapshots.Of(maps.Values(r.clusters)), r.BindingSpec(),
-		r.BindingStatus(), r.now)
+	plan, err := failover.ReturnToEarlierTerm(o.snapshots.Of(maps.Values(r.clusters)), r.BindingSpec(), r.decided(),
+		r.now)
 	if err != nil || plan == nil || len(plan.Arrivals) == 0 {
 		r.again(max(window, retryReturn))
 		return err
