@@ -112,20 +112,42 @@ func (a *agent) addSeed(ctx context.Context, mgr manager.Manager) error {
 			return err
 		},
 	}
-	care := &seed.Care{
-		Garden: a.reader, SeedName: object.Name, System: system, Lease: lease, Log: ctrl.Log.WithName("seed-care"),
-		Period: a.config.Controllers.Seed.ConditionsPeriod.Duration,
-	}
 	apiServer := &seed.APIServer{Seed: a.seed, Period: apiServerPeriod, Log: ctrl.Log.WithName("seed-apiserver")}
-	for _, runnable := range []manager.Runnable{lease, care, apiServer} {
+	for _, runnable := range []manager.Runnable{lease, apiServer} {
 		if err := mgr.Add(runnable); err != nil {
 			return err
 		}
+	}
+	if err := a.addSeedCare(mgr, system, lease); err != nil {
+		return err
 	}
 	return builder.ControllerManagedBy(mgr).Named("seed").
 		For(&gardencorev1beta1.Seed{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{RateLimiter: backoff()}).
 		Complete(reconciler)
+}
+
+// addSeedCare adds the controller that looks at the seed by the clock from when its Seed is there.
+func (a *agent) addSeedCare(mgr manager.Manager, system *seed.System, lease *seed.Lease) error {
+	care := &seed.Care{
+		Garden: a.reader, System: system, Lease: lease, Period: a.config.Controllers.Seed.ConditionsPeriod.Duration,
+	}
+	return builder.ControllerManagedBy(mgr).Named("seed-care").
+		For(&gardencorev1beta1.Seed{}, builder.WithPredicates(created())).
+		WithOptions(controller.Options{
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+				500*time.Millisecond, seed.CareRetry),
+		}).
+		Complete(care)
+}
+
+// created passes objects that are there at the start or come later.
+func created() predicate.Funcs {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return true },
+		UpdateFunc: func(event.UpdateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
 }
 
 // addControllerInstallation adds the controller that installs extensions. A changed ControllerDeployment is seen by the
@@ -216,11 +238,7 @@ func (a *agent) addShoot(mgr manager.Manager, tokens *workloadidentity.Renewer) 
 		Garden: a.gardenClient(mgr), Seed: a.seed, Config: a.config, TokenProblem: tokens.Problem,
 	}
 	return builder.ControllerManagedBy(mgr).Named("shoot-care").
-		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(predicate.Funcs{
-			CreateFunc: func(event.CreateEvent) bool { return true },
-			UpdateFunc: func(event.UpdateEvent) bool { return false },
-			DeleteFunc: func(event.DeleteEvent) bool { return false },
-		})).
+		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(created())).
 		WatchesRawSource(source.Channel(looks, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: a.config.Controllers.ShootCare.ConcurrentSyncs, RateLimiter: backoff(),

@@ -60,7 +60,7 @@ func AddAgent(ctx context.Context, mgr manager.Manager, agent AgentOptions) erro
 		addAgentInterpretation(ctx, mgr, options, taught, agent.Name),
 		addAgentExecution(mgr, options, agent, pool, changes, taught),
 		addAgentReport(ctx, mgr, options, agent, pool),
-		mgr.Add(&leavingWatch{cache: mgr.GetCache(), agent: agent, retry: time.Second}),
+		addLeaving(mgr, options, agent),
 	)
 }
 

@@ -3,67 +3,38 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/setup"
 )
 
-// leavingWatch hears that the member is to leave the fleet. It is told by the events themselves: the Cluster may be
-// gone before a reconciler gets to look at it, and nobody else would tell the agent.
-type leavingWatch struct {
-	cache cache.Cache
-	agent AgentOptions
-	// retry is how long to wait when Leaving fails.
-	retry time.Duration
+// addLeaving has the agent note that its member is to leave the fleet.
+func addLeaving(mgr manager.Manager, options Options, agent AgentOptions) error {
+	return setup.Add(mgr, "leaving", typedOptions[reconcile.Request](options, noteLeaving(agent)),
+		leaves(mgr.GetCache(), agent.Name))
 }
 
-// Start implements manager.Runnable.
-func (l *leavingWatch) Start(ctx context.Context) error {
-	informer, err := l.cache.GetInformer(ctx, &clusterv1alpha1.Cluster{})
-	if err != nil {
-		return fmt.Errorf("watching member %s: %w", l.agent.Name, err)
-	}
-	heard := make(chan struct{}, 1)
-	hear := func(object any) {
-		if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-			object = unknown.Obj
+// leaves wakes by the events alone that tell that a member is to leave, or has left: the Cluster may be gone before
+// anybody gets to look at it, and nobody else would tell the agent.
+func leaves(objects cache.Cache, member string) source.Source {
+	return setup.Objects(objects, &clusterv1alpha1.Cluster{},
+		predicate.NewTypedPredicateFuncs(func(cluster *clusterv1alpha1.Cluster) bool {
+			return cluster.Name == member && cluster.DeletionTimestamp != nil
+		}))
+}
+
+// noteLeaving reads nothing: who is woken knows it.
+func noteLeaving(agent AgentOptions) reconcile.Reconciler {
+	return reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+		if err := agent.Leaving(ctx); err != nil {
+			return reconcile.Result{}, fmt.Errorf("noting that member %s is to leave the fleet: %w", agent.Name, err)
 		}
-		if cluster, ok := object.(*clusterv1alpha1.Cluster); ok && cluster.Name == l.agent.Name &&
-			cluster.DeletionTimestamp != nil {
-			select {
-			case heard <- struct{}{}:
-			default:
-			}
-		}
-	}
-	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: hear, UpdateFunc: func(_, object any) { hear(object) }, DeleteFunc: hear,
+		return reconcile.Result{}, nil
 	})
-	if err != nil {
-		return fmt.Errorf("watching member %s: %w", l.agent.Name, err)
-	}
-	defer func() { _ = informer.RemoveEventHandler(registration) }()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-heard:
-		}
-		var before string
-		// It ends with success, or with ctx.
-		_ = wait.PollUntilContextCancel(ctx, l.retry, true, func(ctx context.Context) (bool, error) {
-			err := l.agent.Leaving(ctx)
-			if err != nil && err.Error() != before {
-				before = err.Error()
-				log.FromContext(ctx).Error(err, "Cannot note yet that the member is to leave the fleet", "member",
-					l.agent.Name)
-			}
-			return err == nil, nil
-		})
-	}
 }

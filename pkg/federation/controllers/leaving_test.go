@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 )
@@ -26,17 +27,15 @@ func (h *handedOver) GetInformer(context.Context, client.Object, ...cache.Inform
 	return h, nil
 }
 
-func (h *handedOver) AddEventHandler(
-	handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (h *handedOver) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler,
+	_ toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
 	h.handler <- handler
-	return nil, nil
+	return h, nil
 }
 
-func (h *handedOver) RemoveEventHandler(toolscache.ResourceEventHandlerRegistration) error {
-	return nil
-}
+func (h *handedOver) WaitForCacheSync(context.Context) bool { return true }
 
-func (h *handedOver) IsStopped() bool { return false }
+func (h *handedOver) HasSynced() bool { return true }
 
 func TestLeavingIsHeardOfAClusterThatIsGone(t *testing.T) {
 	here := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
@@ -45,44 +44,46 @@ func TestLeavingIsHeardOfAClusterThatIsGone(t *testing.T) {
 	other.Name, other.DeletionTimestamp = "other", leaving.DeletionTimestamp
 	for name, tc := range map[string]struct {
 		event func(toolscache.ResourceEventHandler)
-		heard bool
+		heard int
 	}{
-		"it is there":             {func(h toolscache.ResourceEventHandler) { h.OnAdd(here, true) }, false},
-		"it changes":              {func(h toolscache.ResourceEventHandler) { h.OnUpdate(here, here) }, false},
-		"another one leaves":      {func(h toolscache.ResourceEventHandler) { h.OnUpdate(other, other) }, false},
-		"vanished, for no reason": {func(h toolscache.ResourceEventHandler) { h.OnDelete(here) }, false},
-		"it was leaving already":  {func(h toolscache.ResourceEventHandler) { h.OnAdd(leaving, true) }, true},
-		"it is to leave":          {func(h toolscache.ResourceEventHandler) { h.OnUpdate(here, leaving) }, true},
-		"it has left":             {func(h toolscache.ResourceEventHandler) { h.OnDelete(leaving) }, true},
+		"it is there":             {func(h toolscache.ResourceEventHandler) { h.OnAdd(here, true) }, 0},
+		"it changes":              {func(h toolscache.ResourceEventHandler) { h.OnUpdate(here, here) }, 0},
+		"another one leaves":      {func(h toolscache.ResourceEventHandler) { h.OnUpdate(other, other) }, 0},
+		"vanished, for no reason": {func(h toolscache.ResourceEventHandler) { h.OnDelete(here) }, 0},
+		"it was leaving already":  {func(h toolscache.ResourceEventHandler) { h.OnAdd(leaving, true) }, 1},
+		"it is to leave":          {func(h toolscache.ResourceEventHandler) { h.OnUpdate(here, leaving) }, 1},
+		"it has left":             {func(h toolscache.ResourceEventHandler) { h.OnDelete(leaving) }, 1},
 		"it left unseen": {func(h toolscache.ResourceEventHandler) {
 			h.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "one", Obj: leaving})
-		}, true},
+		}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				informers := &handedOver{handler: make(chan toolscache.ResourceEventHandler)}
-				var calls int
-				f := &leavingWatch{cache: informers, retry: time.Second,
-					agent: AgentOptions{Name: "one", Leaving: func(context.Context) error {
-						if calls++; calls == 1 {
-							return errors.New("not now")
-						}
-						return nil
-					}}}
-				ctx, cancel := context.WithCancel(t.Context())
-				ended := make(chan error, 1)
-				go func() { ended <- f.Start(ctx) }()
-				tc.event(<-informers.handler)
-				time.Sleep(time.Minute)
-				synctest.Wait()
-				if want := map[bool]int{true: 2}[tc.heard]; calls != want {
-					t.Errorf("called %d times, want %d", calls, want)
-				}
-				cancel()
-				if err := <-ended; err != nil {
-					t.Error(err)
-				}
-			})
+			informers := &handedOver{handler: make(chan toolscache.ResourceEventHandler)}
+			queue := workqueue.NewTypedRateLimitingQueue(rateLimiter[reconcile.Request]())
+			defer queue.ShutDown()
+			if err := leaves(informers, "one").Start(t.Context(), queue); err != nil {
+				t.Fatal(err)
+			}
+			tc.event(<-informers.handler)
+			if got := queue.Len(); got != tc.heard {
+				t.Errorf("woken %d times, want %d", got, tc.heard)
+			}
 		})
+	}
+}
+
+func TestLeavingIsNotedUntilItWorks(t *testing.T) {
+	var calls int
+	r := noteLeaving(AgentOptions{Name: "one", Leaving: func(context.Context) error {
+		if calls++; calls == 1 {
+			return errors.New("not now")
+		}
+		return nil
+	}})
+	if _, err := r.Reconcile(t.Context(), reconcile.Request{}); err == nil {
+		t.Error("a failure is not tried again")
+	}
+	if result, err := r.Reconcile(t.Context(), reconcile.Request{}); err != nil || !result.IsZero() || calls != 2 {
+		t.Errorf("%v, %v after %d calls", result, err, calls)
 	}
 }

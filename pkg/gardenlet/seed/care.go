@@ -2,59 +2,55 @@ package seed
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
-	"github.com/go-logr/logr"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 )
 
-// leaseGrace is how old the Lease may be before gardenlet says that it is not ready.
-const leaseGrace = 30 * time.Second
+const (
+	// leaseGrace is how old the Lease may be before gardenlet says that it is not ready.
+	leaseGrace = 30 * time.Second
+	// CareRetry is when a seed that is not ready, or whose conditions could not be written, is looked at again at the
+	// latest: in the beginning everybody waits for it.
+	CareRetry = 2 * time.Second
+)
 
-// Care writes the conditions of the Seed that can be told in the seed. It implements manager.Runnable.
+// Care writes the conditions of the Seed that can be told in the seed, by the clock: nothing announces what they say.
 type Care struct {
 	// Garden is a client of the garden.
 	Garden client.Client
-	// SeedName is the name of the Seed.
-	SeedName string
 	// System is what the seed runs, Lease what proves that gardenlet is alive.
 	System *System
 	Lease  *Lease
 	// Period between checks.
 	Period time.Duration
-	// Log takes failures.
-	Log logr.Logger
 }
 
-// Start checks until ctx ends; often in the beginning, when everybody waits for the seed.
-func (c *Care) Start(ctx context.Context) error {
-	for {
-		ready, err := c.check(ctx)
-		if err != nil && ctx.Err() == nil {
-			c.Log.Error(err, "Writing the conditions of the seed failed")
-		}
-		wait := c.Period
-		if !ready {
-			wait = min(wait, 2*time.Second)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(wait):
-		}
+// Reconcile checks the seed.
+func (c *Care) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	ready, err := c.check(ctx, request.Name)
+	if err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	wait := c.Period
+	if !ready {
+		wait = min(wait, CareRetry)
+	}
+	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
 // check writes the conditions and says whether all are True.
-func (c *Care) check(ctx context.Context) (bool, error) {
+func (c *Care) check(ctx context.Context, name string) (bool, error) {
 	seed := &gardencorev1beta1.Seed{}
-	if err := c.Garden.Get(ctx, key(c.SeedName), seed); err != nil {
-		return false, err
+	if err := c.Garden.Get(ctx, key(name), seed); err != nil {
+		return false, fmt.Errorf("reading Seed %s: %w", name, err)
 	}
 	found := []gardencorev1beta1.Condition{c.gardenletReady(time.Now()), c.System.Health(ctx)}
 	before := seed.DeepCopy()
@@ -67,8 +63,11 @@ func (c *Care) check(ctx context.Context) (bool, error) {
 		return ready, nil
 	}
 	// The list is written as a whole, and garden-controller-manager writes other conditions of it.
-	return ready, c.Garden.Status().Patch(ctx, seed,
-		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err := c.Garden.Status().Patch(ctx, seed,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return false, fmt.Errorf("writing the conditions of Seed %s: %w", name, err)
+	}
+	return ready, nil
 }
 
 // withEmergencyStop gives the conditions with that of the emergency stop, which is there while it lasts.

@@ -28,7 +28,8 @@ func (s *System) restrictNetwork(ctx context.Context, seed *gardencorev1beta1.Se
 }
 
 // APIServer leads the policies of all namespaces to where the seed's API server is: its addresses may change while
-// nobody reconciles a shoot. It implements manager.Runnable.
+// nobody reconciles a shoot. It implements manager.Runnable, and is no controller: gardenlet's manager watches the
+// garden, where no object tells of the addresses.
 type APIServer struct {
 	// Seed is a client of the seed.
 	Seed client.Client
