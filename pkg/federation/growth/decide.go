@@ -215,14 +215,33 @@ func (d *decision) placeItem(item Item) {
 	targets := d.targets(item)
 	left := item.Replicas
 	for _, i := range targets {
-		left -= d.takeFree(i, item, left)
+		if n := d.takeFree(i, item, left); n > 0 {
+			left -= n
+			d.hold(i, item)
+		}
 	}
 	before := left
 	left -= d.takeComing(item, targets, left)
 	if left > 0 {
 		left -= d.add(item, targets, left)
 	}
+	if left > 0 {
+		for _, i := range targets {
+			d.hold(i, item)
+		}
+	}
 	d.out.Waiting += before - left
+}
+
+// hold the minimum of pools that were enlarged a while ago at most: an item has no place on the machines that came
+// until the fleet has decided anew, and may not be able to use them yet.
+func (d *decision) hold(i int, item Item) {
+	for j := range d.members[i].Pools {
+		p := &d.members[i].Pools[j]
+		if p.Record != nil && d.in.Now.Sub(p.Record.Since) <= ArrivalTimeout && d.perMachine(p, item) > 0 {
+			d.needed[[2]int{i, j}] = true
+		}
+	}
 }
 
 // targets are the members that may take an item, in the order of names; of those that are too many, the ones with most

@@ -77,6 +77,20 @@ func enlarged(ago time.Duration, nodes int64) func(*Input) {
 	})
 }
 
+// free is one machine.
+func free(in *Input) { in.Members[0].Room.Free = cores(4) }
+
+// full pools get no more machines.
+func full(in *Input) {
+	for j := range in.Members[0].Pools {
+		p := &in.Members[0].Pools[j]
+		p.Ceiling = min(p.Ceiling, p.Minimum)
+	}
+}
+
+// pending pods wait for a node.
+func pending(in *Input) { in.Members[0].Room.Pending = request(2) }
+
 func newShoot(i *Item) { i.Clusters, i.NewShoot = nil, true }
 
 func grown(change func(*Member)) func(*Input) {
@@ -227,6 +241,20 @@ func TestDecide(t *testing.T) {
 		"kept for a while":          {world(nothing, enlarged(9*time.Minute, 5)), "", ""},
 		"minimum first":             {world(nothing, enlarged(10*time.Minute, 5)), "LowerMinimum m/small 1-5", ""},
 		"not while something waits": {world(nothing, enlarged(14*time.Minute, 3), item("b", 1, 2)), "", ""},
+		"not before what waits has got its place": {
+			world(nothing, enlarged(14*time.Minute, 5), free, item("b", 1, 2)), "", "",
+		},
+		"not while what waits cannot use it yet": {
+			world(nothing, enlarged(14*time.Minute, 5), full, item("b", 1, 2)), "", "pool m/small may have 5 machines",
+		},
+		"not kept for what waits for ever": {
+			world(nothing, enlarged(16*time.Minute, 5), full, item("b", 1, 2)), "LowerMinimum m/small 1-5",
+			"pool m/small may have 5 machines",
+		},
+		"not kept for what could not use it": {
+			world(nothing, enlarged(14*time.Minute, 5), full, item("b", 1, 5)), "LowerMinimum m/small 1-5",
+			"cannot run it on an empty node",
+		},
 		"never": {
 			world(nothing, enlarged(time.Hour, 5), func(in *Input) { in.Idle = -1 }), "", "",
 		},
@@ -237,6 +265,16 @@ func TestDecide(t *testing.T) {
 		"maximum when nodes are gone": {world(nothing, lowered(3, true)), "RestorePool m/small 1-3", ""},
 		"not while they are used":     {world(nothing, lowered(4, true)), "", ""},
 		"not if nodes may be missing": {world(nothing, lowered(3, false)), "", ""},
+		"not while pods wait there":   {world(nothing, lowered(3, true), pending), "", ""},
+		"not if they wait for ever": {
+			world(nothing, lowered(3, true), pending, pool("small", func(p *Pool) {
+				p.Record.Since = now.Add(-16 * time.Minute)
+			})), "RestorePool m/small 1-3", "",
+		},
+		"at the end whatever waits": {
+			world(nothing, lowered(3, true), pending, func(in *Input) { in.Ending = true }), "RestorePool m/small 1-3",
+			"",
+		},
 		"enlarged again": {
 			world(nothing, lowered(3, true), item("b", 1, 2)), "EnlargePool m/small 4-5", "",
 		},

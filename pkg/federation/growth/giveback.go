@@ -44,7 +44,7 @@ func (d *decision) giveBackPool(i, j int) {
 		d.discount(i, j, action.Record)
 		return
 	}
-	if p.Maximum != r.Maximum && (!p.Trusted || p.Nodes > r.Maximum) {
+	if p.Maximum != r.Maximum && (!p.Trusted || p.Nodes > r.Maximum || d.mayGrowItself(m, r)) {
 		return
 	}
 	d.actions = append(d.actions, Action{
@@ -52,6 +52,12 @@ func (d *decision) giveBackPool(i, j int) {
 		Reason: fmt.Sprintf("it has %d nodes, so it gets back the maximum that it had", p.Nodes),
 	})
 	d.discount(i, j, nil)
+}
+
+// mayGrowItself tells whether the cluster-autoscaler of a shoot may be having machines made that are no nodes yet, for
+// pods that wait there: with a lower maximum they would be taken away again. What waits for longer, they don't help.
+func (d *decision) mayGrowItself(m *Member, r *Record) bool {
+	return !d.in.Ending && m.Room != nil && !m.Room.Pending.IsZero() && d.in.Now.Sub(r.Since) <= ArrivalTimeout
 }
 
 // discount what a pool doesn't count for any more.
