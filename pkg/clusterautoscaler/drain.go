@@ -13,6 +13,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -36,13 +37,38 @@ type drainer struct {
 }
 
 // drain keeps new pods off a node and evicts its pods; it returns when they are gone. The taint goes again if that
-// fails.
+// fails, or if pods have come since the removal was decided: nobody has looked for room elsewhere for them.
 func (d *drainer) drain(ctx context.Context, removal Removal) error {
 	if err := d.taint(ctx, removal.Node.Name); err != nil {
 		return err
 	}
-	if err := d.evictAll(ctx, removal.Pods); err != nil {
+	err := d.noneCame(ctx, removal)
+	if err == nil {
+		err = d.evictAll(ctx, removal.Pods)
+	}
+	if err != nil {
 		return errors.Join(err, d.untaint(context.WithoutCancel(ctx), removal.Node.Name))
+	}
+	return nil
+}
+
+// noneCame names a pod of the node that the removal doesn't reckon with.
+func (d *drainer) noneCame(ctx context.Context, removal Removal) error {
+	there, err := d.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", removal.Node.Name).String(),
+	})
+	if err != nil {
+		return fmt.Errorf("listing the pods of Node %s: %w", removal.Node.Name, err)
+	}
+	for i := range there.Items {
+		pod := &there.Items[i]
+		known := func(p *corev1.Pod) bool {
+			return p.UID == pod.UID && p.Namespace == pod.Namespace && p.Name == pod.Name
+		}
+		if pod.DeletionTimestamp == nil && !ended(pod) && !ofDaemonSet(pod) &&
+			!slices.ContainsFunc(removal.Pods, known) {
+			return fmt.Errorf("pod %s/%s has come to Node %s meanwhile", pod.Namespace, pod.Name, removal.Node.Name)
+		}
 	}
 	return nil
 }

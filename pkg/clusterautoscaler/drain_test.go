@@ -59,6 +59,21 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// Between the decision and the taint pods may come that nobody has found room for elsewhere.
+func TestDrainEndsWhenAPodHasCome(t *testing.T) {
+	n, known, newcomer := node("n"), pod("a", "1", "n"), pod("b", "1", "n")
+	client := kubernetesfake.NewClientset(n, known, newcomer)
+	graces := evictions(client, 0)
+	d := &drainer{client: client, longestGrace: time.Minute, interval: time.Millisecond}
+	err := d.drain(t.Context(), Removal{Node: n, Pods: []*corev1.Pod{known}})
+	if err == nil || !strings.Contains(err.Error(), "pod default/b has come to Node n meanwhile") {
+		t.Errorf("got %v", err)
+	}
+	if taints := taintsOf(t, client); len(taints) != 0 || len(*graces) != 0 {
+		t.Errorf("taints %v, %d evictions: want the node to go on", taints, len(*graces))
+	}
+}
+
 func TestFailedDrainFreesTheNode(t *testing.T) {
 	n, stuck := node("n", withTaint("other")), pod("a", "1", "n")
 	client := kubernetesfake.NewClientset(n, stuck)
