@@ -149,18 +149,76 @@ func readable(document []byte, schemes []*runtime.Scheme) error {
 	return nil
 }
 
-// Extensions are a list of their own, images.Extensions.
+// listed are the sections of packages.md, and of which folder each lists the packages. Extensions are a list of their
+// own, images.Extensions.
+var listed = []struct{ section, parent, prefix string }{
+	{"Folders and packages", "cmd", ""},
+	{"Folders and packages", "pkg", "pkg/"},
+	{"Packages of the VPN", "pkg/vpn", ""},
+	{"Packages of gardenlet", "pkg/gardenlet", ""},
+	{"Packages of gardenlet's shoot controller", "pkg/gardenlet/shoot", ""},
+	{"Packages of the federation", "pkg/federation", ""},
+	{"Packages for tests", "test", ""},
+}
+
 func TestAllPackagesAreListed(t *testing.T) {
-	packages := pages(t)["docs/packages.md"]
-	for _, parent := range []string{"cmd", "pkg", "pkg/federation"} {
-		entries, err := os.ReadDir(filepath.Join(root, parent))
+	text := pages(t)["docs/packages.md"]
+	for _, list := range listed {
+		entries, err := os.ReadDir(filepath.Join(root, list.parent))
 		if err != nil {
 			t.Fatal(err)
 		}
+		rows := section(t, text, list.section)
 		for _, entry := range entries {
-			if entry.IsDir() && !strings.Contains(packages, entry.Name()) {
-				t.Errorf("docs/packages.md does not tell of %s/%s", parent, entry.Name())
+			named := strings.Contains(rows, "`"+list.prefix+entry.Name()+"`")
+			if entry.IsDir() && entry.Name() != "testdata" && !named {
+				t.Errorf("docs/packages.md does not tell of %s/%s below %q", list.parent, entry.Name(), list.section)
 			}
 		}
 	}
+}
+
+// A row of the first table names folders by their paths from the root, one of another section packages of its parent.
+func TestListedPackagesExist(t *testing.T) {
+	text := pages(t)["docs/packages.md"]
+	for _, list := range listed {
+		parent := list.parent
+		if list.section == "Folders and packages" {
+			parent = ""
+		}
+		for _, name := range rowNames(section(t, text, list.section)) {
+			path := filepath.Join(root, parent, name)
+			if info, err := os.Stat(path); err != nil || !info.IsDir() {
+				t.Errorf("docs/packages.md has a row for %q below %q: there is no folder %s", name, list.section, path)
+			}
+		}
+	}
+}
+
+// section returns what stands between a heading and the next one.
+func section(t *testing.T, text, name string) string {
+	t.Helper()
+	for _, part := range regexp.MustCompile(`(?m)^#+ +`).Split(text, -1) {
+		if title, body, _ := strings.Cut(part, "\n"); title == name {
+			return body
+		}
+	}
+	t.Fatalf("docs/packages.md has no section %q", name)
+	return ""
+}
+
+// rowNames are what the first cells of tables name, up to a part that stands for many, such as <name>.
+func rowNames(text string) []string {
+	var names []string
+	for _, line := range strings.Split(text, "\n") {
+		cells := strings.Split(line, "|")
+		if len(cells) < 3 {
+			continue
+		}
+		for _, name := range inline.FindAllString(cells[1], -1) {
+			folder, _, _ := strings.Cut(strings.Trim(name, "`"), "<")
+			names = append(names, folder)
+		}
+	}
+	return names
 }
