@@ -1,5 +1,5 @@
 // Package capacity keeps account of what the nodes of a member have free: an Account counts nodes and pods as they come
-// and go and keeps only what it needs of them (about 100 bytes of a pod, 1 to 4 KiB of a node), Follow feeds it from a
-// cluster, and a Report is what a Cluster's status tells of it. What members say is checked: nodes that claim what
-// cannot be are left out.
+// and go and keeps only what it needs of them (TestMemory says how much that may be), Follow feeds it from a cluster,
+// and a Report is what a Cluster's status tells of it. What members say is checked: nodes that claim what cannot be are
+// left out.
 package capacity

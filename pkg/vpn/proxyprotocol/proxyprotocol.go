@@ -3,9 +3,8 @@
 //
 // It is no library's, because strangers write what it reads. It reads nothing after the header, so that the
 // connection can be joined as it is, and holds no more than the header. github.com/pires/go-proxyproto v0.15.0 has
-// the same bound of 4 KiB, but reads ahead through a buffer, and takes text headers, UDP and UNIX sockets, too. For
-// the header of an API server it allocates 4.6 KB instead of 144 bytes, for 4 KiB of empty TLVs 128 KB instead of
-// 4.2. Of 770,000 mutated headers that both accept, both read the same authority.
+// the same bound of 4 KiB, but reads ahead through a buffer, takes text headers, UDP and UNIX sockets, too, and
+// allocates many times as much for a header.
 package proxyprotocol
 
 import (
