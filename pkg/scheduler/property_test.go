@@ -106,7 +106,7 @@ func copies(seeds []*gardencorev1beta1.Seed) []*gardencorev1beta1.Seed {
 }
 
 // Whatever happens to shoots, in whatever order events and promises come, the usage's counts are those of a recount.
-func TestLedgerCountsLikeARecount(t *testing.T) {
+func TestUsageMatchesRecount(t *testing.T) {
 	for round := range uint64(200) {
 		random := rand.New(rand.NewPCG(round, 2))
 		l, truth := newUsage(), map[string]*gardencorev1beta1.Shoot{}

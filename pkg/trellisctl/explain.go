@@ -345,7 +345,7 @@ func stateIn(b bindings.Binding, cluster string) string {
 		}
 		return "chosen; applied, " + strings.ToLower(orElse(string(item.Health), string(workv1alpha2.ResourceUnknown)))
 	}
-	return "chosen; no news from the cluster yet"
+	return "chosen; not reported yet"
 }
 
 func orElse(s, fallback string) string {

@@ -109,7 +109,7 @@ func TestExplainTable(t *testing.T) {
 
 func TestStateInACluster(t *testing.T) {
 	for want, items := range map[string][]workv1alpha2.AggregatedStatusItem{
-		"chosen; no news from the cluster yet": {{ClusterName: "two", Applied: true}},
+		"chosen; not reported yet": {{ClusterName: "two", Applied: true}},
 		"chosen; not applied: not yet":         {{ClusterName: "one"}},
 		"chosen; not applied: quota exceeded":  {{ClusterName: "one", AppliedMessage: "quota exceeded"}},
 		"chosen; applied, unknown":             {{ClusterName: "one", Applied: true}},

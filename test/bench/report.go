@@ -119,7 +119,7 @@ func render(results map[string]measurement) string {
 				wanted(t.goal))
 			continue
 		}
-		fmt.Fprintf(text, "| %s | %s %s%s | %s | %s | %s | %s |\n", t.name, number(m.Value), m.Unit, t.verdict(m.Value),
+		fmt.Fprintf(text, "| %s | %s %s%s | %s | %s | %s | %s |\n", t.name, number(m.Value), m.Unit, t.rating(m.Value),
 			wanted(t.firstRelease), wanted(t.goal), m.Date, m.Commit)
 		if !slices.Contains(machines, m.Machine) {
 			machines = append(machines, m.Machine)
@@ -135,8 +135,8 @@ func render(results map[string]measurement) string {
 	return text.String()
 }
 
-// verdict says when a figure falls short.
-func (t target) verdict(value float64) string {
+// rating says when a figure falls short.
+func (t target) rating(value float64) string {
 	if t.firstRelease == 0 || value == t.firstRelease || t.less == (value < t.firstRelease) {
 		return ""
 	}

@@ -43,8 +43,8 @@ func invalid(a admission.Attributes, errs field.ErrorList) error {
 	return apierrors.NewInvalid(a.GetKind().GroupKind(), a.GetName(), errs)
 }
 
-// verdict answers a request after a check that may itself have failed.
-func verdict(a admission.Attributes, errs field.ErrorList, err error) error {
+// respond answers a request after a check that may itself have failed.
+func respond(a admission.Attributes, errs field.ErrorList, err error) error {
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}

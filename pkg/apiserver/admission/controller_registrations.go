@@ -51,7 +51,7 @@ func (c *controllerRegistrations) Validate(ctx context.Context, a admission.Attr
 		return invalid(a, errs)
 	}
 	kept, err := c.validateKept(ctx, registration, old, others)
-	return verdict(a, append(errs, kept...), err)
+	return respond(a, append(errs, kept...), err)
 }
 
 // validateKept reports an extension that the registration offered, that nobody would offer any more, and that is used.

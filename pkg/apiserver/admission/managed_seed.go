@@ -38,7 +38,7 @@ func (m *managedSeed) Validate(ctx context.Context, a admission.Attributes, _ ad
 	if shoot, old, ok := changedShoot(a); ok && old != nil && shoot.Namespace == gardencorev1beta1.GardenNamespace {
 		managed, err := m.managedSeedOf(ctx, shoot.Name)
 		if err != nil || managed == nil {
-			return verdict(a, nil, err)
+			return respond(a, nil, err)
 		}
 		return invalid(a, validateShootOfManagedSeed(shoot, managed))
 	}
@@ -47,7 +47,7 @@ func (m *managedSeed) Validate(ctx context.Context, a admission.Attributes, _ ad
 		return nil
 	}
 	errs, err := m.validateNew(ctx, managed)
-	return verdict(a, errs, err)
+	return respond(a, errs, err)
 }
 
 // validateDelete keeps the shoot below a seed.

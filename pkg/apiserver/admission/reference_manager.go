@@ -52,7 +52,7 @@ func (r *referenceManager) Validate(ctx context.Context, a admission.Attributes,
 		return r.validateReferences(ctx, a, addedReferences(referencesOfShoot(shoot), old))
 	}
 	if errs, err := r.validateRemovals(ctx, a); err != nil || len(errs) > 0 {
-		return verdict(a, errs, err)
+		return respond(a, errs, err)
 	}
 	if a.GetOperation() == admission.Create && a.GetSubresource() == "" {
 		return r.validateReferences(ctx, a, referencesOf(a.GetObject()))

@@ -125,10 +125,10 @@ const domainsScope = "domains"
 func (s *shootDNS) validateDomain(ctx context.Context, a admission.Attributes, shoot *gardencorev1beta1.Shoot) error {
 	project, err := projectOf(ctx, s.Reader, shoot.Namespace)
 	if err != nil || project == nil {
-		return verdict(a, nil, err)
+		return respond(a, nil, err)
 	}
 	if generated, err := s.isGenerated(ctx, shoot, project.Name); err != nil || generated {
-		return verdict(a, nil, err)
+		return respond(a, nil, err)
 	}
 	seeds, err := list[*gardencorev1beta1.Seed](ctx, s.Reader, gardencorev1beta1.Resource("seeds"), "",
 		fields.Everything())

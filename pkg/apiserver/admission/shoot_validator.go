@@ -60,7 +60,7 @@ func (s *shootValidator) Validate(ctx context.Context, a admission.Attributes, _
 		return err
 	}
 	errs, err := s.validateReferences(ctx, shoot, old)
-	return verdict(a, errs, err)
+	return respond(a, errs, err)
 }
 
 // validateDeletionOfShoot refuses to delete a shoot whose control plane is between two seeds.

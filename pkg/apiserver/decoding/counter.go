@@ -90,8 +90,8 @@ func (c *counter) item(key []byte) {
 // value is called for each value, whatever it is.
 func (c *counter) value() { c.values++ }
 
-// verdict is what there is to say at the end of a body.
-func (c *counter) verdict() *refusal {
+// limitError is the limit that the body exceeds; nil if there is none. It is known at the end of the body.
+func (c *counter) limitError() *refusal {
 	if e := c.exceeded; e != nil && e.path == body && c.areOperations {
 		return tooLarge("the JSON patch has %d operations, at most %d are allowed", e.items, e.limit)
 	}

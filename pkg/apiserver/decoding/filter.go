@@ -114,8 +114,8 @@ func inspect(scheme *runtime.Scheme, format string, body []byte) *refusal {
 	if r != nil {
 		return r
 	}
-	if r := c.verdict(); r != nil {
+	if r := c.limitError(); r != nil {
 		return r
 	}
-	return managed.verdict()
+	return managed.limitError()
 }

@@ -22,7 +22,7 @@ func (m *managedFields) add(bytes int, o *order) {
 	m.unsorted = m.unsorted || o.broken
 }
 
-func (m *managedFields) verdict() *refusal {
+func (m *managedFields) limitError() *refusal {
 	limit, detail := MaxManagedFields, ""
 	if m.unsorted {
 		limit, detail = MaxUnsortedManagedFields,

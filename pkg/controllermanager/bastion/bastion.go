@@ -99,7 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("shoot of bastion %s: %w", request, err)
 	}
 	now := r.Now()
-	reason, end := Verdict(bastion, shoot, r.MaxLifetime, now)
+	reason, end := expiry(bastion, shoot, r.MaxLifetime, now)
 	if reason == "" {
 		return reconcile.Result{RequeueAfter: end.Sub(now)}, nil
 	}
@@ -111,9 +111,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// Verdict returns why a bastion has to go; else no reason, and when it will have to. A shoot that does not exist is
+// expiry returns why a bastion has to go; else no reason, and when it will have to. A shoot that does not exist is
 // nil.
-func Verdict(bastion *operationsv1alpha1.Bastion, shoot *gardencorev1beta1.Shoot, maxLifetime time.Duration,
+func expiry(bastion *operationsv1alpha1.Bastion, shoot *gardencorev1beta1.Shoot, maxLifetime time.Duration,
 	now time.Time) (reason string, end time.Time) {
 	end = bastion.CreationTimestamp.Add(maxLifetime)
 	expiration := bastion.Status.ExpirationTimestamp

@@ -39,7 +39,7 @@ func newShoot(seed string) *gardencorev1beta1.Shoot {
 	}
 }
 
-func TestVerdict(t *testing.T) {
+func TestExpiry(t *testing.T) {
 	leaving := newShoot("a")
 	leaving.DeletionTimestamp = &metav1.Time{Time: created}
 	tests := map[string]struct {
@@ -61,10 +61,10 @@ func TestVerdict(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			reason, end := Verdict(newBastion(test.expires), test.shoot, DefaultMaxLifetime, created.Add(test.age))
+			reason, end := expiry(newBastion(test.expires), test.shoot, DefaultMaxLifetime, created.Add(test.age))
 			if (reason == "") != (test.reason == "") || !strings.Contains(reason, test.reason) ||
 				end.Sub(created) != test.end {
-				t.Errorf("verdict = %q at %s, want %q at %s", reason, end.Sub(created), test.reason, test.end)
+				t.Errorf("expiry = %q at %s, want %q at %s", reason, end.Sub(created), test.reason, test.end)
 			}
 		})
 	}

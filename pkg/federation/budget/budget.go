@@ -69,8 +69,8 @@ func (s Settings) Allowance(c Count) int {
 	return max(s.AtLeast, (c.Total+c.Recent)*s.Percent/100)
 }
 
-// Verdict is what becomes of pending deletions.
-type Verdict struct {
+// Decision is what becomes of pending deletions.
+type Decision struct {
 	// Go: they may happen.
 	Go bool
 	// Hold: they need a confirmation. With neither, look again after Wait.
@@ -78,30 +78,30 @@ type Verdict struct {
 	Wait time.Duration
 }
 
-// Judge the pending deletions of one member or fleet.
-func (s Settings) Judge(c Count, now time.Time) Verdict {
+// Decide about the pending deletions of one member or fleet.
+func (s Settings) Decide(c Count, now time.Time) Decision {
 	wanted := c.Recent + c.Pending
 	switch {
 	case s.Off() || wanted <= s.AtLeast:
-		return Verdict{Go: true}
+		return Decision{Go: true}
 	case wanted > s.Allowance(c):
-		return Verdict{Hold: true}
+		return Decision{Hold: true}
 	}
 	if left := s.Settle - now.Sub(c.Newest); left > 0 {
-		return Verdict{Wait: left}
+		return Decision{Wait: left}
 	}
-	return Verdict{Go: true}
+	return Decision{Go: true}
 }
 
-// Both gives the stricter of two verdicts.
-func Both(a, b Verdict) Verdict {
+// Both gives the stricter of two decisions.
+func Both(a, b Decision) Decision {
 	switch {
 	case a.Hold || b.Hold:
-		return Verdict{Hold: true}
+		return Decision{Hold: true}
 	case a.Go && b.Go:
-		return Verdict{Go: true}
+		return Decision{Go: true}
 	}
-	return Verdict{Wait: max(a.Wait, b.Wait)}
+	return Decision{Wait: max(a.Wait, b.Wait)}
 }
 
 // Recent counts deletions by the minute, in Unix time. It holds no more than a window of them.

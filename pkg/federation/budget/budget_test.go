@@ -8,7 +8,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/budget"
 )
 
-func TestJudge(t *testing.T) {
+func TestDecide(t *testing.T) {
 	settings := budget.Default()
 	settings.AtLeast = 10
 	now := time.Unix(10_000, 0)
@@ -16,45 +16,45 @@ func TestJudge(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		count budget.Count
-		want  budget.Verdict
+		want  budget.Decision
 	}{
-		{"one of one", budget.Count{Total: 1, Pending: 1, Newest: short}, budget.Verdict{Go: true}},
-		{"all of ten", budget.Count{Total: 10, Pending: 10, Newest: short}, budget.Verdict{Go: true}},
-		{"eleven of eleven", budget.Count{Total: 11, Pending: 11, Newest: long}, budget.Verdict{Hold: true}},
+		{"one of one", budget.Count{Total: 1, Pending: 1, Newest: short}, budget.Decision{Go: true}},
+		{"all of ten", budget.Count{Total: 10, Pending: 10, Newest: short}, budget.Decision{Go: true}},
+		{"eleven of eleven", budget.Count{Total: 11, Pending: 11, Newest: long}, budget.Decision{Hold: true}},
 		{
 			"a fifth of a hundred, settled", budget.Count{Total: 100, Pending: 20, Newest: long},
-			budget.Verdict{Go: true},
+			budget.Decision{Go: true},
 		},
 		{
 			"a fifth of a hundred, more may come", budget.Count{Total: 100, Pending: 20, Newest: short},
-			budget.Verdict{Wait: 2 * time.Second},
+			budget.Decision{Wait: 2 * time.Second},
 		},
-		{"more than a fifth", budget.Count{Total: 100, Pending: 21, Newest: short}, budget.Verdict{Hold: true}},
+		{"more than a fifth", budget.Count{Total: 100, Pending: 21, Newest: short}, budget.Decision{Hold: true}},
 		{
 			"recent ones count", budget.Count{Total: 90, Pending: 11, Recent: 10, Newest: long},
-			budget.Verdict{Hold: true},
+			budget.Decision{Hold: true},
 		},
 		{
 			"recent ones count as objects too", budget.Count{Total: 90, Pending: 10, Recent: 10, Newest: long},
-			budget.Verdict{Go: true},
+			budget.Decision{Go: true},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := settings.Judge(test.count, now); got != test.want {
+			if got := settings.Decide(test.count, now); got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
 	}
 	off := budget.Default()
 	off.Percent = 100
-	if !off.Judge(budget.Count{Total: 1000, Pending: 1000, Newest: now}, now).Go {
+	if !off.Decide(budget.Count{Total: 1000, Pending: 1000, Newest: now}, now).Go {
 		t.Error("100 percent turns the budget off")
 	}
 }
 
 func TestBoth(t *testing.T) {
-	g, h, w := budget.Verdict{Go: true}, budget.Verdict{Hold: true}, budget.Verdict{Wait: time.Second}
-	for _, test := range []struct{ a, b, want budget.Verdict }{{g, g, g}, {g, h, h}, {h, w, h}, {w, g, w}} {
+	g, h, w := budget.Decision{Go: true}, budget.Decision{Hold: true}, budget.Decision{Wait: time.Second}
+	for _, test := range []struct{ a, b, want budget.Decision }{{g, g, g}, {g, h, h}, {h, w, h}, {w, g, w}} {
 		if got := budget.Both(test.a, test.b); got != test.want {
 			t.Errorf("%+v and %+v give %+v", test.a, test.b, got)
 		}

@@ -101,7 +101,7 @@ func TestReport(t *testing.T) {
 }
 
 // However objects come and go, the account knows what one that sees only the end knows.
-func TestLedgerForgetsNothingAndKeepsNothing(t *testing.T) {
+func TestAccountMatchesRecount(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	l := NewAccount(DefaultLimits())
 	nodes, livePods := map[string]*corev1.Node{}, map[string]*corev1.Pod{}

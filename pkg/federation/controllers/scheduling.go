@@ -247,7 +247,7 @@ func shorten(message string) string {
 // write what was decided, and why, if the binding doesn't say the same already.
 func (s *scheduling) write(ctx context.Context, b bindings.Binding, decision outcome) error {
 	before := b.DeepCopyObject().(bindings.Binding)
-	changed, isNews, err := enter(b, decision, s.now())
+	changed, isNew, err := enter(b, decision, s.now())
 	if err != nil || !changed {
 		return s.written(b, err)
 	}
@@ -255,7 +255,7 @@ func (s *scheduling) write(ctx context.Context, b bindings.Binding, decision out
 	if err := s.written(b, s.client.Patch(ctx, b, patch)); err != nil {
 		return fmt.Errorf("writing the decision for binding %s: %w", client.ObjectKeyFromObject(b), err)
 	}
-	if isNews {
+	if isNew {
 		s.warn(b, decision)
 	}
 	return nil
@@ -263,13 +263,13 @@ func (s *scheduling) write(ctx context.Context, b bindings.Binding, decision out
 
 // enter puts a decision into a binding. It tells whether that changed anything, and whether the reason or message is
 // another one.
-func enter(b bindings.Binding, decision outcome, now time.Time) (changed, isNews bool, err error) {
+func enter(b bindings.Binding, decision outcome, now time.Time) (changed, isNew bool, err error) {
 	last, found := karmada.DecidedOf(b)
-	isNews = !found || last.Reason != decision.reason || last.Message != decision.message
+	isNew = !found || last.Reason != decision.reason || last.Message != decision.message
 	decided := karmada.Decided{
 		Generation: b.GetGeneration(), Time: last.Time, Reason: decision.reason, Message: decision.message,
 	}
-	if isNews || karmada.Fresh(b.BindingSpec(), karmada.Explained(b)) {
+	if isNew || karmada.Fresh(b.BindingSpec(), karmada.Explained(b)) {
 		decided.Time = metav1.NewTime(now)
 	}
 	marked, err := markPlacement(b, decision)
@@ -285,7 +285,7 @@ func enter(b bindings.Binding, decision outcome, now time.Time) (changed, isNews
 	}
 	told := karmada.SetDecided(b, decided)
 	explained, err := karmada.SetReport(b, decision.report)
-	return marked || moved || told || explained, isNews, err
+	return marked || moved || told || explained, isNew, err
 }
 
 // markPlacement notes the placement, and the term of it, that clusters were chosen for.

@@ -138,8 +138,8 @@ func TestDecisionsAreWrittenOnce(t *testing.T) {
 		generation int64
 	}{"created": {created, 1}, "moved": {moved, 8}} {
 		b := test.binding
-		if changed, isNews, err := enter(b, first, now); !changed || !isNews || err != nil {
-			t.Fatalf("%s: changed %v, news %v: %v", name, changed, isNews, err)
+		if changed, isNew, err := enter(b, first, now); !changed || !isNew || err != nil {
+			t.Fatalf("%s: changed %v, new %v: %v", name, changed, isNew, err)
 		}
 		b.Generation = test.generation
 		decided, found := karmada.DecidedOf(b)
@@ -147,13 +147,13 @@ func TestDecisionsAreWrittenOnce(t *testing.T) {
 			b.Spec.Clusters[0].Replicas != 4 {
 			t.Errorf("%s: %v, %+v", name, found, decided)
 		}
-		if changed, isNews, err := enter(b, first, now.Add(time.Hour)); changed || isNews || err != nil {
-			t.Errorf("%s: written again: %v, %v, %v", name, changed, isNews, err)
+		if changed, isNew, err := enter(b, first, now.Add(time.Hour)); changed || isNew || err != nil {
+			t.Errorf("%s: written again: %v, %v, %v", name, changed, isNew, err)
 		}
-		changed, isNews, err := enter(b, lack, now.Add(time.Hour))
-		if decided, _ := karmada.DecidedOf(b); !changed || !isNews || err != nil ||
+		changed, isNew, err := enter(b, lack, now.Add(time.Hour))
+		if decided, _ := karmada.DecidedOf(b); !changed || !isNew || err != nil ||
 			decided.Generation != test.generation || !decided.Time.Time.Equal(now.Add(time.Hour)) {
-			t.Errorf("%s: %v, %v, %v, %+v", name, changed, isNews, err, decided)
+			t.Errorf("%s: %v, %v, %v, %+v", name, changed, isNew, err, decided)
 		}
 	}
 }
@@ -166,8 +166,8 @@ func TestDecisionsThatWereAskedForHaveANewTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Spec.RescheduleTriggeredAt = &metav1.Time{Time: time.Unix(200, 0)}
-	if changed, isNews, err := enter(b, decision, time.Unix(300, 0)); !changed || isNews || err != nil {
-		t.Error(changed, isNews, err)
+	if changed, isNew, err := enter(b, decision, time.Unix(300, 0)); !changed || isNew || err != nil {
+		t.Error(changed, isNew, err)
 	}
 	if translated, err := karmada.Translate(b); err != nil || translated.Fresh {
 		t.Errorf("it is asked for once more, although the status is all that is missing: %v", err)

@@ -42,8 +42,8 @@ type queue[T comparable] struct {
 	dirty      map[T]struct{}
 	processing map[T]time.Time
 	lanes      map[string]*lane[T]
-	// turns are the lanes that have items waiting, the next one first.
-	turns    []*lane[T]
+	// ready are the lanes that have items waiting, the next one first.
+	ready    []*lane[T]
 	waiting  int
 	closing  bool
 	draining bool
@@ -84,7 +84,7 @@ func (q *queue[T]) push(item T) {
 	q.waiting++
 	if !l.queued {
 		l.queued = true
-		q.turns = append(q.turns, l)
+		q.ready = append(q.ready, l)
 	}
 	q.cond.Signal()
 }
@@ -126,16 +126,16 @@ func (q *queue[T]) Get() (item T, shutdown bool) {
 // wakeOne lets another worker look, if there may be something for it. One at a time is enough: who finds something
 // wakes the next, so that hundreds of workers don't wake for a single item.
 func (q *queue[T]) wakeOne() {
-	if len(q.turns) > 0 {
+	if len(q.ready) > 0 {
 		q.cond.Signal()
 	}
 }
 
-// next takes the first lane in turn that has a worker left out of the turns.
+// next takes the first ready lane that may have another worker off the list.
 func (q *queue[T]) next() *lane[T] {
-	for i, l := range q.turns {
+	for i, l := range q.ready {
 		if l.working < q.limit(l) {
-			q.turns = append(q.turns[:i], q.turns[i+1:]...)
+			q.ready = append(q.ready[:i], q.ready[i+1:]...)
 			return l
 		}
 	}
@@ -155,7 +155,7 @@ func (q *queue[T]) take(l *lane[T]) T {
 	l.working++
 	q.waiting--
 	if l.queued = len(l.items) > 0; l.queued {
-		q.turns = append(q.turns, l)
+		q.ready = append(q.ready, l)
 	}
 	delete(q.dirty, item)
 	q.processing[item] = q.options.Now()

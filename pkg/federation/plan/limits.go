@@ -75,13 +75,13 @@ func (p *predictor) held(removed []removal) []Held {
 		c.Total, c.Recent = copies[cluster.Name],
 			budget.ParseRecent(cluster.Annotations[clusterv1alpha1.DeletionsAnnotation]).Within(p.Budget.Window, p.At)
 		fleet.Total, fleet.Recent = fleet.Total+c.Total, fleet.Recent+c.Recent
-		if c.Pending > 0 && p.Budget.Judge(c, p.At).Hold {
+		if c.Pending > 0 && p.Budget.Decide(c, p.At).Hold {
 			result = append(result, Held{
 				Cluster: cluster.Name, Deletions: c.Pending, Objects: c.Total, Allowance: p.Budget.Allowance(c),
 			})
 		}
 	}
-	if settings := p.Budget.OfFleet(); settings.Judge(fleet, p.At).Hold {
+	if settings := p.Budget.OfFleet(); settings.Decide(fleet, p.At).Hold {
 		result = append(result, Held{
 			Deletions: fleet.Pending, Objects: fleet.Total, Allowance: settings.Allowance(fleet),
 		})

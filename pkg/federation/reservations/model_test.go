@@ -335,7 +335,7 @@ func (w *world) hearAll() {
 	}
 }
 
-// wait for a time in which nothing happens but that news arrive.
+// wait for a time in which nothing happens but that reports arrive.
 func (w *world) wait(duration time.Duration) {
 	w.hearAll()
 	w.note("wait %s", duration)

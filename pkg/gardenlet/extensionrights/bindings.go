@@ -22,13 +22,13 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component"
 )
 
-// turns has one at a time change the rights in the namespace of a shoot. There is one gardenlet for a seed.
-var turns = keymutex.NewHashed(0)
+// namespaceLocks has one at a time change the rights in the namespace of a shoot. There is one gardenlet for a seed.
+var namespaceLocks = keymutex.NewHashed(0)
 
-// inTurn runs work when nobody else is at work on the namespace.
-func inTurn(namespace string, work func() error) error {
-	turns.LockKey(namespace)
-	defer func() { _ = turns.UnlockKey(namespace) }()
+// withLock runs work when nobody else is at work on the namespace.
+func withLock(namespace string, work func() error) error {
+	namespaceLocks.LockKey(namespace)
+	defer func() { _ = namespaceLocks.UnlockKey(namespace) }()
 	return work()
 }
 
@@ -38,7 +38,7 @@ func Bind(ctx context.Context, seed client.Client, namespace, pair string, fresh
 	if namespace == "" {
 		return nil
 	}
-	return inTurn(namespace, func() error {
+	return withLock(namespace, func() error {
 		object, err := shootNamespace(ctx, seed, namespace)
 		if err != nil || object == nil {
 			return err
@@ -60,7 +60,7 @@ func Ensure(ctx context.Context, seed client.Client, namespace string) error {
 	if namespace == "" {
 		return nil
 	}
-	return inTurn(namespace, func() error {
+	return withLock(namespace, func() error {
 		object, err := shootNamespace(ctx, seed, namespace)
 		if err != nil || object == nil {
 			return err
@@ -78,7 +78,7 @@ func Release(ctx context.Context, seed client.Client, namespace, kind, extension
 	if namespace == "" || extensionType == "" {
 		return nil
 	}
-	return inTurn(namespace, func() error {
+	return withLock(namespace, func() error {
 		object, err := shootNamespace(ctx, seed, namespace)
 		if err != nil || object == nil {
 			return err

@@ -173,14 +173,14 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	if previous, ok := r.applied.Load(client.ObjectKeyFromObject(mr)); ok {
 		rec.unhealthySince = previous.(*record).unhealthySince
 	}
-	verdict := judge(out.live, nil)
+	health := healthOf(out.live, nil)
 	err := r.report(ctx, mr, func(s *statusUpdate) {
 		s.status.ObservedGeneration = mr.Generation
 		s.status.Resources = append(refs, remaining...)
 		SortReferences(s.status.Resources)
 		s.status.SecretsDataChecksum = &checksum
 		s.applied(out.pending, remaining)
-		s.health(verdict)
+		s.health(health)
 	})
 	if err != nil {
 		return ctrl.Result{}, err
@@ -189,7 +189,7 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		return ctrl.Result{RequeueAfter: retryKind}, nil
 	}
 	r.applied.Store(client.ObjectKeyFromObject(mr), rec)
-	return ctrl.Result{RequeueAfter: r.nextLook(rec, verdict)}, nil
+	return ctrl.Result{RequeueAfter: r.nextLook(rec, health)}, nil
 }
 
 // removeStale deletes what is no longer listed, unless objects are to be kept.
@@ -214,17 +214,17 @@ func (r *Reconciler) lookAt(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 		r.applied.Delete(client.ObjectKeyFromObject(mr))
 		return ctrl.Result{RequeueAfter: time.Millisecond}, nil
 	}
-	verdict := judge(live, gone)
-	if err := r.report(ctx, mr, func(s *statusUpdate) { s.health(verdict) }); err != nil {
+	health := healthOf(live, gone)
+	if err := r.report(ctx, mr, func(s *statusUpdate) { s.health(health) }); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: r.nextLook(rec, verdict)}, nil
+	return ctrl.Result{RequeueAfter: r.nextLook(rec, health)}, nil
 }
 
 // nextLook says when to come back: soon while something is under way, rarely when all is well.
-func (r *Reconciler) nextLook(rec *record, v verdict) time.Duration {
+func (r *Reconciler) nextLook(rec *record, h health) time.Duration {
 	untilSync := max(r.SyncPeriod-r.now().Sub(rec.at), time.Second)
-	if v.fine() {
+	if h.fine() {
 		rec.unhealthySince = time.Time{}
 		return untilSync
 	}
@@ -412,20 +412,20 @@ func (s *statusUpdate) applied(pending []string, remaining []resourcesv1alpha1.O
 }
 
 // health writes the conditions ResourcesHealthy and ResourcesProgressing.
-func (s *statusUpdate) health(v verdict) {
-	if v.unhealthy == "" {
+func (s *statusUpdate) health(h health) {
+	if h.unhealthy == "" {
 		s.set(resourcesv1alpha1.ResourcesHealthy, gardencorev1beta1.ConditionTrue, "ResourcesHealthy",
 			"All objects are healthy.")
 	} else {
-		s.set(resourcesv1alpha1.ResourcesHealthy, gardencorev1beta1.ConditionFalse, v.unhealthyKind+"Unhealthy",
-			v.unhealthy)
+		s.set(resourcesv1alpha1.ResourcesHealthy, gardencorev1beta1.ConditionFalse, h.unhealthyKind+"Unhealthy",
+			h.unhealthy)
 	}
-	if v.progressing == "" {
+	if h.progressing == "" {
 		s.set(resourcesv1alpha1.ResourcesProgressing, gardencorev1beta1.ConditionFalse, "ResourcesRolledOut",
 			"All objects have settled.")
 	} else {
-		s.set(resourcesv1alpha1.ResourcesProgressing, gardencorev1beta1.ConditionTrue, v.progressingKind+"Progressing",
-			v.progressing)
+		s.set(resourcesv1alpha1.ResourcesProgressing, gardencorev1beta1.ConditionTrue, h.progressingKind+"Progressing",
+			h.progressing)
 	}
 }
 
@@ -447,34 +447,34 @@ func (r *Reconciler) now() time.Time {
 	return r.Clock.Now()
 }
 
-// verdict sums up the health of several objects; it names the first that is not well.
-type verdict struct {
+// health is that of several objects; it names the first that is not well.
+type health struct {
 	unhealthy, unhealthyKind     string
 	progressing, progressingKind string
 }
 
 // fine says that there is nothing to come back for soon.
-func (v verdict) fine() bool { return v.unhealthy == "" && v.progressing == "" }
+func (h health) fine() bool { return h.unhealthy == "" && h.progressing == "" }
 
-// judge sums up objects.
-func judge(live []*unstructured.Unstructured, gone []string) verdict {
-	var v verdict
+// healthOf sums up objects.
+func healthOf(live []*unstructured.Unstructured, gone []string) health {
+	var h health
 	slices.SortFunc(live, func(a, b *unstructured.Unstructured) int {
 		return strings.Compare(describe(a), describe(b))
 	})
 	for _, object := range live {
-		health := CheckHealth(object)
-		if health.Unhealthy != "" && v.unhealthy == "" {
-			v.unhealthy, v.unhealthyKind = describe(object)+": "+health.Unhealthy, object.GetKind()
+		one := CheckHealth(object)
+		if one.Unhealthy != "" && h.unhealthy == "" {
+			h.unhealthy, h.unhealthyKind = describe(object)+": "+one.Unhealthy, object.GetKind()
 		}
-		if health.Progressing != "" && v.progressing == "" {
-			v.progressing, v.progressingKind = describe(object)+": "+health.Progressing, object.GetKind()
+		if one.Progressing != "" && h.progressing == "" {
+			h.progressing, h.progressingKind = describe(object)+": "+one.Progressing, object.GetKind()
 		}
 	}
-	if len(gone) > 0 && v.unhealthy == "" {
-		v.unhealthy, v.unhealthyKind = "missing: "+strings.Join(gone, ", "), "Object"
+	if len(gone) > 0 && h.unhealthy == "" {
+		h.unhealthy, h.unhealthyKind = "missing: "+strings.Join(gone, ", "), "Object"
 	}
-	return v
+	return h
 }
 
 // references lists objects in a stable order.

@@ -216,7 +216,7 @@ func TestInPlaceUpdatesNeedTheImagesConsent(t *testing.T) {
 	}
 }
 
-func TestTurn(t *testing.T) {
+func TestNextMaintenance(t *testing.T) {
 	window := &gardencorev1beta1.MaintenanceTimeWindow{Begin: "220000+0000", End: "230000+0000"}
 	opened := time.Date(2026, 11, 1, 22, 0, 0, 0, time.UTC)
 	shoot := func(change ...func(*gardencorev1beta1.Shoot)) *gardencorev1beta1.Shoot {
@@ -241,8 +241,8 @@ func TestTurn(t *testing.T) {
 		now, want time.Time
 	}{
 		"before the window": {shoot(), opened.Add(-time.Hour), opened.Add(offset)},
-		"before its turn":   {shoot(), opened, opened.Add(offset)},
-		"its turn":          {shoot(), opened.Add(45 * time.Minute), opened.Add(45 * time.Minute)},
+		"before its time":   {shoot(), opened, opened.Add(offset)},
+		"its time":          {shoot(), opened.Add(45 * time.Minute), opened.Add(45 * time.Minute)},
 		"after the window":  {shoot(), opened.Add(2 * time.Hour), opened.Add(24*time.Hour + offset)},
 		"maintained in this window": {
 			shoot(maintained(opened.Add(time.Minute))), opened.Add(45 * time.Minute), opened.Add(24*time.Hour + offset),
@@ -256,8 +256,8 @@ func TestTurn(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got, err := turn(test.shoot, test.now); err != nil || !got.Equal(test.want) {
-				t.Errorf("turn = %s, %v; want %s", got, err, test.want)
+			if got, err := nextMaintenance(test.shoot, test.now); err != nil || !got.Equal(test.want) {
+				t.Errorf("next maintenance = %s, %v; want %s", got, err, test.want)
 			}
 		})
 	}

@@ -54,7 +54,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// changed lets pass what may move the turn of a shoot: its window, or that somebody asks for it.
+// changed lets pass what may move the next maintenance of a shoot: its window, or that somebody asks for it.
 func changed() predicate.Predicate {
 	return predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
@@ -78,7 +78,7 @@ func isIgnored(shoot *gardencorev1beta1.Shoot) bool {
 	return shoot.Annotations[gardencorev1beta1.ShootIgnore] == "true"
 }
 
-// Reconcile maintains one shoot when its turn has come, and comes back for the next turn.
+// Reconcile maintains one shoot when it is time, and comes back for the next maintenance.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	shoot := &gardencorev1beta1.Shoot{}
 	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
@@ -88,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	now := r.Now()
-	at, err := turn(shoot, now)
+	at, err := nextMaintenance(shoot, now)
 	if err != nil {
 		return reconcile.Result{}, reconcile.TerminalError(fmt.Errorf("shoot %s: spec.maintenance.timeWindow: %w",
 			request, err))
@@ -97,7 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		if err := r.maintain(ctx, shoot, now); err != nil {
 			return reconcile.Result{}, fmt.Errorf("maintenance of shoot %s: %w", request, err)
 		}
-		if at, err = turn(shoot, now); err != nil {
+		if at, err = nextMaintenance(shoot, now); err != nil {
 			return reconcile.Result{}, err
 		}
 	}

@@ -13,10 +13,10 @@ const day = 24 * time.Hour
 // allDay is the window of a shoot that has none: any time will do.
 var allDay = gardencorev1beta1.MaintenanceTimeWindow{Begin: "000000+0000", End: "235959+0000"}
 
-// turn returns when a shoot is to be maintained next: now when its turn in the present window has come and has not been
-// used yet, else its turn in the next window. A shoot that was created in the present window is as it should be. Shoots
-// spread over the first half of a window by their UIDs.
-func turn(shoot *gardencorev1beta1.Shoot, now time.Time) (time.Time, error) {
+// nextMaintenance returns when a shoot is to be maintained: now if its time in the present window has come and it was
+// not maintained since the window opened, else its time in the next window. A shoot that was created in the present
+// window is as it should be. Shoots spread over the first half of a window by their UIDs.
+func nextMaintenance(shoot *gardencorev1beta1.Shoot, now time.Time) (time.Time, error) {
 	window := allDay
 	if shoot.Spec.Maintenance != nil && shoot.Spec.Maintenance.TimeWindow != nil {
 		window = *shoot.Spec.Maintenance.TimeWindow

@@ -76,16 +76,16 @@ func (g *Gate) Ask(ctx context.Context, work *workv1alpha1.Work, cluster *cluste
 	if err != nil || moved {
 		return Answer{Go: moved}, err
 	}
-	verdict, err := g.judge(ctx, work, cluster)
+	decision, err := g.decide(ctx, work, cluster)
 	switch {
 	case err != nil:
 		return Answer{}, err
-	case verdict.Go:
+	case decision.Go:
 		return Answer{Go: true}, nil
-	case verdict.Hold:
+	case decision.Hold:
 		return Answer{After: lookAgain}, g.hold(ctx, work, cluster)
 	}
-	return Answer{After: verdict.Wait}, nil
+	return Answer{After: decision.Wait}, nil
 }
 
 // confirmed: by hand, by this gate before (for an agent), because of an eviction, because the cluster sleeps, or
@@ -137,27 +137,27 @@ func (g *Gate) moved(ctx context.Context, work *workv1alpha1.Work) (bool, error)
 	return bindings.AllPlaced(b.BindingSpec()), nil
 }
 
-// judge lets a deletion pass that fits into the budgets of its cluster and of the fleet. One that has passed may come
+// decide lets a deletion pass that fits into the budgets of its cluster and of the fleet. One that has passed may come
 // again.
-func (g *Gate) judge(ctx context.Context, work *workv1alpha1.Work,
-	cluster *clusterv1alpha1.Cluster) (budget.Verdict, error) {
+func (g *Gate) decide(ctx context.Context, work *workv1alpha1.Work,
+	cluster *clusterv1alpha1.Cluster) (budget.Decision, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.passed[work.UID] {
-		return budget.Verdict{Go: true}, nil
+		return budget.Decision{Go: true}, nil
 	}
 	if err := g.count(ctx); err != nil {
-		return budget.Verdict{}, err
+		return budget.Decision{}, err
 	}
 	if !g.pending[work.UID] { // its deletion was asked for after the count
 		g.addPending(work, cluster.Name)
 	}
-	verdict := budget.Both(g.settings.Judge(g.counts[cluster.Name], g.now()),
-		g.settings.OfFleet().Judge(g.counts[forFleet], g.now()))
-	if verdict.Go {
+	decision := budget.Both(g.settings.Decide(g.counts[cluster.Name], g.now()),
+		g.settings.OfFleet().Decide(g.counts[forFleet], g.now()))
+	if decision.Go {
 		g.pass(work, cluster.Name)
 	}
-	return verdict, nil
+	return decision, nil
 }
 
 func (g *Gate) pass(work *workv1alpha1.Work, cluster string) {

@@ -34,8 +34,8 @@ type webhook struct {
 	client    *http.Client
 	// broken is why it cannot be asked.
 	broken error
-	// turns are taken by questions.
-	turns chan struct{}
+	// slots are taken by questions.
+	slots chan struct{}
 	now   func() time.Time
 
 	mu       sync.Mutex
@@ -80,13 +80,13 @@ func (h *webhook) question(ctx context.Context, operation configv1alpha1.Interpr
 	if err := h.take(ctx); err != nil {
 		return nil, err
 	}
-	defer func() { <-h.turns }()
+	defer func() { <-h.slots }()
 	response, err := h.send(ctx, request)
 	h.note(err)
 	return response, err
 }
 
-// take waits for a turn, but not for long: whoever asks has others to care for.
+// take waits for a slot, but not for long: whoever asks has others to care for.
 func (h *webhook) take(ctx context.Context) error {
 	h.mu.Lock()
 	rests, last := h.rests, h.last
@@ -97,7 +97,7 @@ func (h *webhook) take(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	select {
-	case h.turns <- struct{}{}:
+	case h.slots <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("it is still busy with %d other questions", maxQuestions)

@@ -29,7 +29,7 @@ const (
 	maxAnswer = 3 << 20
 	// maxQuestions is how many questions a webhook gets at once.
 	maxQuestions = 4
-	// patience is how long a question waits for its turn.
+	// patience is how long a question waits for a slot.
 	patience = time.Second
 	// maxFailures in a row give a webhook a pause.
 	maxFailures = 5
@@ -129,7 +129,7 @@ func (b *Builder) one(configuration string, spec *configv1alpha1.ResourceInterpr
 	hook := &webhook{
 		key: key, name: spec.Name, rules: spec.Rules, timeout: defaultTimeout, services: b.Services,
 		service: spec.ClientConfig.Service,
-		turns:   make(chan struct{}, maxQuestions), now: time.Now,
+		slots:   make(chan struct{}, maxQuestions), now: time.Now,
 	}
 	if spec.TimeoutSeconds != nil {
 		hook.timeout = min(max(time.Duration(*spec.TimeoutSeconds)*time.Second, time.Second), maxTimeout)
