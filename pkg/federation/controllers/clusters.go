@@ -208,8 +208,8 @@ func (c *clusters) damped(cluster *clusterv1alpha1.Cluster, answer metav1.Condit
 	return answer
 }
 
-// neverReady tells whether nothing has answered so far. The version doesn't tell it of a member with an agent, who
-// writes that with its first report.
+// neverReady tells whether the cluster has not been Ready yet: its version is not known, or the fleet waits for its
+// agent. The version alone does not tell, as an agent writes it before the fleet has taken notice of its first report.
 func neverReady(cluster *clusterv1alpha1.Cluster, reason string) bool {
 	return cluster.Status.KubernetesVersion == "" || reason == reasonNotAccepted || reason == reasonNotReported
 }

@@ -42,7 +42,7 @@ func (d departures) purged(cluster string) bool {
 	})
 }
 
-// share of a cluster: one that is about to have fewer replicas has as many as before until its task ends.
+// share keeps a cluster's old replica count until its eviction task ends.
 func (d departures) share(target workv1alpha2.TargetCluster) workv1alpha2.TargetCluster {
 	for _, t := range d.tasks {
 		if t.FromCluster == target.Name && t.Replicas != nil {

@@ -173,8 +173,8 @@ func (t *choiceTable) at(count, sum int) int {
 	return min(count, t.counts-1)*t.sums + min(sum, t.sums-1)
 }
 
-// fill goes from the last group to the first and returns the best total of all. Taking a group leads to a larger count
-// or sum, so that what it leads to is still that of the position behind when it is looked at.
+// fill works backwards in place: it goes from the last group to the first and returns the best total of all. Taking a
+// group leads to a larger count or sum, whose entry still is that of the groups behind when it is read.
 func (t *choiceTable) fill() total {
 	t.takes = make([]bool, t.states())
 	t.best = make([]total, t.counts*t.sums)

@@ -49,8 +49,8 @@ type Report struct {
 	Running int32
 	// Numberless reports don't tell Running: as many count as before.
 	Numberless bool
-	// Settled is the number of replicas that the member has dealt with. What of them isn't running is not on its way,
-	// as far as one can see. It is 0 while an answer is awaited.
+	// Settled counts replicas the member has processed. Those not Running are not expected to start. 0 while no answer
+	// has come.
 	Settled int32
 	// Generation that the object has in the member; 0 if that is not known.
 	Generation int64
@@ -80,8 +80,8 @@ type entry struct {
 	inFlight map[string]int32
 	// written is the generation that inFlight became, 0 as long as that is not known.
 	written int64
-	// doubt are decisions of which is not known whether they were written, and until when they may be: until a later
-	// generation than theirs is seen, or for doubtLasts.
+	// doubt holds decisions whose write has an unknown result, until a later generation is seen or doubtLasts has
+	// passed.
 	doubt      map[string]int32
 	doubtBase  int64
 	doubtSince time.Time
@@ -105,8 +105,8 @@ type report struct {
 // DefaultLapse is what production uses: longer than pods take to be made, also one after the other.
 const DefaultLapse = 10 * time.Minute
 
-// New makes an empty reservations. now gives the time; lapse is how long nothing may change in what a member has dealt
-// with, until what it does not run has no claim to room any more.
+// New makes Reservations that hold nothing. When a member's report has not changed for longer than lapse, the replicas
+// that it has processed and does not run hold no room any more. now gives the time.
 func New(now func() time.Time, lapse time.Duration) *Reservations {
 	return &Reservations{
 		now: now, lapse: lapse, entries: map[types.NamespacedName]*entry{},

@@ -33,7 +33,7 @@ func withLock(namespace string, work func() error) error {
 }
 
 // Bind gives rights to those who serve a kind and type in the namespace of a shoot. It is called before an object is
-// created, when fresh is true, and after that: another of its kind may have been released between.
+// created (fresh) and again afterwards, as the Release of another object may have taken the rights back between.
 func Bind(ctx context.Context, seed client.Client, namespace, pair string, fresh bool) error {
 	if namespace == "" {
 		return nil

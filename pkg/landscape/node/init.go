@@ -26,7 +26,7 @@ func Init(specPath string) error {
 		fmt.Fprintln(report, strings.ReplaceAll(err.Error(), "\n", "; "))
 		return err
 	}
-	// The supervisor asked for this when it started the process, but for a thread that ends with becoming systemd.
+	// PDEATHSIG was set for a thread that ends with exec: set it again here.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("binding the node's life to its supervisor's: %w", err)
 	}

@@ -78,8 +78,8 @@ func (s *Streams) ServeTLS(ctx context.Context, listener net.Listener) error {
 	return s.serve(ctx, listener, s.tls, nameFromTLS)
 }
 
-// ServeProxy routes connections by the authority of their PROXY protocol header until ctx is done. The source in the
-// header is what the client says; bounded is the one of the connection.
+// ServeProxy routes connections by the authority of their PROXY protocol header until ctx is done. Connections are
+// limited by the address they come from, not by the source in the header, which anybody may write.
 func (s *Streams) ServeProxy(ctx context.Context, listener net.Listener) error {
 	return s.serve(ctx, listener, s.proxy, nameFromProxy)
 }

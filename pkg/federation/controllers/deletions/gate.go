@@ -88,8 +88,8 @@ func (g *Gate) Ask(ctx context.Context, work *workv1alpha1.Work, cluster *cluste
 	return Answer{After: decision.Wait}, nil
 }
 
-// confirmed: by hand, by this gate before (for an agent), because of an eviction, because the cluster sleeps, or
-// because nothing is removed.
+// confirmed tells whether a deletion needs no budget: confirmed by a person or this gate, an eviction, a hibernated
+// cluster, or nothing to remove.
 func confirmed(work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster) bool {
 	switch work.Annotations[workv1alpha1.ConfirmDeletionAnnotation] {
 	case workv1alpha1.ConfirmDeletionYes, workv1alpha1.ConfirmDeletionEvicted, workv1alpha1.ConfirmDeletionWithinBudget:

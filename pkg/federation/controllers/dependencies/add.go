@@ -100,8 +100,7 @@ func relevant[B client.Object]() predicate.TypedPredicate[B] {
 // Watch adds a source of bindings to look at.
 func (c *Controller) Watch(s source.Source) error { return c.controller.Watch(s) }
 
-// Unhurried is a source that a controller doesn't wait for when it starts: one of a kind that may not exist would keep
-// the controller, and with it the process, from starting.
+// Unhurried wraps a source so that the controller's start does not wait for its sync: the kind may not exist.
 func Unhurried[R comparable](s source.TypedSource[R]) source.TypedSource[R] { return unhurried[R]{s} }
 
 // unhurried hides that a source can be waited for.

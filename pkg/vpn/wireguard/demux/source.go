@@ -51,8 +51,8 @@ type bucket struct {
 	refilled time.Time
 }
 
-// has says whether there are n, when it grows by so many in a second; 0 means that there always are. A bucket holds n
-// in any case, be it after more than a second.
+// has fills the bucket at a rate of perSecond and tells whether n are in it; at rate 0 there always are. It holds a
+// second's worth, or n if that is more, which then takes longer to come.
 func (b *bucket) has(now time.Time, perSecond, n int) bool {
 	if perSecond <= 0 {
 		return true
