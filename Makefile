@@ -42,13 +42,15 @@ test: bin/kubernetes ## Run unit and integration tests
 	go test -vet=off -timeout 20m ./test/integration/federation ./...
 	go -C test/schedulerfilters test -timeout 10m ./...
 
-test-race: bin/kubernetes ## Run those of the federation with the race detector, in PACKAGES or all; slow, and needs a C compiler
-	CGO_ENABLED=1 go test -race -count=1 -parallel 2 -timeout 90m $(or $(PACKAGES),./pkg/federation/... ./test/integration/federation)
+test-race: bin/kubernetes ## Run the federation's, or PACKAGES', with the race detector; slow; needs a C compiler
+	CGO_ENABLED=1 go test -race -count=1 -parallel 2 -timeout 90m \
+		$(or $(PACKAGES),./pkg/federation/... ./test/integration/federation)
 
 test-e2e: ## Run the end-to-end tests on the running landscape
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -parallel $(PARALLEL) -tags e2e ./test/e2e
 
-bench: landscape bin/kubernetes ## Measure what matters (AREAS="up shoot federation fleet placement garden gateway fresh"), write docs/benchmarks.md
+# AREAS are some of up, shoot, federation, fleet, placement, garden, gateway and fresh.
+bench: landscape bin/kubernetes ## Measure what matters, or AREAS of it, and write docs/benchmarks.md
 	go run ./test/bench $(AREAS)
 
 fuzz: ## Fuzz every parser and validator, each for TIME=10m; hack/fuzz.sh chooses among them

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Generates the protobuf form of what garden-apiserver serves: numbers for new fields (pkg/apis/fieldnumbers.txt says how they are
-# chosen), then generated.proto and generated.pb.go beside the types. All tools are Go modules; the protocol compiler is hack/tools/protoc.
+# Generates the protobuf form of what garden-apiserver serves: numbers for new fields (pkg/apis/fieldnumbers.txt says
+# how they are chosen), then generated.proto and generated.pb.go beside the types. All tools are Go modules; the
+# protocol compiler is hack/tools/protoc.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -32,9 +33,9 @@ place github.com/gogo/protobuf "$(go -C hack/tools list -m -f '{{.Dir}}' github.
 
 # What others have generated is only read, which the minus says.
 imports=""
-for package in apimachinery/pkg/util/intstr apimachinery/pkg/api/resource apimachinery/pkg/runtime/schema apimachinery/pkg/runtime \
-    apimachinery/pkg/apis/meta/v1 api/core/v1 api/rbac/v1 api/autoscaling/v1 api/networking/v1 \
-    apiextensions-apiserver/pkg/apis/apiextensions/v1; do
+for package in apimachinery/pkg/util/intstr apimachinery/pkg/api/resource apimachinery/pkg/runtime/schema \
+    apimachinery/pkg/runtime apimachinery/pkg/apis/meta/v1 api/core/v1 api/rbac/v1 api/autoscaling/v1 \
+    api/networking/v1 apiextensions-apiserver/pkg/apis/apiextensions/v1; do
     imports="$imports,-k8s.io/$package"
 done
 packages=""

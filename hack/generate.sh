@@ -1,6 +1,7 @@
 #!/bin/sh
-# Generates what is derived from the types in pkg/apis: protobuf, deep copies, OpenAPI definitions, the API's reference, clients and
-# CustomResourceDefinitions. Run it with `make generate`; `make check` fails when the outcome differs from what is committed.
+# Generates what is derived from the types in pkg/apis: protobuf, deep copies, OpenAPI definitions, the API's reference,
+# clients and CustomResourceDefinitions. Run it with `make generate`; `make check` fails when the outcome differs from
+# what is committed.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -14,16 +15,16 @@ hack/generate-protobuf.sh
 module=$(go list -m)
 packages=""
 for dir in core/v1beta1 core/v1 security/v1alpha1 seedmanagement/v1alpha1 operations/v1alpha1 authentication/v1alpha1 \
-    extensions/v1alpha1 resources/v1alpha1 policy/v1alpha1 work/v1alpha1 work/v1alpha2 cluster/v1alpha1 config/v1alpha1 \
-    apps/v1alpha1 autoscaling/v1alpha1 fleet/v1alpha1; do
+    extensions/v1alpha1 resources/v1alpha1 policy/v1alpha1 work/v1alpha1 work/v1alpha2 cluster/v1alpha1 \
+    config/v1alpha1 apps/v1alpha1 autoscaling/v1alpha1 fleet/v1alpha1; do
     packages="$packages $module/pkg/apis/$dir"
 done
 
 # shellcheck disable=SC2086 # one argument per package
 tool deepcopy-gen --output-file zz_generated.deepcopy.go --go-header-file hack/boilerplate.go.txt $packages
 
-# OpenAPI definitions of what garden-apiserver serves. The kinds of Kubernetes are there because ours refer to them; their model
-# names come with their modules.
+# OpenAPI definitions of what garden-apiserver serves. The kinds of Kubernetes are there because ours refer to them;
+# their model names come with their modules.
 kubernetes="k8s.io/api/autoscaling/v1 k8s.io/api/core/v1 k8s.io/api/networking/v1 k8s.io/api/rbac/v1 \
     k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1 \
     k8s.io/apimachinery/pkg/api/resource k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime \
@@ -37,10 +38,11 @@ tool openapi-gen --output-dir pkg/apis/generated/openapi --output-pkg "$module/p
     --output-file zz_generated.openapi.go --output-model-name-file zz_generated.model_name.go \
     --go-header-file hack/boilerplate.go.txt --report-filename /dev/null $readonly_flags \
     "$module/pkg/apis/core/v1beta1" "$module/pkg/apis/core/v1" "$module/pkg/apis/security/v1alpha1" \
-    "$module/pkg/apis/seedmanagement/v1alpha1" "$module/pkg/apis/operations/v1alpha1" "$module/pkg/apis/authentication/v1alpha1" \
-    $kubernetes
+    "$module/pkg/apis/seedmanagement/v1alpha1" "$module/pkg/apis/operations/v1alpha1" \
+    "$module/pkg/apis/authentication/v1alpha1" $kubernetes
 
-# The same of custom resources, for the reference only: their OpenAPI definitions come from CustomResourceDefinitions, see below.
+# The same of custom resources, for the reference only: their OpenAPI definitions come from CustomResourceDefinitions,
+# see below.
 tool openapi-gen --output-dir hack/apidocs/openapi --output-pkg "$module/hack/apidocs/openapi" \
     --output-file zz_generated.openapi.go --output-model-name-file zz_generated.model_name.go \
     --go-header-file hack/boilerplate.go.txt --report-filename /dev/null \
@@ -62,16 +64,18 @@ for dir in core/v1beta1 core/v1 security/v1alpha1 seedmanagement/v1alpha1 operat
     served="$served $module/pkg/apis/$dir"
 done
 # shellcheck disable=SC2086
-tool client-gen --clientset-name versioned --prefers-protobuf --input-base "$module/pkg/apis" $inputs --go-header-file hack/boilerplate.go.txt \
-    --output-dir "$client/clientset" --output-pkg "$module/$client/clientset"
+tool client-gen --clientset-name versioned --prefers-protobuf --input-base "$module/pkg/apis" $inputs \
+    --go-header-file hack/boilerplate.go.txt --output-dir "$client/clientset" --output-pkg "$module/$client/clientset"
 # shellcheck disable=SC2086
-tool lister-gen --go-header-file hack/boilerplate.go.txt --output-dir "$client/listers" --output-pkg "$module/$client/listers" $served
+tool lister-gen --go-header-file hack/boilerplate.go.txt --output-dir "$client/listers" \
+    --output-pkg "$module/$client/listers" $served
 # shellcheck disable=SC2086
-tool informer-gen --go-header-file hack/boilerplate.go.txt --output-dir "$client/informers" --output-pkg "$module/$client/informers" \
-    --versioned-clientset-package "$module/$client/clientset/versioned" --listers-package "$module/$client/listers" $served
+tool informer-gen --go-header-file hack/boilerplate.go.txt --output-dir "$client/informers" \
+    --output-pkg "$module/$client/informers" --versioned-clientset-package "$module/$client/clientset/versioned" \
+    --listers-package "$module/$client/listers" $served
 
-# CustomResourceDefinitions that seeds get. Of the Gateway API only routes by TLS server name are of use; the API server asks for
-# the annotation because the group lies under k8s.io.
+# CustomResourceDefinitions that seeds get. Of the Gateway API only routes by TLS server name are of use; the API server
+# asks for the annotation because the group lies under k8s.io.
 crds=charts/crds/seed
 rm -rf "$crds"
 tool controller-gen crd paths=./pkg/apis/extensions/v1alpha1 paths=./pkg/apis/resources/v1alpha1 output:crd:dir="$crds"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Prints what a landscape could leave behind on this machine, so that before and after can be compared: mounts, links,
 # addresses, routes, firewall rules, named network namespaces, cgroups, listening ports, kernel settings, and processes
-# that run from this clone. What is known to be of another clone's landscapes is left out: they come and go when they please.
+# that run from this clone. What is known to be of another clone's landscapes is left out: they come and go when they
+# please.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -13,7 +14,8 @@ for record in /run/trellis/*.json; do
   case "$(field dir)" in "$root"/*) continue ;; esac
   name=$(basename "$record" .json)
   IFS=. read -r a b c d <<<"$(field loopback)"
-  others+=$(printf '|(^|/trellis-)%s(\.json|\.lock|/.*)?$|^%02X%02X%02X%02X:' "$name" "${d:-0}" "${c:-0}" "${b:-0}" "${a:-0}")
+  others+=$(printf '|(^|/trellis-)%s(\.json|\.lock|/.*)?$|^%02X%02X%02X%02X:' \
+    "$name" "${d:-0}" "${c:-0}" "${b:-0}" "${a:-0}")
 done
 own() { grep -vE "$others" || true; }
 

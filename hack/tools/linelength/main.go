@@ -1,10 +1,11 @@
-// linelength lists lines of Go files that are longer than 120 columns, a tab counted as four. It takes the files as
-// arguments:
+// linelength lists lines that are longer than 120 columns, a tab counted as four, in Go files, Markdown (.md), and in
+// shell scripts and Makefiles, which are all others. It takes the files as arguments:
 //
-//	go -C hack/tools build -o linelength ./linelength && git ls-files '*.go' | xargs linelength
+//	go -C hack/tools build -o linelength ./linelength && git ls-files '*.go' '*.md' '*.sh' | xargs linelength
 //
-// Left alone is what cannot be broken: lines of a raw string or of a long one without a space, of an import, of a field
-// with a tag, markers such as +kubebuilder:…, and whole files that are generated.
+// Left alone is what cannot be broken. In Go: lines of a raw string or of a long one without a space, of an import, of
+// a field with a tag, markers such as +kubebuilder:…, and whole files that are generated. Elsewhere: lines with a URL,
+// lines of a single word, and rows of Markdown's tables. Blocks of code in Markdown are held like its prose.
 package main
 
 import (
@@ -13,6 +14,8 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -30,7 +33,7 @@ func main() {
 			fmt.Fprintln(os.Stderr, "linelength:", err)
 			os.Exit(1)
 		}
-		lines, err := longLines(source)
+		lines, err := longLines(path, string(source))
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "linelength: %s: %v\n", path, err)
 			os.Exit(1)
@@ -46,9 +49,10 @@ func main() {
 }
 
 // longLines returns the numbers of the lines of a file that are to be broken.
-func longLines(source []byte) ([]int, error) {
+func longLines(path, source string) ([]int, error) {
 	var long []int
-	for i, line := range strings.Split(string(source), "\n") {
+	lines := strings.Split(source, "\n")
+	for i, line := range lines {
 		if columns(line) > most {
 			long = append(long, i+1)
 		}
@@ -56,19 +60,26 @@ func longLines(source []byte) ([]int, error) {
 	if len(long) == 0 {
 		return nil, nil
 	}
+	if filepath.Ext(path) == ".go" {
+		return breakableGo(source, long)
+	}
+	isMarkdown := filepath.Ext(path) == ".md"
+	return slices.DeleteFunc(long, func(number int) bool {
+		line := strings.TrimSpace(lines[number-1])
+		isRow := isMarkdown && strings.HasPrefix(line, "|")
+		return isRow || strings.Contains(line, "://") || len(strings.Fields(line)) < 2
+	}), nil
+}
+
+// breakableGo returns those of the long lines of a Go file that can be broken.
+func breakableGo(source string, long []int) ([]int, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, "", source, parser.ParseComments)
 	if err != nil || ast.IsGenerated(file) {
 		return nil, err
 	}
 	whole := unbreakable(files, file)
-	var found []int
-	for _, line := range long {
-		if !whole[line] {
-			found = append(found, line)
-		}
-	}
-	return found, nil
+	return slices.DeleteFunc(long, func(number int) bool { return whole[number] }), nil
 }
 
 func columns(line string) int {
