@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2/textlogger"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/resourcemanager"
 )
 
@@ -50,7 +51,7 @@ The seed is reached with --kubeconfig, $KUBECONFIG or the pod's service account.
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&opts.ClusterID, "cluster-id", "seed",
-		"identity of the seed, the first part of the annotation "+`"resources.gardener.cloud/origin"`)
+		fmt.Sprintf("identity of the seed, the first part of the annotation %q", resourcesv1alpha1.OriginAnnotation))
 	flags.DurationVar(&opts.SyncPeriod, "sync-period", time.Minute, "how often unchanged objects are applied again")
 	flags.IntVar(&opts.Concurrency, "concurrency", 20, "how many ManagedResources are worked on at a time")
 	flags.StringVar(&opts.HealthAddress, "health-address", ":8081", `address of /healthz and /readyz, "0" for none`)

@@ -7,6 +7,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 
+	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/egress/proxy"
 )
@@ -20,7 +21,7 @@ func newEgress(log func() logr.Logger) *cobra.Command {
 		Long: `egress is the HTTP CONNECT proxy of a seed, with mutual TLS: the egress selectors of its kube-apiservers point there. The common
 name of a client's certificate is the namespace of its control plane.
 
-On --cluster-address clusters without workers ask for addresses of theirs: only what an extension serves for them (Service ` + egress.ServedAPIs + ` of
+On --cluster-address clusters without workers ask for addresses of theirs: only what an extension serves for them (Service ` + vpnv1alpha1.ServedAPIs + ` of
 the control plane's namespace) is reached. On --outside-address all ask for addresses that users gave: public ones are reached, no private,
 local or reserved ones, none of --denied-networks, and what --allowed-networks adds. The longest network that holds an address decides.`,
 		Example: `  vpn egress --denied-networks 10.1.0.0/16,10.2.0.0/16 --allowed-networks 10.9.0.7/32:443 \

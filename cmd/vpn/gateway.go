@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
+	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/vpn"
 	"github.com/trellis-garden/trellis/pkg/vpn/gateway"
 	"github.com/trellis-garden/trellis/pkg/vpn/wireguard/demux"
@@ -21,11 +22,11 @@ func newGateway(log func() logr.Logger) *cobra.Command {
 		Short: "Run the one address of a seed",
 		Long: `gateway hands TLS connections to Services by server name, as the TLSRoutes of the seed say (any namespace, one Service
 backend in the route's own namespace), without terminating them. A second port takes the host from the authority TLV of a
-PROXY protocol v2 header instead. WireGuard packets go to the Services labelled ` + vpn.LabelWireGuard + `=true, told apart
-by the public key in their annotation ` + vpn.AnnotationPublicKey + `.
+PROXY protocol v2 header instead. WireGuard packets go to the Services labelled ` + vpnv1alpha1.LabelTunnel + `=true, told apart
+by the public key in their annotation ` + vpnv1alpha1.AnnotationPublicKey + `.
 
-TLSRoutes have only the host names that the annotation ` + vpn.AnnotationHosts + ` of their Namespace lists, and WireGuard
-Services only the key in its annotation ` + vpn.AnnotationPublicKey + `; those of --operator-namespace may have all.
+TLSRoutes have only the host names that the annotation ` + vpnv1alpha1.AnnotationHosts + ` of their Namespace lists, and WireGuard
+Services only the key in its annotation ` + vpnv1alpha1.AnnotationPublicKey + `; those of --operator-namespace may have all.
 
 It needs get, list and watch for tlsroutes, services and namespaces, and waits for the TLSRoute CRD when it is not there yet.`,
 		Args: cobra.NoArgs,
@@ -43,7 +44,7 @@ It needs get, list and watch for tlsroutes, services and namespaces, and waits f
 	flags.StringVar(&config.TLSAddress, "tls-address", ":443", "TCP address for TLS connections")
 	flags.StringVar(&config.ProxyAddress, "proxy-address", ":8443",
 		"TCP address for connections with a PROXY protocol v2 header")
-	flags.StringVar(&config.TunnelAddress, "wireguard-address", fmt.Sprintf(":%d", vpn.WireGuardPort),
+	flags.StringVar(&config.TunnelAddress, "wireguard-address", fmt.Sprintf(":%d", vpn.TunnelPort),
 		"UDP address for WireGuard")
 	flags.StringVar(&config.HealthAddress, "health-address", ":8080", "TCP address of /healthz, /readyz and /metrics")
 	streams := &config.Streams

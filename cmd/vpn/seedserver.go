@@ -56,7 +56,7 @@ be reached. Where a connection fails, the answer says whether the seed, the tunn
 	flags := command.Flags()
 	flags.StringVar(&privateKeyFile, "private-key-file", "", "file with the seed's base64 WireGuard private key")
 	flags.StringVar(&peerKeyFile, "peer-public-key-file", "", "file with the shoot's base64 WireGuard public key")
-	flags.IntVar(&tunnel.ListenPort, "listen-port", vpn.WireGuardPort, "UDP port of WireGuard")
+	flags.IntVar(&tunnel.ListenPort, "listen-port", vpn.TunnelPort, "UDP port of WireGuard")
 	flags.StringSliceVar(&addresses, "address", []string{vpn.SeedAddress.String()}, "own addresses inside the tunnel")
 	flags.StringSliceVar(&allowedIPs, "allowed-ips", nil,
 		"networks of the shoot that may be reached: nodes, pods, services")

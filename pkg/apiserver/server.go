@@ -162,8 +162,8 @@ func publishIdentity(ctx context.Context, client kubernetes.Interface, identity 
 
 func ensureIdentity(ctx context.Context, client kubernetes.Interface, identity string) error {
 	configMap := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "cluster-identity"},
-		Data:       map[string]string{"cluster-identity": identity, "origin": "gardener-apiserver"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: gardencorev1beta1.ClusterIdentity},
+		Data:       map[string]string{gardencorev1beta1.ClusterIdentity: identity, "origin": "gardener-apiserver"},
 	}
 	_, err := client.CoreV1().ConfigMaps(configMap.Namespace).Create(ctx, configMap, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
@@ -173,9 +173,10 @@ func ensureIdentity(ctx context.Context, client kubernetes.Interface, identity s
 	if err != nil {
 		return err
 	}
-	if present.Data["cluster-identity"] != identity {
+	if present.Data[gardencorev1beta1.ClusterIdentity] != identity {
 		return fmt.Errorf("the garden is already called %q, --cluster-identity says %q: restore the flag, or delete "+
-			"ConfigMap kube-system/cluster-identity", present.Data["cluster-identity"], identity)
+			"ConfigMap %s/%s", present.Data[gardencorev1beta1.ClusterIdentity], identity, configMap.Namespace,
+			configMap.Name)
 	}
 	return nil
 }

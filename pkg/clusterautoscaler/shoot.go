@@ -15,13 +15,8 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	policylisters "k8s.io/client-go/listers/policy/v1"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/clusterautoscaler/scheduling"
-)
-
-// PriorityConfigMap in the shoot's kube-system has the priorities of groups; PriorityKey is its key.
-const (
-	PriorityConfigMap = "cluster-autoscaler-priority-expander"
-	PriorityKey       = "priorities"
 )
 
 // shoot is what snapshots are taken from: everything is watched.
@@ -42,7 +37,8 @@ func newShoot(client kubernetes.Interface) *shoot {
 	all := informers.NewSharedInformerFactory(client, 0)
 	one := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(metav1.NamespaceSystem),
 		informers.WithTweakListOptions(func(options *metav1.ListOptions) {
-			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, PriorityConfigMap).String()
+			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField,
+				gardencorev1beta1.ClusterAutoscalerPriorityConfigMap).String()
 		}))
 	return &shoot{
 		cluster: all, priorities: one,
@@ -121,9 +117,10 @@ func (s *shoot) readPriorities() (Priorities, error) {
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	priorities, err := ParsePriorities(found[0].Data[PriorityKey])
+	priorities, err := ParsePriorities(found[0].Data[gardencorev1beta1.ClusterAutoscalerPriorityKey])
 	if err != nil {
-		return nil, fmt.Errorf("ConfigMap %s/%s: %s: %w", metav1.NamespaceSystem, PriorityConfigMap, PriorityKey, err)
+		return nil, fmt.Errorf("ConfigMap %s/%s: %s: %w", metav1.NamespaceSystem,
+			gardencorev1beta1.ClusterAutoscalerPriorityConfigMap, gardencorev1beta1.ClusterAutoscalerPriorityKey, err)
 	}
 	return priorities, nil
 }

@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubernetesfake "k8s.io/client-go/kubernetes/fake"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 func TestSnapshot(t *testing.T) {
@@ -14,8 +16,10 @@ func TestSnapshot(t *testing.T) {
 		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv"},
 	}
 	priorities := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: PriorityConfigMap},
-		Data:       map[string]string{PriorityKey: "7: ['^pool$']"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: metav1.NamespaceSystem, Name: gardencorev1beta1.ClusterAutoscalerPriorityConfigMap,
+		},
+		Data: map[string]string{gardencorev1beta1.ClusterAutoscalerPriorityKey: "7: ['^pool$']"},
 	}
 	watched := newShoot(kubernetesfake.NewClientset(
 		node("n"), pod("a", "1", ""), claim, priorities,

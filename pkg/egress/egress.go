@@ -21,12 +21,10 @@ const (
 	// Extensions is the organization in the certificates of what extensions run for a control plane.
 	Extensions = "extensions"
 
-	// ServedAPIs is the name of a Service in the namespace of a control plane. What is behind its port ServedAPIsPort,
-	// and nothing else, is reached from a cluster without workers: an extension serves an API of that cluster there.
-	ServedAPIs     = "served-apis"
+	// ServedAPIsPort is that of the Service served-apis (in Go vpnv1alpha1.ServedAPIs) of a control plane.
 	ServedAPIsPort = 8443
 )
 
-// ServedAPIsAddress stands for the Service ServedAPIs in EndpointSlices of the cluster, at the port ServedAPIsPort. It
-// is nobody's address.
+// ServedAPIsAddress stands for that Service in EndpointSlices of the cluster, at the port ServedAPIsPort. It is
+// nobody's address.
 var ServedAPIsAddress = netip.MustParseAddr("240.0.0.2")

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-garden/trellis/charts"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/helm"
 	"github.com/trellis-garden/trellis/pkg/images"
@@ -29,7 +30,7 @@ import (
 
 const (
 	demoNS = "garden-" + demoProject
-	core   = "core.gardener.cloud"
+	core   = gardencorev1beta1.GroupName
 )
 
 func coreKind(kind string) schema.GroupVersionKind {

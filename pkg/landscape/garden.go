@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/trellis-garden/trellis/charts"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 	"github.com/trellis-garden/trellis/pkg/apiserver/seedauthorizer"
 	"github.com/trellis-garden/trellis/pkg/apply"
@@ -428,8 +429,9 @@ func (r *run) gardenSecrets(ctx context.Context, c client.Client,
 		workloadIdentitySecret: {"key.pem": signing.Data[secrets.DataKeyRSAPrivateKey]},
 	}
 	for name, user := range map[string]string{
-		"garden-apiserver": registration.APIServerUser, "garden-controller-manager": registration.ControllerManagerUser,
-		"garden-scheduler": registration.SchedulerUser,
+		"garden-apiserver":          gardencorev1beta1.GardenAPIServerUser,
+		"garden-controller-manager": gardencorev1beta1.GardenControllerManagerUser,
+		"garden-scheduler":          gardencorev1beta1.GardenSchedulerUser,
 	} {
 		kubeconfig, err := manager.Generate(ctx,
 			secrets.KubeconfigConfig{

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/helm"
 	"github.com/trellis-garden/trellis/pkg/landscape/node"
 )
@@ -120,8 +121,8 @@ func orReady(reason string) string {
 }
 
 var (
-	seedKind  = schema.GroupVersionKind{Group: "core.gardener.cloud", Version: "v1beta1", Kind: "Seed"}
-	shootKind = schema.GroupVersionKind{Group: "core.gardener.cloud", Version: "v1beta1", Kind: "Shoot"}
+	seedKind  = gardencorev1beta1.SchemeGroupVersion.WithKind("Seed")
+	shootKind = gardencorev1beta1.SchemeGroupVersion.WithKind("Shoot")
 )
 
 // gardenHealth looks at seeds and shoots.

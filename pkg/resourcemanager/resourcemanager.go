@@ -29,8 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
-	"github.com/trellis-garden/trellis/pkg/federation/registration"
 	"github.com/trellis-garden/trellis/pkg/managers"
 	"github.com/trellis-garden/trellis/pkg/resourcemanager/csrapprover"
 	"github.com/trellis-garden/trellis/pkg/resourcemanager/managedresource"
@@ -187,7 +187,7 @@ func managedResourcesOf(c client.Client, targets *target.Registry) handler.MapFu
 
 // concernsApprovers says whether a Secret leads to a shoot, or makes it a fleet.
 func concernsApprovers(object client.Object) bool {
-	return isTargetSecret(object) || object.GetName() == registration.FleetAccessSecret
+	return isTargetSecret(object) || object.GetName() == fleetv1alpha1.AccessSecret
 }
 
 // targetOf maps a Secret to the one that leads to the shoot of its namespace. If it is that, the client of its old

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/trellis-garden/trellis/pkg/federation/registration"
+	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/resourcemanager/target"
 )
 
@@ -21,9 +21,9 @@ func TestSecretsOfApprovers(t *testing.T) {
 		Data:       map[string][]byte{target.SecretKey: []byte(kubeconfig)},
 	}).Build())
 	for name, tc := range map[string]struct{ concerns, forgets bool }{
-		target.SecretName:              {true, true},
-		registration.FleetAccessSecret: {true, false},
-		"cloudprovider":                {false, false},
+		target.SecretName:          {true, true},
+		fleetv1alpha1.AccessSecret: {true, false},
+		"cloudprovider":            {false, false},
 	} {
 		secret := &metav1.PartialObjectMetadata{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name, ResourceVersion: "another"},

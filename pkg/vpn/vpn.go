@@ -14,17 +14,8 @@ import (
 )
 
 const (
-	// LabelWireGuard marks the Services that the gateway forwards WireGuard to, with value "true".
-	LabelWireGuard = "vpn.trellis.garden/wireguard"
-	// AnnotationPublicKey on such a Service is the base64 public key of the WireGuard server behind it. On a Namespace
-	// it is the key that was given to it: its Services may have no other, and those of other namespaces not this one.
-	AnnotationPublicKey = "vpn.trellis.garden/public-key"
-	// AnnotationHosts on a Namespace are the host names that were given to it, separated by commas: its TLSRoutes may
-	// have no others, and those of other namespaces none of these.
-	AnnotationHosts = "vpn.trellis.garden/hosts"
-
-	// WireGuardPort is the UDP port of the gateway and of every vpn-seed-server.
-	WireGuardPort = 51820
+	// TunnelPort is the UDP port of the gateway and of every vpn-seed-server.
+	TunnelPort = 51820
 	// HTTPConnectPort is the TCP port of the HTTP CONNECT proxy in vpn-seed-server.
 	HTTPConnectPort = 9443
 	// EchoPort is the UDP port on the seed's tunnel address that returns what it receives. The shoot probes it.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trellis-garden/trellis/pkg/federation/memberapi"
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 )
 
 // explainShoot has a test that fails log how a shoot of project demo is: what it waits for, who says what about its
@@ -44,7 +44,7 @@ func (l *landscape) fleet(t *testing.T) kubectl {
 		const namespace = "shoot--demo--fleet"
 		ask(fleet, "get", "clusters", "-o", "wide")
 		ask(fleet, "get", "resourcebindings,clusterresourcebindings", "-A")
-		ask(fleet, "get", "apiservices", memberapi.APIServiceName, "-o", "jsonpath={.status.conditions}")
+		ask(fleet, "get", "apiservices", clusterv1alpha1.APIServiceName, "-o", "jsonpath={.status.conditions}")
 		ask(l.runtimeKubectl(), "-n", namespace, "get", "pods", "-o", "wide")
 		ask(l.runtimeKubectl(), "-n", namespace, "logs", "deploy/federation", "--tail=25")
 		ask(l.runtimeKubectl(), "-n", namespace, "logs", "deploy/kube-apiserver", "--tail=10")

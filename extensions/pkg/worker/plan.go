@@ -16,7 +16,6 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
-	"github.com/trellis-garden/trellis/pkg/clusterautoscaler/nodegroup"
 )
 
 const (
@@ -245,11 +244,11 @@ func (d Deployment) annotateOptions(deployment *machinev1alpha1.MachineDeploymen
 		}
 		metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, key, *value)
 	}
-	set(nodegroup.AnnotationScaleDownUtilizationThreshold, options.ScaleDownUtilizationThreshold)
-	set(nodegroup.AnnotationScaleDownGPUUtilizationThreshold, options.ScaleDownGpuUtilizationThreshold)
-	set(nodegroup.AnnotationScaleDownUnneededTime, written(options.ScaleDownUnneededTime))
-	set(nodegroup.AnnotationScaleDownUnreadyTime, written(options.ScaleDownUnreadyTime))
-	set(nodegroup.AnnotationMaxNodeProvisionTime, written(options.MaxNodeProvisionTime))
+	set(extensionsv1alpha1.ScaleDownUtilizationThresholdAnnotation, options.ScaleDownUtilizationThreshold)
+	set(extensionsv1alpha1.ScaleDownGpuUtilizationThresholdAnnotation, options.ScaleDownGpuUtilizationThreshold)
+	set(extensionsv1alpha1.ScaleDownUnneededTimeAnnotation, written(options.ScaleDownUnneededTime))
+	set(extensionsv1alpha1.ScaleDownUnreadyTimeAnnotation, written(options.ScaleDownUnreadyTime))
+	set(extensionsv1alpha1.MaxNodeProvisionTimeAnnotation, written(options.MaxNodeProvisionTime))
 }
 
 func written(duration *metav1.Duration) *string {

@@ -17,13 +17,6 @@ import (
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
-// Users as which the garden's own processes speak to the garden's kube-apiserver: common names of client certificates.
-const (
-	APIServerUser         = "gardener.cloud:system:garden-apiserver"
-	ControllerManagerUser = "gardener.cloud:system:garden-controller-manager"
-	SchedulerUser         = "gardener.cloud:system:garden-scheduler"
-)
-
 // Namespace and ServiceName are where the APIServices look for garden-apiserver. Its serving certificate has to be
 // valid for ServerName.
 const (
@@ -109,21 +102,22 @@ func accessObjects() []client.Object {
 	objects := []client.Object{
 		clusterRole("gardener.cloud:system:garden-apiserver", apiServerRules()...),
 		clusterRoleBinding("gardener.cloud:system:garden-apiserver", "gardener.cloud:system:garden-apiserver",
-			APIServerUser),
+			gardencorev1beta1.GardenAPIServerUser),
 		clusterRoleBinding("gardener.cloud:system:garden-apiserver:auth-delegator", "system:auth-delegator",
-			APIServerUser),
+			gardencorev1beta1.GardenAPIServerUser),
 		roleBinding(metav1.NamespaceSystem, "gardener.cloud:system:garden-apiserver:auth-reader",
-			"extension-apiserver-authentication-reader", APIServerUser),
-		clusterRoleBinding("gardener.cloud:system:garden-controller-manager", "cluster-admin", ControllerManagerUser),
+			"extension-apiserver-authentication-reader", gardencorev1beta1.GardenAPIServerUser),
+		clusterRoleBinding("gardener.cloud:system:garden-controller-manager", "cluster-admin",
+			gardencorev1beta1.GardenControllerManagerUser),
 		clusterRole("gardener.cloud:system:garden-scheduler", schedulerRules()...),
 		clusterRoleBinding("gardener.cloud:system:garden-scheduler", "gardener.cloud:system:garden-scheduler",
-			SchedulerUser),
+			gardencorev1beta1.GardenSchedulerUser),
 		// Distances between regions, which the scheduler reads, are ConfigMaps in the garden's namespace.
 		role(Namespace, "gardener.cloud:system:garden-scheduler", rbacv1.PolicyRule{
 			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"},
 		}),
 		roleBinding(Namespace, "gardener.cloud:system:garden-scheduler", "gardener.cloud:system:garden-scheduler",
-			SchedulerUser),
+			gardencorev1beta1.GardenSchedulerUser),
 	}
 	return objects
 }

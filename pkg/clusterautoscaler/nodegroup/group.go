@@ -10,6 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 )
 
 // Limits are the bounds of a group. Written as <minimum>:<maximum>:<namespace>.<name of the MachineDeployment>.
@@ -56,29 +58,20 @@ type Options struct {
 	MaxNodeProvisionTime time.Duration
 }
 
-// Annotations of a MachineDeployment that override options for its group.
-const (
-	AnnotationScaleDownUtilizationThreshold    = "autoscaler.gardener.cloud/scale-down-utilization-threshold"
-	AnnotationScaleDownGPUUtilizationThreshold = "autoscaler.gardener.cloud/scale-down-gpu-utilization-threshold"
-	AnnotationScaleDownUnneededTime            = "autoscaler.gardener.cloud/scale-down-unneeded-time"
-	AnnotationScaleDownUnreadyTime             = "autoscaler.gardener.cloud/scale-down-unready-time"
-	AnnotationMaxNodeProvisionTime             = "autoscaler.gardener.cloud/max-node-provision-time"
-)
-
 // override returns the options with those of the annotations. What cannot be read is left as it is.
 func (o Options) override(annotations map[string]string) Options {
 	for key, target := range map[string]*float64{
-		AnnotationScaleDownUtilizationThreshold:    &o.ScaleDownUtilizationThreshold,
-		AnnotationScaleDownGPUUtilizationThreshold: &o.ScaleDownGPUUtilizationThreshold,
+		extensionsv1alpha1.ScaleDownUtilizationThresholdAnnotation:    &o.ScaleDownUtilizationThreshold,
+		extensionsv1alpha1.ScaleDownGpuUtilizationThresholdAnnotation: &o.ScaleDownGPUUtilizationThreshold,
 	} {
 		if value, err := strconv.ParseFloat(annotations[key], 64); err == nil {
 			*target = value
 		}
 	}
 	for key, target := range map[string]*time.Duration{
-		AnnotationScaleDownUnneededTime: &o.ScaleDownUnneededTime,
-		AnnotationScaleDownUnreadyTime:  &o.ScaleDownUnreadyTime,
-		AnnotationMaxNodeProvisionTime:  &o.MaxNodeProvisionTime,
+		extensionsv1alpha1.ScaleDownUnneededTimeAnnotation: &o.ScaleDownUnneededTime,
+		extensionsv1alpha1.ScaleDownUnreadyTimeAnnotation:  &o.ScaleDownUnreadyTime,
+		extensionsv1alpha1.MaxNodeProvisionTimeAnnotation:  &o.MaxNodeProvisionTime,
 	} {
 		if value, err := time.ParseDuration(annotations[key]); err == nil {
 			*target = value

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 )
 
 const namespace = "shoot--demo--member1"
@@ -24,8 +26,9 @@ func deployment(replicas int32) *machinev1alpha1.MachineDeployment {
 	d := &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: "pool-z1", Labels: map[string]string{labelPool: "pool"},
 		Annotations: map[string]string{
-			AnnotationScaleDownUnneededTime: "3m", AnnotationScaleDownUtilizationThreshold: "0.3",
-			AnnotationMaxNodeProvisionTime: "soon",
+			extensionsv1alpha1.ScaleDownUnneededTimeAnnotation:         "3m",
+			extensionsv1alpha1.ScaleDownUtilizationThresholdAnnotation: "0.3",
+			extensionsv1alpha1.MaxNodeProvisionTimeAnnotation:          "soon",
 		},
 	}}
 	d.Spec.Replicas = replicas

@@ -13,7 +13,6 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
-	"github.com/trellis-garden/trellis/pkg/clusterautoscaler"
 	"github.com/trellis-garden/trellis/pkg/component"
 )
 
@@ -28,8 +27,8 @@ func ShootObjects(v Values) ([]client.Object, error) {
 		return nil, err
 	}
 	return append(objects, &corev1.ConfigMap{
-		ObjectMeta: component.SystemMeta(clusterautoscaler.PriorityConfigMap, Name),
-		Data:       map[string]string{clusterautoscaler.PriorityKey: data},
+		ObjectMeta: component.SystemMeta(gardencorev1beta1.ClusterAutoscalerPriorityConfigMap, Name),
+		Data:       map[string]string{gardencorev1beta1.ClusterAutoscalerPriorityKey: data},
 	}), nil
 }
 
@@ -59,7 +58,7 @@ func rights() []client.Object {
 		},
 		&rbacv1.Role{ObjectMeta: local, Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{""}, Resources: []string{"configmaps"},
-			ResourceNames: []string{clusterautoscaler.PriorityConfigMap}, Verbs: read,
+			ResourceNames: []string{gardencorev1beta1.ClusterAutoscalerPriorityConfigMap}, Verbs: read,
 		}}},
 		&rbacv1.RoleBinding{
 			ObjectMeta: local, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},

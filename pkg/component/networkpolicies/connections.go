@@ -131,7 +131,7 @@ var (
 var (
 	apiServerPort = tcp(kubeapiserver.Port)
 	etcdPort      = tcp(etcdcomponent.ClientPort)
-	gatewayPorts  = slices.Concat(tcp(443, 8443), udp(vpn.WireGuardPort))
+	gatewayPorts  = slices.Concat(tcp(443, 8443), udp(vpn.TunnelPort))
 	gardenAPIPort = tcp(8443)
 	resolverPorts = slices.Concat(udp(53, 8053), tcp(53, 8053))
 	anyDatagram   = []networkingv1.NetworkPolicyPort{{Protocol: new(corev1.ProtocolUDP)}}
@@ -195,7 +195,7 @@ func (v Values) connections() []connection {
 	if !v.WithoutVPN {
 		list = append(list,
 			connection{from: kubeAPIServer, to: vpnSeedServer, ports: tcp(vpn.HTTPConnectPort), sameNamespace: true},
-			connection{from: gateway, to: vpnSeedServer, ports: udp(vpn.WireGuardPort)},
+			connection{from: gateway, to: vpnSeedServer, ports: udp(vpn.TunnelPort)},
 			// Rekeying begins on either side.
 			connection{from: vpnSeedServer, to: gateway, ports: anyDatagram},
 		)

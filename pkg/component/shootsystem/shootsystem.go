@@ -9,18 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
-)
-
-// Groups in the client certificates that the garden signs for users of a shoot.
-const (
-	// GroupSystemAdmins and GroupProjectAdmins may do everything.
-	GroupSystemAdmins  = "gardener.cloud:system:admins"
-	GroupProjectAdmins = "gardener.cloud:project:admins"
-	// GroupSystemViewers and GroupProjectViewers may read everything but Secrets.
-	GroupSystemViewers  = "gardener.cloud:system:viewers"
-	GroupProjectViewers = "gardener.cloud:project:viewers"
 )
 
 const (
@@ -46,9 +37,11 @@ func Decide(f component.Facts) Values {
 // Objects returns the objects in the shoot.
 func Objects(v Values) []client.Object {
 	objects := []client.Object{
-		bindGroups("gardener.cloud:system:admins", "cluster-admin", GroupSystemAdmins, GroupProjectAdmins),
+		bindGroups("gardener.cloud:system:admins", "cluster-admin",
+			gardencorev1beta1.ShootGroupSystemAdmins, gardencorev1beta1.ShootGroupProjectAdmins),
 		viewerClusterRole(),
-		bindGroups("gardener.cloud:system:viewers", viewerRole, GroupSystemViewers, GroupProjectViewers),
+		bindGroups("gardener.cloud:system:viewers", viewerRole,
+			gardencorev1beta1.ShootGroupSystemViewers, gardencorev1beta1.ShootGroupProjectViewers),
 	}
 	if v.IsWorkerless {
 		return objects

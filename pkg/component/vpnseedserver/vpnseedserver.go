@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/connectproxy"
 	"github.com/trellis-garden/trellis/pkg/secrets"
@@ -67,7 +68,7 @@ func newProxy(c client.Client, namespace string) connectproxy.Proxy {
 		Client: c, Namespace: namespace, Name: Name, Labels: Labels(), Authority: component.CAVPN, MountPath: mount,
 		Ports: []corev1.ContainerPort{
 			{Name: "http-connect", ContainerPort: vpn.HTTPConnectPort, Protocol: corev1.ProtocolTCP},
-			{Name: "wireguard", ContainerPort: vpn.WireGuardPort, Protocol: corev1.ProtocolUDP},
+			{Name: "wireguard", ContainerPort: vpn.TunnelPort, Protocol: corev1.ProtocolUDP},
 		},
 	}
 }
@@ -113,9 +114,9 @@ func (d *deployer) Deploy(ctx context.Context) error {
 
 func service(namespace, publicKey string) *corev1.Service {
 	service := newProxy(nil, namespace).Service()
-	labels := component.Merge(Labels(), map[string]string{vpn.LabelWireGuard: "true"})
+	labels := component.Merge(Labels(), map[string]string{vpnv1alpha1.LabelTunnel: "true"})
 	service.Labels = component.WithControlPlaneRole(labels)
-	service.Annotations = map[string]string{vpn.AnnotationPublicKey: publicKey}
+	service.Annotations = map[string]string{vpnv1alpha1.AnnotationPublicKey: publicKey}
 	return service
 }
 
@@ -129,7 +130,7 @@ func Arguments(v Values) []string {
 		"seed-server",
 		"--private-key-file=" + mount + "/private-key",
 		"--peer-public-key-file=" + mount + "/peer-public-key",
-		fmt.Sprintf("--listen-port=%d", vpn.WireGuardPort),
+		fmt.Sprintf("--listen-port=%d", vpn.TunnelPort),
 		fmt.Sprintf("--proxy-address=:%d", vpn.HTTPConnectPort),
 	}
 	p := newProxy(nil, "")

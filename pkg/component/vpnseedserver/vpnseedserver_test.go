@@ -8,10 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/golden"
 	"github.com/trellis-garden/trellis/pkg/secrets"
-	"github.com/trellis-garden/trellis/pkg/vpn"
 )
 
 const namespace = "shoot--demo--member1"
@@ -54,7 +54,7 @@ func TestBothEndsKnowEachOther(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: Name}, service); err != nil {
 		t.Fatal(err)
 	}
-	if service.Annotations[vpn.AnnotationPublicKey] != string(seedPublic) {
+	if service.Annotations[vpnv1alpha1.AnnotationPublicKey] != string(seedPublic) {
 		t.Error("the gateway is told another public key than the shoot")
 	}
 }

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
-	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 )
 
 // projectNamespacesName is the name of the policy and its binding.
@@ -40,7 +39,8 @@ func projectNamespaces() *admissionregistrationv1.ValidatingAdmissionPolicy {
 			},
 			MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "of-projects", Expression: ofProject}},
 			Validations: []admissionregistrationv1.Validation{{
-				Expression:        fmt.Sprintf("request.userInfo.username == '%s'", registration.ControllerManagerUser),
+				Expression: fmt.Sprintf("request.userInfo.username == '%s'",
+					gardencorev1beta1.GardenControllerManagerUser),
 				MessageExpression: message, Reason: new(metav1.StatusReasonForbidden),
 			}},
 		},

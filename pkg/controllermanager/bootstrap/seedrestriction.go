@@ -172,8 +172,8 @@ func allowedLabels() admissionregistrationv1.Validation {
 	return forbidden("variables.labels.all(key, (key in variables.oldLabels && variables.oldLabels[key] == "+
 		"variables.labels[key]) || "+
 		"(key in variables.knownLabels && variables.knownLabels[key] == variables.labels[key]))",
-		"metadata.labels: seeds set gardener.cloud/role and shoot.gardener.cloud/name as the object's name says, "+
-			"and no other label")
+		fmt.Sprintf("metadata.labels: seeds set %s and %s as the object's name says, and no other label",
+			gardencorev1beta1.GardenRole, gardencorev1beta1.LabelShootName))
 }
 
 func allowedAnnotations() admissionregistrationv1.Validation {

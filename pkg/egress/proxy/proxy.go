@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/tlsfiles"
 	"github.com/trellis-garden/trellis/pkg/vpn/connectproxy"
@@ -208,7 +209,7 @@ func (s *Server) dialCluster(ctx context.Context, address string) (splice.Conn, 
 		return nil, &connectproxy.DialError{Status: http.StatusForbidden, Message: fmt.Sprintf(
 			"egress: a cluster without workers has no nodes, pods and services that could be reached at %s", address)}
 	}
-	return s.dial(ctx, net.JoinHostPort(egress.ServedAPIs+"."+connectproxy.Client(ctx)+".svc",
+	return s.dial(ctx, net.JoinHostPort(vpnv1alpha1.ServedAPIs+"."+connectproxy.Client(ctx)+".svc",
 		strconv.Itoa(egress.ServedAPIsPort)))
 }
 

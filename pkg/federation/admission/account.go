@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
-	"github.com/trellis-garden/trellis/pkg/federation/memberapi"
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
@@ -30,8 +29,8 @@ func accountPolicies() map[string]admissionregistrationv1.ValidatingAdmissionPol
 				clusterWide("apiregistration.k8s.io", []string{"apiservices"}, admissionregistrationv1.Create),
 			},
 			rule{
-				fmt.Sprintf("object.metadata.name in [%q, %q]", memberapi.APIServiceName,
-					memberapi.TrialAPIServiceName), "the federation serves the API of Clusters only",
+				fmt.Sprintf("object.metadata.name in [%q, %q]", clusterv1alpha1.APIServiceName,
+					clusterv1alpha1.TrialAPIServiceName), "the federation serves the API of Clusters only",
 			},
 		),
 		"account-statuses.federation.trellis.garden": ofAccount(

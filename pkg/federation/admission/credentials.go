@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
-	"github.com/trellis-garden/trellis/pkg/federation/registration"
+	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 )
 
 // credentials refuses to have the fleet show a Secret to an address by who may not read the Secret: the fleet's process
@@ -16,7 +16,7 @@ func credentials() admissionregistrationv1.ValidatingAdmissionPolicySpec {
 	const changed = `oldObject == null || ['apiEndpoint', 'secretRef', 'impersonatorSecretRef', 'proxyURL', 'insecureSkipTLSVerification'].exists(f, ` +
 		`(f in object.spec) != (f in oldObject.spec) || f in object.spec && object.spec[f] != oldObject.spec[f])`
 	spec := whenSpecChanges(clusterv1alpha1.GroupVersion.Group, []string{"clusters"}, []variable{
-		{"isMaster", fmt.Sprintf("%q in request.userInfo.?groups.orValue([])", registration.MastersGroup)},
+		{"isMaster", fmt.Sprintf("%q in request.userInfo.?groups.orValue([])", fleetv1alpha1.MastersGroup)},
 	}, []rule{
 		{
 			"!has(object.spec.apiEndpoint) || object.spec.apiEndpoint == '' || " +

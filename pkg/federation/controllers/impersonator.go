@@ -60,7 +60,7 @@ func (c *clusters) employImpersonator(ctx context.Context, member *members.Membe
 }
 
 func (c *clusters) arrangesAccess(ctx context.Context, cluster *clusterv1alpha1.Cluster) (bool, error) {
-	if cluster.Labels[registration.ShootLabel] != "" {
+	if cluster.Labels[clusterv1alpha1.ShootLabel] != "" {
 		return true, nil
 	}
 	secret, err := c.secretOf(ctx, cluster)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
-	"github.com/trellis-garden/trellis/pkg/federation/registration"
+	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 )
 
 // handBack has the kube-apiserver answer in the version that it serves by itself.
@@ -57,7 +57,7 @@ type callerKey struct{}
 func mayHandBack(config *rest.Config) (func(context.Context) error, error) {
 	config = rest.CopyConfig(config)
 	config.Impersonate = rest.ImpersonationConfig{
-		UserName: registration.MastersGroup, Groups: []string{registration.MastersGroup},
+		UserName: fleetv1alpha1.MastersGroup, Groups: []string{fleetv1alpha1.MastersGroup},
 	}
 	config.GroupVersion, config.APIPath = &clusterv1alpha1.GroupVersion, "/apis"
 	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/trellis-garden/trellis/pkg/federation/registration"
+	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 )
 
 // Impersonation headers of Kubernetes.
@@ -137,7 +137,7 @@ func (c caller) handedBack() (caller, error) {
 	c.groups = slices.Clone(c.groups)
 	for i, group := range c.groups {
 		if group == user.SystemPrivilegedGroup {
-			c.groups[i] = registration.MastersGroup
+			c.groups[i] = fleetv1alpha1.MastersGroup
 		}
 	}
 	return c, nil

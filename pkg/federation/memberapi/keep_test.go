@@ -23,6 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
@@ -106,10 +108,10 @@ func (a *aggregator) get(t *testing.T, name string) (*apiregistrationv1.APIServi
 func (a *aggregator) registered(t *testing.T, during time.Duration) (clusters, trial time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(time.Second) {
-		if _, found := a.get(t, APIServiceName); found {
+		if _, found := a.get(t, clusterv1alpha1.APIServiceName); found {
 			clusters += time.Second
 		}
-		if _, found := a.get(t, TrialAPIServiceName); found {
+		if _, found := a.get(t, clusterv1alpha1.TrialAPIServiceName); found {
 			trial += time.Second
 		}
 	}
@@ -170,7 +172,7 @@ func TestWhatIsNotReachedAnyMoreIsGivenBackForAWhile(t *testing.T) {
 		}
 		a.lose()
 		time.Sleep((lostAfter + 1) * lookAfter)
-		if _, found := a.get(t, APIServiceName); found {
+		if _, found := a.get(t, clusterv1alpha1.APIServiceName); found {
 			t.Error("it is still registered")
 		}
 		a.reaches.Store(true)
@@ -208,7 +210,7 @@ func TestWhoMayHandBack(t *testing.T) {
 	status := 0
 	fleet := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/apis/cluster.karmada.io/v1/clusters" ||
-			r.Header.Get("Impersonate-Group") != registration.MastersGroup {
+			r.Header.Get("Impersonate-Group") != fleetv1alpha1.MastersGroup {
 			t.Errorf("asked for %s as %v", r.URL, r.Header)
 		}
 		w.WriteHeader(status)
@@ -230,7 +232,7 @@ func TestWhoMayHandBack(t *testing.T) {
 func TestWhoRemovesTheRegistrationWantsItGone(t *testing.T) {
 	keeping(t, true, func(t *testing.T, a *aggregator) {
 		time.Sleep(time.Minute)
-		registration, _ := a.get(t, APIServiceName)
+		registration, _ := a.get(t, clusterv1alpha1.APIServiceName)
 		if err := a.Delete(t.Context(), registration); err != nil {
 			t.Fatal(err)
 		}
@@ -260,10 +262,11 @@ func TestWhatAKilledServerLeftIsMendedAtOnce(t *testing.T) {
 		if err := p.publish(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if registration, found := a.get(t, APIServiceName); !found || string(registration.Spec.CABundle) != "new" {
+		registration, found := a.get(t, clusterv1alpha1.APIServiceName)
+		if !found || string(registration.Spec.CABundle) != "new" {
 			t.Errorf("registered: %v, with the authority %q", found, registration.Spec.CABundle)
 		}
-		if _, found := a.get(t, TrialAPIServiceName); found {
+		if _, found := a.get(t, clusterv1alpha1.TrialAPIServiceName); found {
 			t.Error("the trial is left")
 		}
 	})

@@ -27,8 +27,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/outside"
-	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
 func TestSplitProxyPath(t *testing.T) {
@@ -208,7 +208,7 @@ func TestCallersThatAreHandedBack(t *testing.T) {
 		},
 		"an administrator": {
 			who:  caller{user: "admin", groups: []string{"system:masters", authenticated}},
-			want: caller{user: "admin", groups: []string{registration.MastersGroup, authenticated}},
+			want: caller{user: "admin", groups: []string{fleetv1alpha1.MastersGroup, authenticated}},
 		},
 		"a service account": {
 			who: caller{

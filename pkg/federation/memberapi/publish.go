@@ -25,12 +25,6 @@ const (
 	// ServiceName is that of the Service and the EndpointSlice, in the namespace of the members' credentials, that lead
 	// the fleet's kube-apiserver to the server.
 	ServiceName = "member-api"
-	// APIServiceName is that of the APIService that has the kube-apiserver ask the server for Clusters.
-	APIServiceName = "v1alpha1.cluster.karmada.io"
-	// TrialAPIServiceName is that of an APIService for a version in which there is nothing. It is there for a moment,
-	// to find out whether the kube-apiserver reaches the server, which keeps nobody from reading Clusters when it does
-	// not.
-	TrialAPIServiceName = "v1.reach.federation.trellis.garden"
 
 	managedByLabel = clusterv1alpha1.ManagedByLabel
 	managedBy      = clusterv1alpha1.ManagedByFleet

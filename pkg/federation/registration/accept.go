@@ -42,9 +42,9 @@ func Accepted(ctx context.Context, fleet client.Client, name string) ([]Candidat
 }
 
 func invitedAgents(ctx context.Context, fleet client.Client, name string) ([]Candidate, error) {
-	selection := []client.ListOption{client.HasLabels{MemberLabel}}
+	selection := []client.ListOption{client.HasLabels{clusterv1alpha1.MemberLabel}}
 	if name != "" {
-		selection = append(selection, client.MatchingLabels{MemberLabel: name})
+		selection = append(selection, client.MatchingLabels{clusterv1alpha1.MemberLabel: name})
 	}
 	var list certificatesv1.CertificateSigningRequestList
 	if err := fleet.List(ctx, &list, selection...); err != nil {
@@ -65,7 +65,7 @@ func invitedAgents(ctx context.Context, fleet client.Client, name string) ([]Can
 
 func candidateOf(ctx context.Context, fleet client.Client,
 	request *certificatesv1.CertificateSigningRequest) (*Candidate, error) {
-	name := request.Labels[MemberLabel]
+	name := request.Labels[clusterv1alpha1.MemberLabel]
 	accepted := isApproved(request)
 	if !isPending(request) && !accepted || request.Spec.Username != InvitedUser(name) {
 		return nil, nil

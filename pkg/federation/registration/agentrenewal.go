@@ -21,7 +21,7 @@ type AgentRenewal struct {
 // ParseAgentRenewal checks all that a request says about itself. The fleet's API knows who asks by the certificate that
 // the agent has; it may have another one for the same user, and nothing else.
 func ParseAgentRenewal(request *certificatesv1.CertificateSigningRequest) (AgentRenewal, error) {
-	name, isAgent := strings.CutPrefix(request.Spec.Username, AgentUserPrefix)
+	name, isAgent := strings.CutPrefix(request.Spec.Username, clusterv1alpha1.AgentUserPrefix)
 	member, uid, _ := strings.Cut(name, ":")
 	if !isAgent || ValidateName(member) != nil || uid == "" || !slices.Contains(request.Spec.Groups, AgentGroup) {
 		return AgentRenewal{}, fmt.Errorf("request %s: %q is no agent", request.Name, request.Spec.Username)

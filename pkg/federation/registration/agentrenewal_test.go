@@ -27,7 +27,7 @@ func TestRenewals(t *testing.T) {
 	outside := askedBy(own)
 	outside.Spec.Groups = []string{"system:authenticated"}
 	relabelled := askedBy(own)
-	relabelled.Labels[MemberLabel] = "edge2"
+	relabelled.Labels[clusterv1alpha1.MemberLabel] = "edge2"
 	for name, tc := range map[string]struct {
 		request *certificatesv1.CertificateSigningRequest
 		err     string
@@ -35,11 +35,11 @@ func TestRenewals(t *testing.T) {
 		"its own":             {askedBy(own), ""},
 		"by an invitation":    {askedBy(InvitedUser("edge")), "is no agent"},
 		"by an administrator": {askedBy("admin"), "is no agent"},
-		"by nobody":           {askedBy(AgentUserPrefix), "is no agent"},
-		"without a UID":       {askedBy(AgentUserPrefix + "edge"), "is no agent"},
+		"by nobody":           {askedBy(clusterv1alpha1.AgentUserPrefix), "is no agent"},
+		"without a UID":       {askedBy(clusterv1alpha1.AgentUserPrefix + "edge"), "is no agent"},
 		"out of the group":    {outside, "is no agent"},
 		"by another agent":    {askedBy(AgentUser(other)), "not for the agent"},
-		"by an earlier agent": {askedBy(AgentUserPrefix + "edge:other"), "not for the agent"},
+		"by an earlier agent": {askedBy(clusterv1alpha1.AgentUserPrefix + "edge:other"), "not for the agent"},
 		"for another agent": {
 			askedBy(own, func(r *x509.CertificateRequest) { r.Subject.CommonName = AgentUser(other) }),
 			"not for the agent",
@@ -124,7 +124,7 @@ func FuzzAgentRenewal(f *testing.F) {
 			}
 		}
 		got, err := ParseAgentRenewal(&certificatesv1.CertificateSigningRequest{
-			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{MemberLabel: label}},
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{clusterv1alpha1.MemberLabel: label}},
 			Spec: certificatesv1.CertificateSigningRequestSpec{
 				Username: username, Groups: []string{group}, Request: raw,
 				SignerName: certificatesv1.KubeAPIServerClientSignerName,
@@ -137,7 +137,7 @@ func FuzzAgentRenewal(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if username != AgentUserPrefix+got.Member+":"+got.UID || got.UID == "" || got.Member != label ||
+		if username != clusterv1alpha1.AgentUserPrefix+got.Member+":"+got.UID || got.UID == "" || got.Member != label ||
 			group != AgentGroup {
 			t.Fatalf("%+v of user %q of %q, labelled %q", got, username, group, label)
 		}

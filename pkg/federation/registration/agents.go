@@ -17,8 +17,6 @@ import (
 const (
 	// AgentGroup is the group of all agents in a fleet.
 	AgentGroup = "federation.trellis.garden:agents"
-	// AgentUserPrefix, the member's name and the UID of its Cluster are the user that an agent is in a fleet.
-	AgentUserPrefix = "federation.trellis.garden:agent:"
 	// agentRolePrefix and the member's name are the name of what an agent may do in a fleet.
 	agentRolePrefix = "trellis.garden:federation:agent:"
 	// invitationPrefix and the member's name are the name of the service account that an agent asks for its certificate
@@ -41,7 +39,7 @@ const (
 // AgentUser is the user that the agent of a member is in the fleet. A member that is registered again under its name
 // has another.
 func AgentUser(member *clusterv1alpha1.Cluster) string {
-	return AgentUserPrefix + member.Name + ":" + string(member.UID)
+	return clusterv1alpha1.AgentUserPrefix + member.Name + ":" + string(member.UID)
 }
 
 // InvitedUser is the user that asks for the certificate of a member's agent.

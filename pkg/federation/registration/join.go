@@ -139,7 +139,7 @@ func checkName(ctx context.Context, fleet client.Client, name, id string, mode c
 		case c.DeletionTimestamp != nil:
 			return fmt.Errorf("member %q is still leaving the fleet; try again when `kubectl get cluster %s` finds "+
 				"it no more", name, name)
-		case c.Labels[ShootLabel] != "":
+		case c.Labels[clusterv1alpha1.ShootLabel] != "":
 			return fmt.Errorf("member %q is a shoot of the fleet's project; choose another name", name)
 		case c.Spec.ID != id || c.Spec.SyncMode != mode:
 			return fmt.Errorf("the fleet has another member %q; choose another name, or let that one leave first: "+

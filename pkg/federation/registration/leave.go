@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 )
 
@@ -25,9 +26,9 @@ func Unjoin(ctx context.Context, fleet client.Client, name string, timeout time.
 		}
 		return err
 	}
-	if shoot := cluster.Labels[ShootLabel]; shoot != "" {
+	if shoot := cluster.Labels[clusterv1alpha1.ShootLabel]; shoot != "" {
 		return fmt.Errorf("member %q is a shoot of the fleet's project, which would join again; keep it out with "+
-			"`kubectl label shoot %s federation.trellis.garden/join=false` in the garden", name, shoot)
+			"`kubectl label shoot %s %s=false` in the garden", name, shoot, fleetv1alpha1.JoinLabel)
 	}
 	tell("Asking the fleet to take what it applied out of %s", name)
 	if err := fleet.Delete(ctx, cluster); client.IgnoreNotFound(err) != nil {

@@ -26,8 +26,6 @@ const (
 	RenewAnnotation = clusterv1alpha1.RenewAnnotation
 	// LifetimeAnnotation, on such a Secret, says for how long tokens are asked for (a Go duration).
 	LifetimeAnnotation = "federation.trellis.garden/token-lifetime"
-	// ShootLabel is on Clusters that were made for shoots of the fleet's project.
-	ShootLabel = "federation.trellis.garden/shoot"
 
 	managedByLabel = clusterv1alpha1.ManagedByLabel
 	managedBy      = clusterv1alpha1.ManagedByFleet

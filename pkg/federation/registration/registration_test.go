@@ -140,7 +140,9 @@ func TestNamesAndClustersAreTakenOnce(t *testing.T) {
 		return c
 	}
 	fleet := clients(t, member("edge", "1"),
-		member("shoot", "2", func(c *clusterv1alpha1.Cluster) { c.Labels = map[string]string{ShootLabel: "shoot"} }))
+		member("shoot", "2", func(c *clusterv1alpha1.Cluster) {
+			c.Labels = map[string]string{clusterv1alpha1.ShootLabel: "shoot"}
+		}))
 	for name, tc := range map[string]struct{ name, id, err string }{
 		"new":                 {"other", "3", ""},
 		"again":               {"edge", "1", ""},
@@ -218,7 +220,7 @@ func TestUnjoinTakesBackHalfAJoin(t *testing.T) {
 
 func TestUnjoinKeepsShoots(t *testing.T) {
 	shoot := &clusterv1alpha1.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: map[string]string{ShootLabel: "s"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: map[string]string{clusterv1alpha1.ShootLabel: "s"}},
 	}
 	fleet := clients(t, shoot)
 	tell := func(format string, arguments ...any) { t.Logf(format, arguments...) }

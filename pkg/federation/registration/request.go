@@ -26,8 +26,6 @@ import (
 )
 
 const (
-	// MemberLabel, on certificate signing requests of agents, names the member.
-	MemberLabel = "federation.trellis.garden/cluster"
 	// IDAnnotation, on such requests, is the UID of the member's namespace kube-system.
 	IDAnnotation = "federation.trellis.garden/cluster-id"
 	// VersionAnnotation, on such requests, is the version of the member's Kubernetes.
@@ -119,7 +117,7 @@ func (r Request) SigningRequest(key []byte) (*certificatesv1.CertificateSigningR
 	return &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        "agent-" + r.Member + "-" + fingerprint[:16],
-			Labels:      map[string]string{MemberLabel: r.Member},
+			Labels:      map[string]string{clusterv1alpha1.MemberLabel: r.Member},
 			Annotations: map[string]string{IDAnnotation: r.ID, VersionAnnotation: r.Version},
 		},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
@@ -175,7 +173,7 @@ func checkRequest(request *certificatesv1.CertificateSigningRequest, parsed *x50
 	subject, lifetime := parsed.Subject, lifetimeOf(request)
 	switch {
 	// Names has every attribute: there is none besides these two.
-	case request.Labels[MemberLabel] != member || subject.CommonName != user ||
+	case request.Labels[clusterv1alpha1.MemberLabel] != member || subject.CommonName != user ||
 		!slices.Equal(subject.Organization, []string{AgentGroup}) || len(subject.Names) != 2:
 		return fmt.Errorf("request %s: for %q of %q, not for the agent of member %q", request.Name, subject.CommonName,
 			subject.Organization, member)

@@ -24,14 +24,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/keyutil"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 const (
-	// UserPrefix followed by the seed's name is a gardenlet's user name in the garden.
-	UserPrefix = "gardener.cloud:system:seed:"
-	// Group is the group of all gardenlets.
-	Group = "gardener.cloud:system:seeds"
-
 	// approvalTimeout bounds the wait for a certificate.
 	approvalTimeout = 10 * time.Minute
 	// renewAt is the part of the validity after which a certificate is renewed.
@@ -39,7 +36,7 @@ const (
 )
 
 // UserName is the user name of the gardenlet of a seed.
-func UserName(seedName string) string { return UserPrefix + seedName }
+func UserName(seedName string) string { return gardencorev1beta1.SeedUserNamePrefix + seedName }
 
 // Certificate is a key with its certificate, in PEM.
 type Certificate struct {
@@ -89,7 +86,9 @@ func NewRequest(seedName string) (*certificatesv1.CertificateSigningRequest, err
 // signingRequest returns the object that asks for the certificate.
 func signingRequest(seedName string, key crypto.Signer) (*certificatesv1.CertificateSigningRequest, error) {
 	template := &x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: UserName(seedName), Organization: []string{Group}},
+		Subject: pkix.Name{
+			CommonName: UserName(seedName), Organization: []string{gardencorev1beta1.SeedsGroup},
+		},
 	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
 	if err != nil {

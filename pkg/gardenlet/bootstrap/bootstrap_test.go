@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 )
 
@@ -151,8 +152,9 @@ func kubeconfigFor(t *testing.T, seed string, from, to time.Time) []byte {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: UserName(seed), Organization: []string{Group}},
-		NotBefore: from, NotAfter: to,
+		SerialNumber: big.NewInt(1),
+		Subject:      pkix.Name{CommonName: UserName(seed), Organization: []string{gardencorev1beta1.SeedsGroup}},
+		NotBefore:    from, NotAfter: to,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {

@@ -12,13 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/egress"
-)
-
-const (
-	// APIVersion and Kind of the file.
-	APIVersion = "gardenlet.config.gardener.cloud/v1alpha1"
-	Kind       = "GardenletConfiguration"
 )
 
 // Configuration of one gardenlet.
@@ -298,8 +293,11 @@ func defaultThresholds() *[]ConditionThreshold {
 // validate names the first field that is wrong.
 func (c *Configuration) validate() error {
 	switch {
-	case c.APIVersion != APIVersion || c.Kind != Kind:
-		return fmt.Errorf("apiVersion and kind must be %s %s, not %q %q", APIVersion, Kind, c.APIVersion, c.Kind)
+	case c.APIVersion != seedmanagementv1alpha1.GardenletConfigurationAPIVersion ||
+		c.Kind != seedmanagementv1alpha1.GardenletConfigurationKind:
+		return fmt.Errorf("apiVersion and kind must be %s %s, not %q %q",
+			seedmanagementv1alpha1.GardenletConfigurationAPIVersion, seedmanagementv1alpha1.GardenletConfigurationKind,
+			c.APIVersion, c.Kind)
 	case c.SeedConfig == nil || c.SeedConfig.Name == "":
 		return fmt.Errorf("seedConfig.metadata.name must name the seed")
 	case c.Gateway.Address == "":

@@ -174,7 +174,7 @@ func shootNamespace(ctx context.Context, seed client.Client, name string) (*core
 // parseNote returns the kinds and types that gardenlet has written into the namespace of a shoot; false if it has never
 // noted any.
 func parseNote(namespace *corev1.Namespace) (sets.Set[string], bool) {
-	list, found := namespace.Annotations[AnnotationResources]
+	list, found := namespace.Annotations[resourcesAnnotation]
 	return parse(list), found
 }
 
@@ -228,7 +228,7 @@ func typesOf(ctx context.Context, seed client.Client, namespace, kind string) (s
 func settle(ctx context.Context, seed client.Client, namespace *corev1.Namespace, pairs sets.Set[string]) error {
 	if before, everNoted := parseNote(namespace); !everNoted || !before.Equal(pairs) {
 		patch := client.MergeFrom(namespace.DeepCopy())
-		metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, AnnotationResources, format(pairs))
+		metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, resourcesAnnotation, format(pairs))
 		if err := seed.Patch(ctx, namespace, patch); err != nil {
 			return fmt.Errorf("noting the extensions of Namespace %s: %w", namespace.Name, err)
 		}

@@ -39,9 +39,9 @@ func seedWith(t *testing.T, objects ...client.Object) client.Client {
 
 // accepted is a ClusterRole as it is after gardenlet installed a chart.
 func accepted(name, registration, resources, prefix string) *rbacv1.ClusterRole {
-	annotations := map[string]string{AnnotationResources: resources, AnnotationServiceAccount: "account"}
+	annotations := map[string]string{resourcesAnnotation: resources, accountAnnotation: "account"}
 	if prefix != "" {
-		annotations[AnnotationNamespacePrefix] = prefix
+		annotations[prefixAnnotation] = prefix
 	}
 	return &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{
@@ -89,28 +89,28 @@ func TestOnlyKindsAndTypesOfTheRegistrationAreAccepted(t *testing.T) {
 		fails        bool
 	}{
 		"own": {
-			map[string]string{AnnotationResources: "Worker/local, Network/local", AnnotationServiceAccount: "a"},
+			map[string]string{resourcesAnnotation: "Worker/local, Network/local", accountAnnotation: "a"},
 			"local", "Network/local,Worker/local", false,
 		},
 		"with others'": {
-			map[string]string{AnnotationResources: "Worker/other,Worker/local", AnnotationServiceAccount: "a"}, "local",
+			map[string]string{resourcesAnnotation: "Worker/other,Worker/local", accountAnnotation: "a"}, "local",
 			"Worker/local", false,
 		},
 		"only others'": {
-			map[string]string{AnnotationResources: "Worker/other", AnnotationServiceAccount: "a"}, "", "Worker/other",
+			map[string]string{resourcesAnnotation: "Worker/other", accountAnnotation: "a"}, "", "Worker/other",
 			false,
 		},
 		"none":       {nil, "", "", false},
-		"no account": {map[string]string{AnnotationResources: "Worker/local"}, "local", "Worker/local", true},
+		"no account": {map[string]string{resourcesAnnotation: "Worker/local"}, "local", "Worker/local", true},
 		"prefix": {
 			map[string]string{
-				AnnotationResources: "Worker/local", AnnotationServiceAccount: "a", AnnotationNamespacePrefix: "infra-",
+				resourcesAnnotation: "Worker/local", accountAnnotation: "a", prefixAnnotation: "infra-",
 			}, "local", "Worker/local", false,
 		},
 		"shoots' names": {
 			map[string]string{
-				AnnotationResources: "Worker/local", AnnotationServiceAccount: "a",
-				AnnotationNamespacePrefix: "shoot--x--",
+				resourcesAnnotation: "Worker/local", accountAnnotation: "a",
+				prefixAnnotation: "shoot--x--",
 			}, "local", "Worker/local", true,
 		},
 	} {
@@ -126,7 +126,7 @@ func TestOnlyKindsAndTypesOfTheRegistrationAreAccepted(t *testing.T) {
 			if got := object.GetLabels(); got[LabelRegistration] != test.registration || got["kept"] != "true" {
 				t.Errorf("labels are %v", got)
 			}
-			if got := object.GetAnnotations()[AnnotationResources]; got != test.resources {
+			if got := object.GetAnnotations()[resourcesAnnotation]; got != test.resources {
 				t.Errorf("serves %q, want %q", got, test.resources)
 			}
 		})

@@ -19,21 +19,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 )
 
 const (
-	// AnnotationResources, on a ClusterRole of an extension's chart, lists what it serves: <kind>/<type>, separated by
-	// commas. On the namespace of a shoot it is gardenlet's note of what it has written there.
-	AnnotationResources = "extensions.trellis.garden/resources"
-	// AnnotationServiceAccount, on such a ClusterRole, is the name of the account in the extension's namespace that
-	// gets the rights.
-	AnnotationServiceAccount = "extensions.trellis.garden/service-account"
-	// AnnotationNamespacePrefix, on such a ClusterRole, says that the rights are for the namespace <prefix><namespace
-	// of the shoot>, which gardenlet makes and removes. The prefix is of lower case letters and a hyphen.
-	AnnotationNamespacePrefix = "extensions.trellis.garden/namespace-prefix"
+	resourcesAnnotation = extensionsv1alpha1.AnnotationRoleResources
+	accountAnnotation   = extensionsv1alpha1.AnnotationRoleServiceAccount
+	prefixAnnotation    = extensionsv1alpha1.AnnotationRoleNamespacePrefix
+
 	// LabelRegistration, on ClusterRoles and what binds them, names the ControllerRegistration; gardenlet sets it.
 	LabelRegistration = "extensions.trellis.garden/registration"
-	// LabelShootNamespace, on a namespace made for AnnotationNamespacePrefix, is the namespace of the shoot.
+	// LabelShootNamespace, on a namespace made for such a role's namespace prefix, is the namespace of the shoot.
 	LabelShootNamespace = "extensions.trellis.garden/shoot-namespace"
 )
 
@@ -43,7 +39,7 @@ var prefixPattern = regexp.MustCompile(`^[a-z]{1,20}-$`)
 // ExtensionNamespace is where an extension is installed.
 func ExtensionNamespace(registration string) string { return "extension-" + registration }
 
-// Pair names a kind with a type, as AnnotationResources does.
+// Pair names a kind with a type, as extensionsv1alpha1.AnnotationRoleResources does.
 func Pair(kind, extensionType string) string { return kind + "/" + extensionType }
 
 // Accept returns what makes ClusterRoles of the chart of a registration known. Kinds and types that the registration
@@ -60,8 +56,8 @@ func Accept(registration string,
 		}
 		labels, annotations := object.GetLabels(), object.GetAnnotations()
 		delete(labels, LabelRegistration)
-		if accepted := parse(annotations[AnnotationResources]).Intersection(offered); accepted.Len() > 0 {
-			annotations[AnnotationResources] = format(accepted)
+		if accepted := parse(annotations[resourcesAnnotation]).Intersection(offered); accepted.Len() > 0 {
+			annotations[resourcesAnnotation] = format(accepted)
 			if labels == nil {
 				labels = map[string]string{}
 			}
@@ -79,13 +75,13 @@ func checkRole(object client.Object) error {
 		return nil
 	}
 	annotations := object.GetAnnotations()
-	if annotations[AnnotationServiceAccount] == "" {
+	if annotations[accountAnnotation] == "" {
 		return fmt.Errorf("ClusterRole %s: annotation %s is missing: which account is to get the rights?",
-			object.GetName(), AnnotationServiceAccount)
+			object.GetName(), accountAnnotation)
 	}
-	if prefix := annotations[AnnotationNamespacePrefix]; prefix != "" && !prefixPattern.MatchString(prefix) {
+	if prefix := annotations[prefixAnnotation]; prefix != "" && !prefixPattern.MatchString(prefix) {
 		return fmt.Errorf("ClusterRole %s: annotation %s is %q; it has to be up to 20 letters in lower case and a "+
-			"hyphen", object.GetName(), AnnotationNamespacePrefix, prefix)
+			"hyphen", object.GetName(), prefixAnnotation, prefix)
 	}
 	return nil
 }
@@ -111,9 +107,9 @@ func roles(ctx context.Context, seed client.Client) ([]role, error) {
 		}
 		accepted = append(accepted, role{
 			name: object.Name, registration: object.Labels[LabelRegistration],
-			account: object.Annotations[AnnotationServiceAccount],
-			prefix:  object.Annotations[AnnotationNamespacePrefix],
-			serves:  parse(object.Annotations[AnnotationResources]),
+			account: object.Annotations[accountAnnotation],
+			prefix:  object.Annotations[prefixAnnotation],
+			serves:  parse(object.Annotations[resourcesAnnotation]),
 		})
 	}
 	return accepted, nil

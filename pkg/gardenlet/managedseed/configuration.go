@@ -47,7 +47,8 @@ func configuration(managedSeed *seedmanagementv1alpha1.ManagedSeed, shoot *garde
 		result = gardenletconfig.Merge(inherited, result)
 	}
 	own, err := gardenletconfig.Fields(map[string]any{
-		"apiVersion": config.APIVersion, "kind": config.Kind,
+		"apiVersion": seedmanagementv1alpha1.GardenletConfigurationAPIVersion,
+		"kind":       seedmanagementv1alpha1.GardenletConfigurationKind,
 		"seedConfig": map[string]any{"metadata": map[string]any{"name": managedSeed.Name}},
 	})
 	if err != nil {

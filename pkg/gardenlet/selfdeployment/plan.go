@@ -88,7 +88,8 @@ func configurationOf(gardenlet *seedmanagementv1alpha1.Gardenlet,
 		return nil, err
 	}
 	own := map[string]any{
-		"apiVersion": config.APIVersion, "kind": config.Kind,
+		"apiVersion": seedmanagementv1alpha1.GardenletConfigurationAPIVersion,
+		"kind":       seedmanagementv1alpha1.GardenletConfigurationKind,
 		"seedConfig": map[string]any{"metadata": map[string]any{"name": gardenlet.Name}},
 	}
 	return gardenletconfig.Merge(gardenletconfig.Merge(kept, said), own), nil

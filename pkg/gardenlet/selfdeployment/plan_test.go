@@ -76,7 +76,8 @@ func TestConfigurationOf(t *testing.T) {
 			}
 			seedName, _, _ := unstructured.NestedString(got, "seedConfig", "metadata", "name")
 			own, _, _ := unstructured.NestedString(got, "gardenClientConnection", "kubeconfigSecret", "name")
-			if seedName != "europe" || own != "own" || got["kind"] != config.Kind {
+			if seedName != "europe" || own != "own" ||
+				got["kind"] != seedmanagementv1alpha1.GardenletConfigurationKind {
 				t.Errorf("got %v", got)
 			}
 		})

@@ -25,10 +25,10 @@ func agents(fleet client.Reader) requesters {
 	return requesters{
 		who:      agentsOfFleets,
 		signer:   certificatesv1.KubeAPIServerClientSignerName,
-		label:    registration.MemberLabel,
+		label:    clusterv1alpha1.MemberLabel,
 		approval: "The agent renews its own certificate, for a member that has it still.",
 		check: func(csr *certificatesv1.CertificateSigningRequest) (question, error) {
-			if !strings.HasPrefix(csr.Spec.Username, registration.AgentUserPrefix) {
+			if !strings.HasPrefix(csr.Spec.Username, clusterv1alpha1.AgentUserPrefix) {
 				return nil, nil
 			}
 			renewal, err := registration.ParseAgentRenewal(csr)

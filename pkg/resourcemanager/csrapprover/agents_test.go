@@ -45,7 +45,7 @@ func renewal(t *testing.T, name, user string,
 	return &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, UID: types.UID(name), CreationTimestamp: metav1.Now(),
-			Labels:      map[string]string{registration.MemberLabel: "edge"},
+			Labels:      map[string]string{clusterv1alpha1.MemberLabel: "edge"},
 			Annotations: map[string]string{registration.IDAnnotation: "id"},
 		},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
@@ -63,7 +63,7 @@ func subject(user string, groups ...string) *x509.CertificateRequest {
 
 // Agents get certificates for themselves, and for nobody else.
 func TestAgentsRenewTheirOwnCertificates(t *testing.T) {
-	const agent, earlier = registration.AgentUserPrefix + "edge:1", registration.AgentUserPrefix + "edge:0"
+	const agent, earlier = clusterv1alpha1.AgentUserPrefix + "edge:1", clusterv1alpha1.AgentUserPrefix + "edge:0"
 	copied := renewal(t, "of another cluster", agent, subject(agent, registration.AgentGroup))
 	copied.Annotations[registration.IDAnnotation] = "other"
 	denied := renewal(t, "denied", agent, subject(agent, registration.AgentGroup))
@@ -114,7 +114,7 @@ func TestAgentsRenewTheirOwnCertificates(t *testing.T) {
 // A fleet that does not answer is asked again. One that says no is not, so that one agent's requests keep nobody's from
 // being looked at.
 func TestAgentsAreLookedAtAgainAfterErrors(t *testing.T) {
-	const agent, gone = registration.AgentUserPrefix + "edge:1", registration.AgentUserPrefix + "edge:0"
+	const agent, gone = clusterv1alpha1.AgentUserPrefix + "edge:1", clusterv1alpha1.AgentUserPrefix + "edge:0"
 	var fails error
 	fleet := fleetWith(t, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,

@@ -16,7 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/trellis-garden/trellis/pkg/federation/registration"
+	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/resourcemanager/target"
 )
 
@@ -87,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) isFleet(ctx context.Context, namespace string) (bool, error) {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	err := r.Seed.Get(ctx, client.ObjectKey{Namespace: namespace, Name: registration.FleetAccessSecret}, secret)
+	err := r.Seed.Get(ctx, client.ObjectKey{Namespace: namespace, Name: fleetv1alpha1.AccessSecret}, secret)
 	return err == nil, client.IgnoreNotFound(err)
 }
 

@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/trellis-garden/trellis/pkg/federation/registration"
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/resourcemanager/target"
 )
 
@@ -74,7 +75,7 @@ func TestAgentsAreWatchedInFleetsOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	access := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: registration.FleetAccessSecret}}
+	access := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: fleetv1alpha1.AccessSecret}}
 	opened := func(signer, label string) *http.Request {
 		t.Helper()
 		r := <-watches
@@ -92,7 +93,7 @@ func TestAgentsAreWatchedInFleetsOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		reconcile()
-		ofAgents := opened(certificatesv1.KubeAPIServerClientSignerName, registration.MemberLabel)
+		ofAgents := opened(certificatesv1.KubeAPIServerClientSignerName, clusterv1alpha1.MemberLabel)
 		reconcile()
 		if err := seed.Delete(t.Context(), access.DeepCopy()); err != nil {
 			t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/trellis-garden/trellis/pkg/vpn"
+	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
 )
 
 const otherKey = "AgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
@@ -17,7 +17,9 @@ const otherKey = "AgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 // seed has a garden, two shoots that were given hosts and keys, one that an older gardenlet made, and an extension.
 func seed() []*corev1.Namespace {
 	given := func(name, hosts, key string) *corev1.Namespace {
-		return namespace(name, map[string]string{vpn.AnnotationHosts: hosts, vpn.AnnotationPublicKey: key})
+		return namespace(name, map[string]string{
+			vpnv1alpha1.AnnotationHosts: hosts, vpnv1alpha1.AnnotationPublicKey: key,
+		})
 	}
 	return []*corev1.Namespace{
 		namespace("garden", nil), given("shoot--a", "api.a.example.org,a.internal.example.org", publicKey),

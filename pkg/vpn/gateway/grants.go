@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/trellis-garden/trellis/pkg/vpn"
+	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
 )
 
 // shootPrefix begins the names of the namespaces that gardenlet makes for shoots.
@@ -40,8 +40,8 @@ func BuildGrants(operator string, namespaces []*corev1.Namespace) Grants {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	return Grants{
-		operator: operator, hosts: grantsOf(sorted, vpn.AnnotationHosts),
-		keys: grantsOf(sorted, vpn.AnnotationPublicKey),
+		operator: operator, hosts: grantsOf(sorted, vpnv1alpha1.AnnotationHosts),
+		keys: grantsOf(sorted, vpnv1alpha1.AnnotationPublicKey),
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/vpn"
 	"github.com/trellis-garden/trellis/pkg/vpn/transport"
 )
@@ -146,7 +147,7 @@ func BuildServers(services []*corev1.Service, grants Grants) ([]transport.Server
 	failed := map[string]error{}
 	users := map[[32]byte]string{}
 	for _, service := range sorted {
-		if service.Labels[vpn.LabelWireGuard] != "true" {
+		if service.Labels[vpnv1alpha1.LabelTunnel] != "true" {
 			continue
 		}
 		server, err := serverOf(service, grants)
@@ -166,15 +167,15 @@ func BuildServers(services []*corev1.Service, grants Grants) ([]transport.Server
 
 func serverOf(service *corev1.Service, grants Grants) (transport.Server, error) {
 	server := transport.Server{Name: service.Namespace + "/" + service.Name}
-	key, err := base64.StdEncoding.DecodeString(service.Annotations[vpn.AnnotationPublicKey])
+	key, err := base64.StdEncoding.DecodeString(service.Annotations[vpnv1alpha1.AnnotationPublicKey])
 	if err != nil || len(key) != len(server.PublicKey) {
-		return server, fmt.Errorf("annotation %s is not a base64 WireGuard public key", vpn.AnnotationPublicKey)
+		return server, fmt.Errorf("annotation %s is not a base64 WireGuard public key", vpnv1alpha1.AnnotationPublicKey)
 	}
 	// One key has one text here, whatever bits its last character has to spare.
 	if err := grants.Key(service.Namespace, base64.StdEncoding.EncodeToString(key)); err != nil {
-		return server, fmt.Errorf("annotation %s: %w", vpn.AnnotationPublicKey, err)
+		return server, fmt.Errorf("annotation %s: %w", vpnv1alpha1.AnnotationPublicKey, err)
 	}
 	copy(server.PublicKey[:], key)
-	server.Backend, err = clusterAddress(service, vpn.WireGuardPort)
+	server.Backend, err = clusterAddress(service, vpn.TunnelPort)
 	return server, err
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/trellis-garden/trellis/pkg/vpn"
+	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
 )
 
 func tlsRoute(namespace string, age time.Duration, port int32, hosts ...gatewayv1.Hostname) *gatewayv1.TLSRoute {
@@ -54,7 +54,7 @@ func routesOf(routes []*gatewayv1.TLSRoute, services ...*corev1.Service) Routes 
 			hosts = append(hosts, strings.ToLower(string(host)))
 		}
 		namespaces = append(namespaces,
-			namespace(route.Namespace, map[string]string{vpn.AnnotationHosts: strings.Join(hosts, ",")}))
+			namespace(route.Namespace, map[string]string{vpnv1alpha1.AnnotationHosts: strings.Join(hosts, ",")}))
 	}
 	built, _ := BuildRoutes(routes, BuildGrants("garden", namespaces), servicesByKey(services...))
 	return built
@@ -133,8 +133,8 @@ func TestBackendsThatCannotBeUsed(t *testing.T) {
 
 func wireGuardService(namespace, publicKey, clusterIP string) *corev1.Service {
 	s := service(namespace, "vpn-seed-server", clusterIP)
-	s.Labels = map[string]string{vpn.LabelWireGuard: "true"}
-	s.Annotations = map[string]string{vpn.AnnotationPublicKey: publicKey}
+	s.Labels = map[string]string{vpnv1alpha1.LabelTunnel: "true"}
+	s.Annotations = map[string]string{vpnv1alpha1.AnnotationPublicKey: publicKey}
 	return s
 }
 

@@ -27,7 +27,7 @@ import (
 	"k8s.io/client-go/rest"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/trellis-garden/trellis/pkg/vpn"
+	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/vpn/wireguard/demux"
 )
 
@@ -168,7 +168,7 @@ func attackedSeed(port int32) http.Handler {
 		routes.Items = append(routes.Items, *tlsRoute("shoot--"+name, 0, port, gatewayv1.Hostname(name+".example.org")))
 		services.Items = append(services.Items, *service("shoot--"+name, "kube-apiserver", "127.0.0.1"))
 		namespaces.Items = append(namespaces.Items,
-			*namespace("shoot--"+name, map[string]string{vpn.AnnotationHosts: name + ".example.org"}))
+			*namespace("shoot--"+name, map[string]string{vpnv1alpha1.AnnotationHosts: name + ".example.org"}))
 	}
 	for n := range attackedShoots {
 		key := [32]byte{1, byte(n), byte(n >> 8)}

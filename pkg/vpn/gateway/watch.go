@@ -19,7 +19,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/trellis-garden/trellis/pkg/vpn"
+	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/vpn/health"
 	"github.com/trellis-garden/trellis/pkg/vpn/transport"
 )
@@ -117,14 +117,16 @@ func strip(object any) (any, error) {
 		kept := &corev1.Service{
 			ObjectMeta: stripMeta(o.ObjectMeta), Spec: corev1.ServiceSpec{ClusterIP: o.Spec.ClusterIP},
 		}
-		if value, ok := o.Labels[vpn.LabelWireGuard]; ok {
-			kept.Labels = map[string]string{vpn.LabelWireGuard: value}
-			kept.Annotations = map[string]string{vpn.AnnotationPublicKey: o.Annotations[vpn.AnnotationPublicKey]}
+		if value, ok := o.Labels[vpnv1alpha1.LabelTunnel]; ok {
+			kept.Labels = map[string]string{vpnv1alpha1.LabelTunnel: value}
+			kept.Annotations = map[string]string{
+				vpnv1alpha1.AnnotationPublicKey: o.Annotations[vpnv1alpha1.AnnotationPublicKey],
+			}
 		}
 		return kept, nil
 	case *corev1.Namespace:
 		kept := &corev1.Namespace{ObjectMeta: stripMeta(o.ObjectMeta)}
-		for _, annotation := range []string{vpn.AnnotationHosts, vpn.AnnotationPublicKey} {
+		for _, annotation := range []string{vpnv1alpha1.AnnotationHosts, vpnv1alpha1.AnnotationPublicKey} {
 			if value, ok := o.Annotations[annotation]; ok {
 				metav1.SetMetaDataAnnotation(&kept.ObjectMeta, annotation, value)
 			}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/trellis-garden/trellis/pkg/vpn"
+	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/vpn/transport"
 )
 
@@ -48,7 +48,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case namespaces:
 		list := corev1.NamespaceList{Items: []corev1.Namespace{
 			*namespace("demo", map[string]string{
-				vpn.AnnotationHosts: "api.example.org", vpn.AnnotationPublicKey: publicKey,
+				vpnv1alpha1.AnnotationHosts: "api.example.org", vpnv1alpha1.AnnotationPublicKey: publicKey,
 			}),
 		}}
 		list.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "NamespaceList"}

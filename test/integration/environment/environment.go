@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 	"github.com/trellis-garden/trellis/test/ports"
 )
@@ -319,7 +320,7 @@ func (e *Environment) startGardenAPIServer(ctx context.Context) error {
 	if err := e.register(ctx, listen.Port()); err != nil {
 		return err
 	}
-	kubeconfig, err := e.Kubeconfig(registration.APIServerUser)
+	kubeconfig, err := e.Kubeconfig(gardencorev1beta1.GardenAPIServerUser)
 	if err != nil {
 		return err
 	}

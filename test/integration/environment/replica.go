@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
-	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // StartReplica runs one more garden-apiserver, as a process of its own that ends with the environment, and returns its
@@ -17,7 +17,7 @@ func (e *Environment) StartReplica(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	kubeconfig, err := e.Kubeconfig(registration.APIServerUser)
+	kubeconfig, err := e.Kubeconfig(gardencorev1beta1.GardenAPIServerUser)
 	if err != nil {
 		return "", err
 	}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/trellis-garden/trellis/pkg/federation/registration"
+	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/resourcemanager/csrapprover"
 	"github.com/trellis-garden/trellis/pkg/resourcemanager/target"
 )
@@ -29,7 +29,7 @@ func (w *world) startApprover(t *testing.T) {
 	}
 	seed := fake.NewClientBuilder().WithObjects(
 		secret(target.SecretName, map[string][]byte{target.SecretKey: kubeconfig}),
-		secret(registration.FleetAccessSecret, nil),
+		secret(fleetv1alpha1.AccessSecret, nil),
 	).Build()
 	running, cancel := context.WithCancel(ctx)
 	t.Cleanup(cancel)

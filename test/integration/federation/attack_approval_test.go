@@ -35,7 +35,7 @@ func (p *pulled) askFor(t *testing.T, name, id string, of certificateFor) *certi
 	t.Helper()
 	request := &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Labels: map[string]string{registration.MemberLabel: p.name},
+			Name: name, Labels: map[string]string{clusterv1alpha1.MemberLabel: p.name},
 			Annotations: map[string]string{registration.IDAnnotation: id},
 		},
 		Spec: certificatesv1.CertificateSigningRequestSpec{

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
@@ -51,7 +52,7 @@ func TestAttackFederationActsAsOthers(t *testing.T) {
 	for name, who := range map[string]rest.ImpersonationConfig{
 		"a master":            {UserName: "admin", Groups: []string{"system:masters"}},
 		"an administrator":    {UserName: "admin", Groups: []string{"gardener.cloud:project:admins"}},
-		"who stands for them": {UserName: "admin", Groups: []string{registration.MastersGroup}},
+		"who stands for them": {UserName: "admin", Groups: []string{fleetv1alpha1.MastersGroup}},
 		"the API server":      {UserName: "system:apiserver"},
 		"a controller":        {UserName: "system:kube-controller-manager"},
 		"a service account":   {UserName: "system:serviceaccount:kube-system:crowned"},

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	egresscomponent "github.com/trellis-garden/trellis/pkg/component/egress"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
@@ -61,7 +62,7 @@ func (s *apiServers) startEgress(files map[string][]byte) (selector string, err 
 
 // dialInSeed knows the one name that a seed's DNS would.
 func (s *apiServers) dialInSeed(ctx context.Context, network, address string) (net.Conn, error) {
-	if address == egress.ServedAPIs+"."+fleetNamespace+".svc:8443" {
+	if address == vpnv1alpha1.ServedAPIs+"."+fleetNamespace+".svc:8443" {
 		address, _ = s.servedAPIs.Load().(string)
 	}
 	return (&net.Dialer{}).DialContext(ctx, network, address)

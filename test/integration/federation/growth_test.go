@@ -22,7 +22,6 @@ import (
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/growth/shoots"
-	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
 const growing = `
@@ -163,7 +162,7 @@ func (w *world) labelMember(t *testing.T) {
 	t.Helper()
 	set := func(value any) error {
 		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "member1"}}
-		labels := map[string]any{registration.ShootLabel: value, "pools": value}
+		labels := map[string]any{clusterv1alpha1.ShootLabel: value, "pools": value}
 		if value != nil {
 			labels["pools"] = "may-grow"
 		}

@@ -66,11 +66,11 @@ func (w *world) held(name string, want bool) error {
 func (w *world) becomesShoot(t *testing.T, name string) {
 	t.Helper()
 	w.changeCluster(t, name, func(c *clusterv1alpha1.Cluster) {
-		metav1.SetMetaDataLabel(&c.ObjectMeta, registration.ShootLabel, name)
+		metav1.SetMetaDataLabel(&c.ObjectMeta, clusterv1alpha1.ShootLabel, name)
 	})
 	t.Cleanup(func() {
 		w.changeCluster(t, name, func(c *clusterv1alpha1.Cluster) {
-			delete(c.Labels, registration.ShootLabel)
+			delete(c.Labels, clusterv1alpha1.ShootLabel)
 			c.Spec.Taints, c.Spec.ImpersonatorSecretRef = nil, nil
 		})
 		secret := &corev1.Secret{}

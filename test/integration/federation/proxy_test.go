@@ -419,7 +419,7 @@ func TestClustersAreServedAsBefore(t *testing.T) {
 		}
 		eventually(t, "it registers them by itself", func() error {
 			body, err := answer(w.fleetConfig, http.MethodGet,
-				"/apis/apiregistration.k8s.io/v1/apiservices/"+memberapi.APIServiceName)
+				"/apis/apiregistration.k8s.io/v1/apiservices/"+clusterv1alpha1.APIServiceName)
 			if err == nil && !strings.Contains(body, "kube-aggregator.kubernetes.io/automanaged") {
 				err = fmt.Errorf("got %s", body)
 			}
@@ -516,7 +516,7 @@ func TestKilledControllersComeBack(t *testing.T) {
 	w := newWorld(t)
 	service := &apiregistrationv1.APIService{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:   memberapi.APIServiceName,
+			Name:   clusterv1alpha1.APIServiceName,
 			Labels: map[string]string{"app.kubernetes.io/managed-by": "trellis-federation"},
 		},
 		Spec: apiregistrationv1.APIServiceSpec{
@@ -572,7 +572,7 @@ func TestClustersAreReadWhileThereIsNoWay(t *testing.T) {
 	trial := &apiregistrationv1.APIService{}
 	eventually(t, "it is found that there is no way", func() error {
 		read()
-		if err := w.fleet.Get(ctx, client.ObjectKey{Name: memberapi.TrialAPIServiceName}, trial); err != nil {
+		if err := w.fleet.Get(ctx, client.ObjectKey{Name: clusterv1alpha1.TrialAPIServiceName}, trial); err != nil {
 			return err
 		}
 		for _, condition := range trial.Status.Conditions {

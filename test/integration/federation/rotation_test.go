@@ -249,7 +249,7 @@ func TestAgentFollowsRotation(t *testing.T) {
 func (p *pulled) requests(t *testing.T) []certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	var list certificatesv1.CertificateSigningRequestList
-	if err := p.world.fleet.List(ctx, &list, client.MatchingLabels{registration.MemberLabel: p.name}); err != nil {
+	if err := p.world.fleet.List(ctx, &list, client.MatchingLabels{clusterv1alpha1.MemberLabel: p.name}); err != nil {
 		t.Fatal(err)
 	}
 	return list.Items

@@ -44,11 +44,11 @@ func startControllers(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	done := make(chan error, 2)
-	manager, err := env.ConfigFor(env.Config.Host, registration.ControllerManagerUser)
+	manager, err := env.ConfigFor(env.Config.Host, gardencorev1beta1.GardenControllerManagerUser)
 	if err != nil {
 		t.Fatal(err)
 	}
-	assigner, err := env.ConfigFor(env.Config.Host, registration.SchedulerUser)
+	assigner, err := env.ConfigFor(env.Config.Host, gardencorev1beta1.GardenSchedulerUser)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
-	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 	"github.com/trellis-garden/trellis/pkg/scheduler"
 )
 
@@ -22,7 +21,7 @@ import (
 func startScheduler(t *testing.T, options scheduler.Options) {
 	t.Helper()
 	options.HealthAddress, options.MetricsAddress = "0", "0"
-	config, err := env.ConfigFor(env.Config.Host, registration.SchedulerUser)
+	config, err := env.ConfigFor(env.Config.Host, gardencorev1beta1.GardenSchedulerUser)
 	if err != nil {
 		t.Fatal(err)
 	}

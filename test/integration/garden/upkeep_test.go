@@ -24,7 +24,6 @@ import (
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
-	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 	"github.com/trellis-garden/trellis/pkg/controllermanager"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/project"
 )
@@ -49,7 +48,7 @@ func TestUpkeep(t *testing.T) {
 // startControllerManager runs garden-controller-manager as its own user until the test ends.
 func startControllerManager(t *testing.T) {
 	t.Helper()
-	config, err := env.ConfigFor(env.Config.Host, registration.ControllerManagerUser)
+	config, err := env.ConfigFor(env.Config.Host, gardencorev1beta1.GardenControllerManagerUser)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -452,7 +452,7 @@ func takesOverTheSeed(t *testing.T, attacker client.Client) {
 		}
 	}
 	annotations := client.RawPatch(types.MergePatchType,
-		[]byte(`{"metadata":{"annotations":{"`+extensionrights.AnnotationResources+`":"Infrastructure/other"}}}`))
+		[]byte(`{"metadata":{"annotations":{"`+extensionsv1alpha1.AnnotationRoleResources+`":"Infrastructure/other"}}}`))
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: otherProvider}},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "extensions.trellis.garden:os-debian:shoot"}},

@@ -25,9 +25,9 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extensionrights"
-	"github.com/trellis-garden/trellis/pkg/vpn"
 	"github.com/trellis-garden/trellis/pkg/vpn/gateway"
 )
 
@@ -192,13 +192,13 @@ func namespaceHasHostsAndKey(t *testing.T, shoot *gardencorev1beta1.Shoot) {
 	grants := gateway.BuildGrants("garden", []*corev1.Namespace{namespace})
 	if _, failed := gateway.BuildServers([]*corev1.Service{service},
 		grants); failed[client.ObjectKeyFromObject(service).String()] != nil ||
-		namespace.Annotations[vpn.AnnotationPublicKey] == "" {
+		namespace.Annotations[vpnv1alpha1.AnnotationPublicKey] == "" {
 		t.Errorf("the namespace has annotations %v; refused is %v", namespace.Annotations, failed)
 	}
 	for _, address := range shoot.Status.AdvertisedAddresses {
 		host := strings.TrimPrefix(address.URL, "https://")
 		if err := grants.Host(namespace.Name, host); err != nil ||
-			!strings.Contains(namespace.Annotations[vpn.AnnotationHosts], host) {
+			!strings.Contains(namespace.Annotations[vpnv1alpha1.AnnotationHosts], host) {
 			t.Errorf("the namespace has annotations %v: %v", namespace.Annotations, err)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/trellis-garden/trellis/extensions/pkg/cluster"
 	"github.com/trellis-garden/trellis/extensions/pkg/shootaccess"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
-	"github.com/trellis-garden/trellis/pkg/egress"
+	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/admission"
 	"github.com/trellis-garden/trellis/pkg/federation/crds"
 	"github.com/trellis-garden/trellis/pkg/federation/memberapi"
@@ -81,7 +81,7 @@ func (a *Actuator) Reconcile(ctx context.Context, _ logr.Logger, object *extensi
 		func() error { FillNetworkPolicy(policy); return nil }); err != nil {
 		return fmt.Errorf("network policy %s/%s: %w", namespace, policy.Name, err)
 	}
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: egress.ServedAPIs}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: vpnv1alpha1.ServedAPIs}}
 	if _, err := controllerutil.CreateOrPatch(ctx, a.Client, service,
 		func() error { fillService(service); return nil }); err != nil {
 		return fmt.Errorf("service %s/%s: %w", namespace, service.Name, err)
@@ -132,7 +132,7 @@ func (a *Actuator) Delete(ctx context.Context, log logr.Logger, object *extensio
 	}
 	for _, removed := range []client.Object{
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: Name}},
-		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: egress.ServedAPIs}},
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: vpnv1alpha1.ServedAPIs}},
 		&networkingv1.NetworkPolicy{
 			ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: networkPolicyName},
 		},

@@ -17,8 +17,8 @@ import (
 	"github.com/trellis-garden/trellis/extensions/pkg/cluster"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
-	"github.com/trellis-garden/trellis/pkg/egress"
-	"github.com/trellis-garden/trellis/pkg/federation/registration"
+	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
+	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
 )
 
 const namespaceOfFleet = "shoot--demo--fleet"
@@ -68,9 +68,9 @@ func TestDeletionLeavesNothing(t *testing.T) {
 	}
 	ours := []client.Object{
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOfFleet, Name: Name}},
-		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOfFleet, Name: egress.ServedAPIs}},
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOfFleet, Name: vpnv1alpha1.ServedAPIs}},
 		&corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOfFleet, Name: registration.FleetAccessSecret},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOfFleet, Name: fleetv1alpha1.AccessSecret},
 		},
 		&networkingv1.NetworkPolicy{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespaceOfFleet, Name: networkPolicyName},

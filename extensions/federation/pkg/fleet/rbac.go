@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
-	"github.com/trellis-garden/trellis/pkg/federation/memberapi"
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
@@ -57,7 +57,7 @@ func fleetRules() []rbacv1.PolicyRule {
 		{APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"}, Verbs: []string{"create"}},
 		{
 			APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"},
-			ResourceNames: []string{memberapi.APIServiceName, memberapi.TrialAPIServiceName},
+			ResourceNames: []string{clusterv1alpha1.APIServiceName, clusterv1alpha1.TrialAPIServiceName},
 			Verbs:         []string{"delete", "patch"},
 		},
 		{
@@ -67,7 +67,7 @@ func fleetRules() []rbacv1.PolicyRule {
 	}
 }
 
-// mastersRules is what registration.MastersGroup may do.
+// mastersRules is what fleetv1alpha1.MastersGroup may do.
 func mastersRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{
@@ -103,7 +103,7 @@ func revisionsRules() []rbacv1.PolicyRule {
 // ApplyRBAC lets the controllers' service account do in the fleet what they do there.
 func ApplyRBAC(ctx context.Context, fleet client.Client) error {
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: Name, Namespace: metav1.NamespaceSystem}
-	masters := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: registration.MastersGroup}
+	masters := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: fleetv1alpha1.MastersGroup}
 	return errors.Join(
 		applyClusterRBAC(ctx, fleet, roleName, fleetRules(), account),
 		applyClusterRBAC(ctx, fleet, mastersRoleName, mastersRules(), masters),

@@ -6,6 +6,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
@@ -13,8 +14,8 @@ import (
 // Policies of the fleet are about the account by its name as a user. The Secret with its tokens is how resource-manager
 // knows fleets.
 func TestAccountIsTheOneThatPoliciesMean(t *testing.T) {
-	if want := component.ShootAccessSecret(Name); registration.FleetAccessSecret != want {
-		t.Errorf("got %s, want %s", registration.FleetAccessSecret, want)
+	if want := component.ShootAccessSecret(Name); fleetv1alpha1.AccessSecret != want {
+		t.Errorf("got %s, want %s", fleetv1alpha1.AccessSecret, want)
 	}
 	if want := "system:serviceaccount:kube-system:" + Name; registration.FleetAccount != want {
 		t.Errorf("got %s, want %s", registration.FleetAccount, want)

@@ -13,15 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/trellis-garden/trellis/extensions/federation/pkg/membership"
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/growth"
 	"github.com/trellis-garden/trellis/pkg/federation/growth/shoots"
 )
-
-const joinLabel = membership.JoinLabel
 
 // demandTimeout is how old the demand may be: nothing is done by an older one.
 const demandTimeout = 2 * time.Minute

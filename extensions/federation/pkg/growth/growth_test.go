@@ -24,7 +24,6 @@ import (
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers"
 	"github.com/trellis-garden/trellis/pkg/federation/growth/shoots"
-	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
 const namespace = "garden-demo"
@@ -124,7 +123,7 @@ func (b *bed) create(c client.Client, object client.Object) {
 func (b *bed) join(name string, nodes int32, free string) {
 	b.t.Helper()
 	c := &clusterv1alpha1.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{registration.ShootLabel: name}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{clusterv1alpha1.ShootLabel: name}},
 	}
 	if err := client.IgnoreAlreadyExists(b.fleet.Create(ctx, c)); err != nil {
 		b.t.Fatal(err)

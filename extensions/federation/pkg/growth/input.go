@@ -15,7 +15,6 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/growth"
 	"github.com/trellis-garden/trellis/pkg/federation/growth/shoots"
 	"github.com/trellis-garden/trellis/pkg/federation/karmada"
-	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
 // isGrown tells whether a shoot was created for a FleetGrowth of this fleet.
@@ -48,9 +47,9 @@ func (w *world) input(object *fleetv1alpha1.FleetGrowth) (growth.Input, error) {
 	if err != nil {
 		return growth.Input{}, err
 	}
-	if object.Spec.Shoots != nil && object.Spec.Shoots.Template.Labels[joinLabel] == "false" {
+	if object.Spec.Shoots != nil && object.Spec.Shoots.Template.Labels[fleetv1alpha1.JoinLabel] == "false" {
 		return growth.Input{}, fmt.Errorf("spec.shoots.template.labels[%s]: such shoots never join the fleet",
-			joinLabel)
+			fleetv1alpha1.JoinLabel)
 	}
 	if !w.create {
 		template = nil
@@ -122,7 +121,7 @@ func (w *world) member(object *fleetv1alpha1.FleetGrowth, shoot *gardencorev1bet
 		Used:  slices.Contains(object.Status.Demand.Used, shoot.Name),
 	}
 	c := w.clusters[shoot.Name]
-	if c != nil && c.Labels[registration.ShootLabel] == shoot.Name {
+	if c != nil && c.Labels[clusterv1alpha1.ShootLabel] == shoot.Name {
 		m.Joined, m.Room = true, karmada.Room(c.Status.ResourceSummary)
 		m.LeavingSince = leavingSince(c)
 	} else {

@@ -20,6 +20,7 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/apply"
 )
 
@@ -124,9 +125,9 @@ func (r *Reconciler) join(ctx context.Context, fleet client.Client, shoot *garde
 	switch {
 	case !found && !isReachable(shoot), existing.DeletionTimestamp != nil:
 		return nil
-	case found && existing.Labels[ShootLabel] == "":
+	case found && existing.Labels[clusterv1alpha1.ShootLabel] == "":
 		return fmt.Errorf("the fleet has an imported cluster of this name; rename it, or set the label %s=false on "+
-			"the shoot", JoinLabel)
+			"the shoot", fleetv1alpha1.JoinLabel)
 	}
 	endpoint, err := r.ensureCredentials(ctx, fleet, shoot)
 	if err != nil {
@@ -174,7 +175,7 @@ func (r *Reconciler) ensureCredentials(ctx context.Context, fleet client.Client,
 	}
 	renew := r.Now().Add(request.Status.ExpirationTimestamp.Sub(r.Now()) / 2)
 	_, err = controllerutil.CreateOrPatch(ctx, fleet, secret, func() error {
-		metav1.SetMetaDataLabel(&secret.ObjectMeta, ShootLabel, shoot.Name)
+		metav1.SetMetaDataLabel(&secret.ObjectMeta, clusterv1alpha1.ShootLabel, shoot.Name)
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, renewAnnotation, renew.UTC().Format(time.RFC3339))
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, authoritiesAnnotation, authorities)
 		secret.Data = map[string][]byte{clusterv1alpha1.SecretKubeconfig: kubeconfig}
@@ -195,7 +196,7 @@ func applyCluster(ctx context.Context, fleet client.Client, wanted *clusterv1alp
 // there.
 func (r *Reconciler) removeOthers(ctx context.Context, fleet client.Client, wanted map[string]bool) error {
 	var clusters clusterv1alpha1.ClusterList
-	if err := fleet.List(ctx, &clusters, client.HasLabels{ShootLabel}); err != nil {
+	if err := fleet.List(ctx, &clusters, client.HasLabels{clusterv1alpha1.ShootLabel}); err != nil {
 		return fmt.Errorf("listing clusters: %w", err)
 	}
 	present := map[string]bool{}
@@ -211,7 +212,7 @@ func (r *Reconciler) removeOthers(ctx context.Context, fleet client.Client, want
 	}
 	var secrets corev1.SecretList
 	if err := fleet.List(ctx, &secrets, client.InNamespace(clusterv1alpha1.CredentialsNamespace),
-		client.HasLabels{ShootLabel}); err != nil {
+		client.HasLabels{clusterv1alpha1.ShootLabel}); err != nil {
 		return fmt.Errorf("listing credentials: %w", err)
 	}
 	for i := range secrets.Items {

@@ -15,15 +15,9 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
-	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
 const (
-	// ShootLabel, on Clusters and Secrets of a fleet, names the shoot that they were made for. Clusters without it were
-	// imported by people and are left alone.
-	ShootLabel = registration.ShootLabel
-	// JoinLabel (value "false"), on a Shoot, keeps it out of the project's fleets.
-	JoinLabel = "federation.trellis.garden/join"
 	// renewAnnotation, on a Secret, says when its credentials are to be renewed.
 	renewAnnotation = clusterv1alpha1.RenewAnnotation
 	// authoritiesAnnotation, on a Secret, says for which certificate authorities of the shoot its credentials are good.
@@ -50,7 +44,8 @@ func authoritiesOf(shoot *gardencorev1beta1.Shoot, before string) string {
 
 // wantsMembership tells whether a shoot belongs into its project's fleets.
 func wantsMembership(shoot *gardencorev1beta1.Shoot) bool {
-	return shoot.DeletionTimestamp == nil && len(shoot.Spec.Provider.Workers) > 0 && shoot.Labels[JoinLabel] != "false"
+	return shoot.DeletionTimestamp == nil && len(shoot.Spec.Provider.Workers) > 0 &&
+		shoot.Labels[fleetv1alpha1.JoinLabel] != "false"
 }
 
 // isReachable tells whether the shoot's API has been up, so that it makes sense to ask for credentials.
@@ -106,7 +101,7 @@ func labelsFor(shoot *gardencorev1beta1.Shoot) map[string]string {
 		return domain == "gardener.cloud" || strings.HasSuffix(domain, ".gardener.cloud") ||
 			strings.HasSuffix(domain, "trellis.garden")
 	})
-	labels[ShootLabel] = shoot.Name
+	labels[clusterv1alpha1.ShootLabel] = shoot.Name
 	for _, key := range []string{fleetv1alpha1.GrownByLabel, fleetv1alpha1.GrownForLabel} {
 		if value, found := shoot.Labels[key]; found {
 			labels[key] = value

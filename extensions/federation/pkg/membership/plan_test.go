@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 )
@@ -34,7 +35,9 @@ func TestWantsMembership(t *testing.T) {
 		"without":      {shoot(func(s *gardencorev1beta1.Shoot) { s.Spec.Provider.Workers = nil }), false},
 		"deleted":      {shoot(func(s *gardencorev1beta1.Shoot) { s.DeletionTimestamp = &metav1.Time{} }), false},
 		"kept out": {
-			shoot(func(s *gardencorev1beta1.Shoot) { s.Labels = map[string]string{JoinLabel: "false"} }), false,
+			shoot(func(s *gardencorev1beta1.Shoot) {
+				s.Labels = map[string]string{fleetv1alpha1.JoinLabel: "false"}
+			}), false,
 		},
 	}
 	for name, tc := range tests {
@@ -52,7 +55,7 @@ func TestClusterFor(t *testing.T) {
 		}
 	}), "https://api", false)
 	if diff := cmp.Diff(map[string]string{
-		"failuredomain.kubernetes.io/region": "dc1", "team": "a", ShootLabel: "member1",
+		"failuredomain.kubernetes.io/region": "dc1", "team": "a", clusterv1alpha1.ShootLabel: "member1",
 	}, c.Labels); diff != "" {
 		t.Error(diff)
 	}
@@ -123,12 +126,12 @@ func TestAuthoritiesOf(t *testing.T) {
 func TestLabelsFor(t *testing.T) {
 	got := labelsFor(shoot(func(s *gardencorev1beta1.Shoot) {
 		s.Labels = map[string]string{
-			"tier": "burst", "shoot.gardener.cloud/status": "healthy", JoinLabel: "true",
+			"tier": "burst", "shoot.gardener.cloud/status": "healthy", fleetv1alpha1.JoinLabel: "true",
 			fleetv1alpha1.GrownByLabel: "fleet", fleetv1alpha1.GrownForLabel: "standard",
 		}
 	}))
 	want := map[string]string{
-		"tier": "burst", ShootLabel: "member1", fleetv1alpha1.GrownByLabel: "fleet",
+		"tier": "burst", clusterv1alpha1.ShootLabel: "member1", fleetv1alpha1.GrownByLabel: "fleet",
 		fleetv1alpha1.GrownForLabel: "standard",
 	}
 	if !maps.Equal(got, want) {

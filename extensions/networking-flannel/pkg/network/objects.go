@@ -76,7 +76,9 @@ func Objects(values Values) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	labels := map[string]string{"app": "flannel", gardencorev1beta1.GardenRole: "system-component"}
+	labels := map[string]string{
+		"app": "flannel", gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleSystemComponent,
+	}
 	metadata := metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels}
 	return []client.Object{
 		&corev1.ServiceAccount{ObjectMeta: metadata, AutomountServiceAccountToken: new(false)},

@@ -216,6 +216,10 @@ const (
 	// GardenerSeedLeaseNamespace holds one Lease for each seed in the garden, of the seed's name, which its gardenlet
 	// renews.
 	GardenerSeedLeaseNamespace = "gardener-system-seed-lease"
+	// ClusterAutoscalerPriorityConfigMap in a shoot's kube-system has the priorities of node groups.
+	ClusterAutoscalerPriorityConfigMap = "cluster-autoscaler-priority-expander"
+	// ClusterAutoscalerPriorityKey is the key of ClusterAutoscalerPriorityConfigMap.
+	ClusterAutoscalerPriorityKey = "priorities"
 )
 
 // Taints.
@@ -295,6 +299,11 @@ const (
 
 // Users and groups.
 const (
+	// GardenAPIServerUser and the others are the users as which the garden's own processes speak to the garden's
+	// kube-apiserver: common names of client certificates.
+	GardenAPIServerUser         = "gardener.cloud:system:garden-apiserver"
+	GardenControllerManagerUser = "gardener.cloud:system:garden-controller-manager"
+	GardenSchedulerUser         = "gardener.cloud:system:garden-scheduler"
 	// SeedsGroup is the group of all gardenlets.
 	SeedsGroup = "gardener.cloud:system:seeds"
 	// SeedUserNamePrefix, followed by a seed's name, is the user name of its gardenlet.

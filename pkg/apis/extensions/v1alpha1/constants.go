@@ -38,3 +38,24 @@ const (
 	// DefaultDNSRecordTTL is the time to live of DNS records that have none, in seconds.
 	DefaultDNSRecordTTL int64 = 120
 )
+
+// Annotations of a MachineDeployment that override options of cluster-autoscaler for its group of nodes.
+const (
+	ScaleDownUtilizationThresholdAnnotation    = "autoscaler.gardener.cloud/scale-down-utilization-threshold"
+	ScaleDownGpuUtilizationThresholdAnnotation = "autoscaler.gardener.cloud/scale-down-gpu-utilization-threshold"
+	ScaleDownUnneededTimeAnnotation            = "autoscaler.gardener.cloud/scale-down-unneeded-time"
+	ScaleDownUnreadyTimeAnnotation             = "autoscaler.gardener.cloud/scale-down-unready-time"
+	MaxNodeProvisionTimeAnnotation             = "autoscaler.gardener.cloud/max-node-provision-time"
+)
+
+// Annotations of ClusterRoles in an extension's chart, by which gardenlet gives the extension rights where shoots are.
+const (
+	// AnnotationRoleResources lists what the role serves: <kind>/<type>, separated by commas. On the namespace of a
+	// shoot it is gardenlet's note of what it has written there.
+	AnnotationRoleResources = "extensions.trellis.garden/resources"
+	// AnnotationRoleServiceAccount is the name of the account in the extension's namespace that gets the rights.
+	AnnotationRoleServiceAccount = "extensions.trellis.garden/service-account"
+	// AnnotationRoleNamespacePrefix says that the rights are for the namespace <prefix><namespace of the shoot>, which
+	// gardenlet makes and removes. The prefix is of lower case letters and a hyphen.
+	AnnotationRoleNamespacePrefix = "extensions.trellis.garden/namespace-prefix"
+)

@@ -83,7 +83,7 @@ func (d *drain) Reconcile(ctx context.Context, request reconcile.Request) (recon
 // isListening tells whether a member is a shoot that answers.
 func isListening(cluster *clusterv1alpha1.Cluster) bool {
 	asleep := cluster.Annotations[clusterv1alpha1.HibernatedAnnotation] == "true"
-	return cluster.Labels[registration.ShootLabel] != "" && !asleep &&
+	return cluster.Labels[clusterv1alpha1.ShootLabel] != "" && !asleep &&
 		meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
 }
 

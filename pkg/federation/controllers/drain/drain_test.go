@@ -19,7 +19,6 @@ import (
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/karmada"
-	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -27,7 +26,7 @@ var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 // shoot is a member that answers.
 func shoot(changes ...func(*clusterv1alpha1.Cluster)) *clusterv1alpha1.Cluster {
 	cluster := &clusterv1alpha1.Cluster{}
-	cluster.Name, cluster.Labels = "m1", map[string]string{registration.ShootLabel: "m1"}
+	cluster.Name, cluster.Labels = "m1", map[string]string{clusterv1alpha1.ShootLabel: "m1"}
 	cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
 	for _, change := range changes {
 		change(cluster)

@@ -15,6 +15,7 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
@@ -28,7 +29,6 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/tasks"
 	"github.com/trellis-garden/trellis/pkg/secrets"
-	"github.com/trellis-garden/trellis/pkg/vpn"
 )
 
 const (
@@ -212,11 +212,11 @@ func giveKey(ctx context.Context, seed client.Client, name, key string) error {
 	if err := seed.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
 		return fmt.Errorf("reading Namespace %s: %w", name, err)
 	}
-	if namespace.Annotations[vpn.AnnotationPublicKey] == key {
+	if namespace.Annotations[vpnv1alpha1.AnnotationPublicKey] == key {
 		return nil
 	}
 	patch := client.MergeFrom(namespace.DeepCopy())
-	metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, vpn.AnnotationPublicKey, key)
+	metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, vpnv1alpha1.AnnotationPublicKey, key)
 	if err := seed.Patch(ctx, namespace, patch); err != nil {
 		return fmt.Errorf("giving Namespace %s its WireGuard key: %w", name, err)
 	}

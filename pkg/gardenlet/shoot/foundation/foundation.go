@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	egresscomponent "github.com/trellis-garden/trellis/pkg/component/egress"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
@@ -24,7 +25,6 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/tasks"
 	"github.com/trellis-garden/trellis/pkg/secrets"
-	"github.com/trellis-garden/trellis/pkg/vpn"
 )
 
 // AnnotationFiles on a control plane's namespace identifies the ConfigMaps and Secrets of the garden that its
@@ -112,7 +112,7 @@ func (f *Foundation) namespace() *corev1.Namespace {
 	}
 	annotations := map[string]string{
 		gardencorev1beta1.AnnotationShootUID: f.Plan.UID,
-		vpn.AnnotationHosts:                  strings.ToLower(strings.Join(f.Plan.APIServer.ExternalHostnames, ",")),
+		vpnv1alpha1.AnnotationHosts:          strings.ToLower(strings.Join(f.Plan.APIServer.ExternalHostnames, ",")),
 	}
 	if digest := f.Plan.APIServer.Digest; digest != "" {
 		annotations[AnnotationFiles] = digest

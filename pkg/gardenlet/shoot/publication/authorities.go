@@ -51,7 +51,8 @@ func (p *Publication) publishAuthorities(ctx context.Context) error {
 		ObjectMeta: p.Shoot.GardenMeta(gardencorev1beta1.ShootProjectConfigMapSuffixCACluster),
 	}
 	_, err = controllerutil.CreateOrPatch(ctx, p.Garden, configMap, func() error {
-		configMap.Labels = component.Merge(configMap.Labels, p.Shoot.GardenLabels("ca-cluster"))
+		configMap.Labels = component.Merge(configMap.Labels, p.Shoot.GardenLabels(
+			gardencorev1beta1.ShootProjectConfigMapSuffixCACluster))
 		configMap.Data = map[string]string{
 			gardencorev1beta1.DataKeyCACert: string(bundle.Data[secrets.DataKeyCertificateBundle]),
 		}
@@ -64,7 +65,8 @@ func (p *Publication) publishAuthorities(ctx context.Context) error {
 		ObjectMeta: p.Shoot.GardenMeta(gardencorev1beta1.ShootProjectSecretSuffixCAClient),
 	}
 	_, err = controllerutil.CreateOrPatch(ctx, p.Garden, internal, func() error {
-		internal.Labels = component.Merge(internal.Labels, p.Shoot.GardenLabels("ca-client"))
+		internal.Labels = component.Merge(internal.Labels, p.Shoot.GardenLabels(
+			gardencorev1beta1.ShootProjectSecretSuffixCAClient))
 		internal.Data = map[string][]byte{
 			gardencorev1beta1.DataKeyCACert: signer.Data[secrets.DataKeyCertificateCA],
 			gardencorev1beta1.DataKeyCAKey:  signer.Data[secrets.DataKeyPrivateKeyCA],
