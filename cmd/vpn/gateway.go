@@ -8,14 +8,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
-	"github.com/trellis-garden/trellis/pkg/vpn"
 	"github.com/trellis-garden/trellis/pkg/vpn/gateway"
-	"github.com/trellis-garden/trellis/pkg/vpn/wireguard/demux"
 )
 
 func newGateway(log func() logr.Logger) *cobra.Command {
 	config := gateway.Config{Streams: gateway.DefaultLimits}
-	tunnels := demux.DefaultLimits
+	tunnels := newGatewayTunnels()
 	var kubeconfig string
 	command := &cobra.Command{
 		Use:   "gateway",
@@ -31,7 +29,7 @@ Services only the key in its annotation ` + vpnv1alpha1.AnnotationPublicKey + `;
 It needs get, list and watch for tlsroutes, services and namespaces, and waits for the TLSRoute CRD when it is not there yet.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
-			config.Log, config.Tunnels = log(), tunnels
+			config.Log, config.Tunnels = log(), tunnels.Limits
 			// Without a file this is the configuration of the pod's service account.
 			if config.Cluster, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
 				return fmt.Errorf("finding the seed's API server: %w", err)
@@ -44,8 +42,7 @@ It needs get, list and watch for tlsroutes, services and namespaces, and waits f
 	flags.StringVar(&config.TLSAddress, "tls-address", ":443", "TCP address for TLS connections")
 	flags.StringVar(&config.ProxyAddress, "proxy-address", ":8443",
 		"TCP address for connections with a PROXY protocol v2 header")
-	flags.StringVar(&config.TunnelAddress, "wireguard-address", fmt.Sprintf(":%d", vpn.TunnelPort),
-		"UDP address for WireGuard")
+	tunnels.addFlags(flags, &config)
 	flags.StringVar(&config.HealthAddress, "health-address", ":8080", "TCP address of /healthz, /readyz and /metrics")
 	streams := &config.Streams
 	flags.IntVar(&streams.Connections, "max-connections", streams.Connections, "TCP connections of each port at a time")
@@ -55,9 +52,6 @@ It needs get, list and watch for tlsroutes, services and namespaces, and waits f
 		"TCP connections of one client address at a port; 0: as many as remain free")
 	flags.IntVar(&streams.PerRoute, "max-connections-per-route", 0,
 		"TCP connections to the hosts of one TLSRoute at a port; 0: as many as remain free")
-	flags.IntVar(&tunnels.Sessions, "max-tunnels", tunnels.Sessions, "WireGuard sessions at a time")
-	flags.IntVar(&tunnels.PerServer, "max-tunnels-per-shoot", tunnels.PerServer,
-		"WireGuard sessions of one Service at a time")
 	flags.StringVar(&config.OperatorNamespace, "operator-namespace", "garden",
 		"namespace whose TLSRoutes may have all host names")
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the seed; the service account of the pod when empty")

@@ -10,13 +10,12 @@ import (
 
 	"github.com/trellis-garden/trellis/pkg/vpn"
 	"github.com/trellis-garden/trellis/pkg/vpn/seedserver"
-	"github.com/trellis-garden/trellis/pkg/vpn/wireguard"
 )
 
 func newSeedServer(log func() logr.Logger) *cobra.Command {
 	var config seedserver.Config
-	var tunnel wireguard.SeedConfig
-	var privateKeyFile, peerKeyFile, clusterDNS string
+	var tunnel seedTunnel
+	var clusterDNS string
 	var addresses, allowedIPs []string
 	command := &cobra.Command{
 		Use:   "seed-server",
@@ -33,11 +32,8 @@ be reached. Where a connection fails, the answer says whether the seed, the tunn
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			limitMemory()
 			config.Log = log()
-			tunnel.Log = config.Log.WithName("wireguard")
-			if tunnel.PrivateKey, err = wireguard.ReadKeyFile(privateKeyFile); err != nil {
-				return err
-			}
-			if tunnel.PeerPublicKey, err = wireguard.ReadKeyFile(peerKeyFile); err != nil {
+			tunnel.Log = config.Log
+			if err := tunnel.readKeys(); err != nil {
 				return err
 			}
 			if tunnel.Addresses, err = parseAll(addresses, netip.ParseAddr); err != nil {
@@ -54,13 +50,10 @@ be reached. Where a connection fails, the answer says whether the seed, the tunn
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&privateKeyFile, "private-key-file", "", "file with the seed's base64 WireGuard private key")
-	flags.StringVar(&peerKeyFile, "peer-public-key-file", "", "file with the shoot's base64 WireGuard public key")
-	flags.IntVar(&tunnel.ListenPort, "listen-port", vpn.TunnelPort, "UDP port of WireGuard")
+	tunnel.addFlags(flags)
 	flags.StringSliceVar(&addresses, "address", []string{vpn.SeedAddress.String()}, "own addresses inside the tunnel")
 	flags.StringSliceVar(&allowedIPs, "allowed-ips", nil,
 		"networks of the shoot that may be reached: nodes, pods, services")
-	flags.IntVar(&tunnel.MTU, "mtu", vpn.DefaultMTU, "MTU inside the tunnel; the same at both ends")
 	flags.StringVar(&clusterDNS, "cluster-dns", "",
 		"address of the shoot's DNS server, for CONNECT to names; without it names are refused")
 	flags.StringVar(&config.ClusterDomain, "cluster-domain", "cluster.local",
@@ -77,9 +70,9 @@ be reached. Where a connection fails, the answer says whether the seed, the tunn
 	return command
 }
 
-func serveSeed(ctx context.Context, config seedserver.Config, tunnel wireguard.SeedConfig) error {
+func serveSeed(ctx context.Context, config seedserver.Config, tunnel seedTunnel) error {
 	tunnel.AllowedIPs = config.AllowedIPs
-	end, err := wireguard.OpenSeed(tunnel)
+	end, err := tunnel.open()
 	if err != nil {
 		return err
 	}

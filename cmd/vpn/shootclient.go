@@ -9,13 +9,12 @@ import (
 
 	"github.com/trellis-garden/trellis/pkg/vpn"
 	"github.com/trellis-garden/trellis/pkg/vpn/shootclient"
-	"github.com/trellis-garden/trellis/pkg/vpn/wireguard"
 )
 
 func newShootClient(log func() logr.Logger) *cobra.Command {
 	var config shootclient.Config
-	var tunnel wireguard.Shoot
-	var privateKeyFile, peerKeyFile, mode, address, seedAddress string
+	var tunnel shootTunnel
+	var address, seedAddress string
 	command := &cobra.Command{
 		Use:   "shoot-client",
 		Short: "Run the shoot's end of its tunnel",
@@ -32,39 +31,28 @@ starts. /readyz says whether the last probe was answered.`,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			limitMemory()
 			config.Log = log()
-			tunnel.Log = config.Log
-			if tunnel.PrivateKey, err = wireguard.ReadKeyFile(privateKeyFile); err != nil {
-				return err
-			}
-			if tunnel.PeerPublicKey, err = wireguard.ReadKeyFile(peerKeyFile); err != nil {
-				return err
-			}
 			if config.Address, err = netip.ParsePrefix(address); err != nil {
 				return fmt.Errorf("--address: %w", err)
 			}
 			if config.SeedAddress, err = netip.ParseAddr(seedAddress); err != nil {
 				return fmt.Errorf("--seed-address: %w", err)
 			}
-			if tunnel.Mode, err = wireguard.ParseMode(mode); err != nil {
-				return fmt.Errorf("--mode %w", err)
+			tunnel.Log, tunnel.SeedAddress = config.Log, config.SeedAddress
+			if config.Tunnel, err = tunnel.opener(); err != nil {
+				return err
 			}
-			tunnel.SeedAddress = config.SeedAddress
-			config.Tunnel = tunnel
 			return shootclient.Run(command.Context(), config)
 		},
 	}
 	defaultAddress := netip.PrefixFrom(vpn.ShootAddress, vpn.TunnelNetwork.Bits())
 	flags := command.Flags()
-	flags.StringVar(&config.Endpoint, "endpoint", "", "host:port of the gateway's WireGuard port")
-	flags.StringVar(&privateKeyFile, "private-key-file", "", "file with the shoot's base64 WireGuard private key")
-	flags.StringVar(&peerKeyFile, "peer-public-key-file", "", "file with the seed's base64 WireGuard public key")
+	flags.StringVar(&config.Endpoint, "endpoint", "", "host:port of the gateway's port for tunnels")
+	tunnel.addFlags(flags)
 	flags.StringVar(&config.Interface, "interface", "wg-seed", "name of the network interface to create")
 	flags.StringVar(&address, "address", defaultAddress.String(),
 		"own address inside the tunnel, with the length of its network")
 	flags.StringVar(&seedAddress, "seed-address", vpn.SeedAddress.String(), "the seed's address inside the tunnel")
 	flags.IntVar(&config.MTU, "mtu", vpn.DefaultMTU, "MTU inside the tunnel; the same at both ends")
-	flags.DurationVar(&tunnel.Keepalive, "keepalive", vpn.Keepalive, "interval of keepalives when the tunnel is idle")
-	flags.StringVar(&mode, "mode", string(wireguard.ModeAuto), "auto, kernel or userspace")
 	flags.StringVar(&config.HealthAddress, "health-address", ":8080",
 		"TCP address of /healthz, /readyz and /tunnel; empty for none")
 	require(command, "endpoint", "private-key-file", "peer-public-key-file")

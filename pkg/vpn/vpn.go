@@ -1,8 +1,10 @@
 // Package vpn holds what the two ends of the tunnel between a seed and a shoot, and the gateway between them, agree
-// on: addresses, ports, labels. The parts themselves live in the packages below it; none of them knows garden types.
-// They know each other by package transport, and none but wireguard knows WireGuard.
+// on: addresses and ports; labels are in pkg/apis/vpn. The parts themselves live in the packages below it; none of them
+// knows garden types. They know each other by package transport, and none but wireguard knows WireGuard: cmd/vpn
+// chooses it in one file. Its name stands elsewhere only where users or charts write it (wireGuardPort of gardenlet's
+// configuration, --wireguard-address, names of ports) and where its keys are made.
 //
-//	kube-apiserver ─CONNECT─▶ seedserver ◀─WireGuard─ gateway (relay) ◀─WireGuard─ shootclient
+//	kube-apiserver ─CONNECT─▶ seedserver ◀─tunnel─ gateway (relay) ◀─tunnel─ shootclient
 //	shootclient ─▶ nodes, pods, services
 //	kubectl, kubelets ─TLS─▶ gateway (clienthello) ─▶ kube-apiserver
 //	pods of a shoot ─▶ apiserverproxy ─PROXY v2─▶ gateway (proxyprotocol) ─▶ kube-apiserver
@@ -21,8 +23,8 @@ const (
 	// EchoPort is the UDP port on the seed's tunnel address that returns what it receives. The shoot probes it.
 	EchoPort = 7
 
-	// DefaultMTU fits a WireGuard packet (80 bytes of overhead over IPv6) into the 1450 bytes that a VXLAN overlay
-	// leaves, with a little to spare for clouds that take more.
+	// DefaultMTU fits a packet of the tunnel (WireGuard adds 80 bytes over IPv6) into the 1450 bytes that a VXLAN
+	// overlay leaves, with a little to spare for clouds that take more.
 	DefaultMTU = 1360
 	// Keepalive is how often an idle shoot sends a packet, so that address translators on the way keep their state.
 	Keepalive = 12 * time.Second

@@ -109,8 +109,8 @@ func TestAttackBackendsOfOthers(t *testing.T) {
 // older.
 func TestAttackWireGuardKeyOfAnotherShoot(t *testing.T) {
 	for _, attacker := range []string{"extension-x", "shoot--hostile", "shoot--late", "shoot--0"} {
-		stolen := wireGuardService(attacker, publicKey, "10.2.0.6")
-		honest := wireGuardService("shoot--a", publicKey, "10.2.0.1")
+		stolen := tunnelService(attacker, publicKey, "10.2.0.6")
+		honest := tunnelService("shoot--a", publicKey, "10.2.0.1")
 		honest.CreationTimestamp = metav1.NewTime(time.Unix(1_700_000_000, 0))
 		servers, failed := BuildServers([]*corev1.Service{stolen, honest}, BuildGrants("garden", seed()))
 		if len(servers) != 1 || servers[0].Name != "shoot--a/vpn-seed-server" ||
@@ -118,8 +118,8 @@ func TestAttackWireGuardKeyOfAnotherShoot(t *testing.T) {
 			t.Errorf("%s: servers %+v, refused %v", attacker, servers, failed)
 		}
 	}
-	old := wireGuardService("shoot--old", "AwAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "10.2.0.3")
-	later := wireGuardService("shoot--0", "AwAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "10.2.0.4")
+	old := tunnelService("shoot--old", "AwAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "10.2.0.3")
+	later := tunnelService("shoot--0", "AwAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "10.2.0.4")
 	later.CreationTimestamp = metav1.NewTime(time.Unix(1_700_000_000, 0))
 	servers, _ := BuildServers([]*corev1.Service{later, old}, BuildGrants("garden", seed()))
 	if len(servers) != 1 || servers[0].Name != "shoot--old/vpn-seed-server" {

@@ -169,7 +169,8 @@ func serverOf(service *corev1.Service, grants Grants) (transport.Server, error) 
 	server := transport.Server{Name: service.Namespace + "/" + service.Name}
 	key, err := base64.StdEncoding.DecodeString(service.Annotations[vpnv1alpha1.AnnotationPublicKey])
 	if err != nil || len(key) != len(server.PublicKey) {
-		return server, fmt.Errorf("annotation %s is not a base64 WireGuard public key", vpnv1alpha1.AnnotationPublicKey)
+		return server, fmt.Errorf("annotation %s is not a tunnel's public key in base64",
+			vpnv1alpha1.AnnotationPublicKey)
 	}
 	// One key has one text here, whatever bits its last character has to spare.
 	if err := grants.Key(service.Namespace, base64.StdEncoding.EncodeToString(key)); err != nil {

@@ -131,7 +131,7 @@ func TestBackendsThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-func wireGuardService(namespace, publicKey, clusterIP string) *corev1.Service {
+func tunnelService(namespace, publicKey, clusterIP string) *corev1.Service {
 	s := service(namespace, "vpn-seed-server", clusterIP)
 	s.Labels = map[string]string{vpnv1alpha1.LabelTunnel: "true"}
 	s.Annotations = map[string]string{vpnv1alpha1.AnnotationPublicKey: publicKey}
@@ -141,12 +141,12 @@ func wireGuardService(namespace, publicKey, clusterIP string) *corev1.Service {
 const publicKey = "AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
 func TestBuildServers(t *testing.T) {
-	unlabelled := wireGuardService("shoot--d", publicKey, "10.2.0.4")
+	unlabelled := tunnelService("shoot--d", publicKey, "10.2.0.4")
 	unlabelled.Labels = nil
 	servers, failed := BuildServers([]*corev1.Service{
-		wireGuardService("shoot--b", "not a key", "10.2.0.2"),
-		wireGuardService("shoot--c", publicKey, "None"),
-		wireGuardService("shoot--a", publicKey, "10.2.0.1"),
+		tunnelService("shoot--b", "not a key", "10.2.0.2"),
+		tunnelService("shoot--c", publicKey, "None"),
+		tunnelService("shoot--a", publicKey, "10.2.0.1"),
 		unlabelled,
 	}, BuildGrants("garden", nil))
 	if len(servers) != 1 || servers[0].Name != "shoot--a/vpn-seed-server" || servers[0].PublicKey[0] != 1 ||

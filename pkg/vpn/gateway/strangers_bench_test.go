@@ -173,7 +173,7 @@ func attackedSeed(port int32) http.Handler {
 	for n := range attackedShoots {
 		key := [32]byte{1, byte(n), byte(n >> 8)}
 		text := base64.StdEncoding.EncodeToString(key[:])
-		services.Items = append(services.Items, *wireGuardService(fmt.Sprintf("shoot--%d", n), text, "127.0.0.1"))
+		services.Items = append(services.Items, *tunnelService(fmt.Sprintf("shoot--%d", n), text, "127.0.0.1"))
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -225,10 +225,10 @@ func (w *Watcher) rebuild() {
 	w.once.Do(func() { close(w.synced) })
 }
 
-// warn logs what cannot be used, TLSRoutes and WireGuard Services, once per reason.
+// warn logs what cannot be used, TLSRoutes and Services of tunnels, once per reason.
 func (w *Watcher) warn(routes, servers map[string]error) {
 	warned := map[string]string{}
-	for kind, failed := range map[string]map[string]error{"TLSRoute": routes, "WireGuard Service": servers} {
+	for kind, failed := range map[string]map[string]error{"TLSRoute": routes, "Service of a tunnel": servers} {
 		for name, err := range failed {
 			key := kind + " " + name
 			warned[key] = err.Error()

@@ -121,7 +121,7 @@ func TestWatcherWaitsForTheCRDAndFollowsChanges(t *testing.T) {
 	if watcher.RoutesSynced() {
 		t.Error("TLSRoutes count as known without their CRD")
 	}
-	c.added <- wireGuardService("demo", publicKey, "10.2.0.2")
+	c.added <- tunnelService("demo", publicKey, "10.2.0.2")
 	await(t, reports, "the WireGuard server", func(r report) bool { return len(r.servers) == 1 && r.routes.Len() == 0 })
 
 	c.hasCRD.Store(true)
