@@ -27,12 +27,12 @@ func Rewrite(ctx context.Context, client metadata.Interface, resources []schema.
 		err := eachOf(ctx, client.Resource(resource), func(object *metav1.PartialObjectMetadata) {
 			count++
 			if err := touch(ctx, client.Resource(resource), object); err != nil {
-				failed = append(failed, fmt.Errorf("write %s %s/%s anew: %w", resource.GroupResource(),
+				failed = append(failed, fmt.Errorf("writing %s %s/%s anew: %w", resource.GroupResource(),
 					object.Namespace, object.Name, err))
 			}
 		})
 		if err != nil {
-			failed = append(failed, fmt.Errorf("list %s: %w", resource.GroupResource(), err))
+			failed = append(failed, fmt.Errorf("listing %s: %w", resource.GroupResource(), err))
 		}
 	}
 	return count, errors.Join(failed...)

@@ -69,7 +69,7 @@ type Rotation struct {
 func (r Rotation) Run(ctx context.Context) error {
 	record, err := r.Load(ctx)
 	if err != nil {
-		return fmt.Errorf("read how far the rotation is: %w", err)
+		return fmt.Errorf("reading how far the rotation is: %w", err)
 	}
 	if !record.UnderWay() {
 		if err := r.enter(ctx, &record, Preparing); err != nil {
@@ -100,7 +100,7 @@ func (r Rotation) enter(ctx context.Context, record *Record, stage Stage) error 
 		next.Initiated = r.Clock.Now().Truncate(time.Second)
 	}
 	if err := r.Save(ctx, next); err != nil {
-		return fmt.Errorf("remember stage %s of the rotation: %w", stage, err)
+		return fmt.Errorf("remembering stage %s of the rotation: %w", stage, err)
 	}
 	*record = next
 	return nil

@@ -20,7 +20,7 @@ func Ensure(ctx context.Context, c client.Writer, object client.Object, name str
 	before := object.DeepCopyObject().(client.Object)
 	controllerutil.AddFinalizer(object, name)
 	if err := patch(ctx, c, object, before); err != nil {
-		return fmt.Errorf("add finalizer %s: %w", name, err)
+		return fmt.Errorf("adding finalizer %s: %w", name, err)
 	}
 	return nil
 }
@@ -33,7 +33,7 @@ func Remove(ctx context.Context, c client.Writer, object client.Object, name str
 	before := object.DeepCopyObject().(client.Object)
 	controllerutil.RemoveFinalizer(object, name)
 	if err := client.IgnoreNotFound(patch(ctx, c, object, before)); err != nil {
-		return fmt.Errorf("remove finalizer %s: %w", name, err)
+		return fmt.Errorf("removing finalizer %s: %w", name, err)
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func (r *Reconciler) assign(ctx context.Context, shoot *gardencorev1beta1.Shoot,
 			return reconcile.Result{}, reportErr
 		}
 	}
-	return reconcile.Result{}, fmt.Errorf("assign shoot %s to seed %s: %w", client.ObjectKeyFromObject(shoot), seed,
+	return reconcile.Result{}, fmt.Errorf("assigning shoot %s to seed %s: %w", client.ObjectKeyFromObject(shoot), seed,
 		err)
 }
 

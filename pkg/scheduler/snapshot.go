@@ -25,7 +25,7 @@ func obstaclef(format string, arguments ...any) error {
 func (r *Reconciler) snapshot(ctx context.Context, shoot *gardencorev1beta1.Shoot) (Snapshot, error) {
 	seeds := &gardencorev1beta1.SeedList{}
 	if err := r.Client.List(ctx, seeds, client.UnsafeDisableDeepCopy); err != nil {
-		return Snapshot{}, fmt.Errorf("list seeds: %w", err)
+		return Snapshot{}, fmt.Errorf("listing seeds: %w", err)
 	}
 	snapshot := Snapshot{Strategy: r.Strategy, Used: r.usage.counts()}
 	for i := range seeds.Items {
@@ -121,7 +121,7 @@ func (r *Reconciler) distances(ctx context.Context, profile, region string) (map
 	err := r.Client.List(ctx, list, client.InNamespace(gardencorev1beta1.GardenNamespace),
 		client.MatchingLabels{LabelPurpose: PurposeRegionConfig})
 	if err != nil {
-		return nil, fmt.Errorf("list distances between regions: %w", err)
+		return nil, fmt.Errorf("listing distances between regions: %w", err)
 	}
 	distances, err := RegionDistances(list.Items, profile, region)
 	if err != nil {

@@ -80,7 +80,7 @@ type gardenBench struct {
 
 func (b *gardenBench) measure(ctx context.Context) ([]measurement, error) {
 	if err := b.prepare(ctx); err != nil {
-		return b.found, fmt.Errorf("prepare the garden: %w", err)
+		return b.found, fmt.Errorf("preparing the garden: %w", err)
 	}
 	for _, step := range []struct {
 		name string

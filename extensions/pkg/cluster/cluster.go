@@ -44,7 +44,7 @@ func Get(ctx context.Context, reader client.Reader, namespace string) (*Cluster,
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read Cluster %s: %w", namespace, err)
+		return nil, fmt.Errorf("reading Cluster %s: %w", namespace, err)
 	}
 	return Decode(&object)
 }
@@ -70,7 +70,7 @@ func decode[T any](cluster, field string, raw *runtime.RawExtension) (*T, error)
 	}
 	value := new(T)
 	if err := json.Unmarshal(raw.Raw, value); err != nil {
-		return nil, fmt.Errorf("Cluster %s: decode spec.%s: %w", cluster, field, err)
+		return nil, fmt.Errorf("Cluster %s: decoding spec.%s: %w", cluster, field, err)
 	}
 	return value, nil
 }
@@ -120,7 +120,7 @@ func (c *Cluster) annotation(key string) (string, error) {
 func RESTConfig(ctx context.Context, reader client.Reader, namespace string) (*rest.Config, error) {
 	var secret corev1.Secret
 	if err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: internalSecret}, &secret); err != nil {
-		return nil, fmt.Errorf("read Secret %s/%s: %w", namespace, internalSecret, err)
+		return nil, fmt.Errorf("reading Secret %s/%s: %w", namespace, internalSecret, err)
 	}
 	config, err := kubeconfig.Contained(secret.Data["kubeconfig"])
 	if err != nil {

@@ -59,15 +59,15 @@ func TestGet(t *testing.T) {
 		},
 	})
 	if _, err := Get(t.Context(), away, "shoot--demo--one"); err == nil ||
-		!strings.Contains(err.Error(), "read Cluster shoot--demo--one: connection refused") {
+		!strings.Contains(err.Error(), "reading Cluster shoot--demo--one: connection refused") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestDecodeNamesTheField(t *testing.T) {
 	for want, c := range map[string]*extensionsv1alpha1.Cluster{
-		"Cluster shoot--demo--one: decode spec.shoot: ": object(`{"spec":[]}`, ""),
-		"Cluster shoot--demo--one: decode spec.seed: ":  object(`{}`, `[]`),
+		"Cluster shoot--demo--one: decoding spec.shoot: ": object(`{"spec":[]}`, ""),
+		"Cluster shoot--demo--one: decoding spec.seed: ":  object(`{}`, `[]`),
 	} {
 		if _, err := Decode(c); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
@@ -162,7 +162,7 @@ func TestRESTConfigNamesTheSecret(t *testing.T) {
 	}
 	c := seed(t, interceptor.Funcs{}, broken)
 	for namespace, want := range map[string]string{
-		"shoot--demo--one": "read Secret shoot--demo--one/gardener-internal",
+		"shoot--demo--one": "reading Secret shoot--demo--one/gardener-internal",
 		"shoot--demo--two": "Secret shoot--demo--two/gardener-internal: key kubeconfig",
 	} {
 		if _, err := ShootClient(t.Context(), c, namespace, runtime.NewScheme()); err == nil ||

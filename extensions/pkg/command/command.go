@@ -83,7 +83,7 @@ func Scheme(add ...func(*runtime.Scheme) error) (*runtime.Scheme, error) {
 	}, add...)
 	for _, addTo := range adders {
 		if err := addTo(scheme); err != nil {
-			return nil, fmt.Errorf("build the scheme: %w", err)
+			return nil, fmt.Errorf("building the scheme: %w", err)
 		}
 	}
 	return scheme, nil
@@ -95,12 +95,12 @@ func (o *Options) Run(ctx context.Context, name string, scheme *runtime.Scheme, 
 	ctrl.SetLogger(log)
 	config, err := ctrl.GetConfig()
 	if err != nil {
-		return fmt.Errorf("find the seed: %w", err)
+		return fmt.Errorf("finding the seed: %w", err)
 	}
 	config.QPS, config.Burst = 100, 200
 	mgr, err := ctrl.NewManager(config, managers.Patient(o.managerOptions(name, scheme, log)))
 	if err != nil {
-		return fmt.Errorf("connect to the seed: %w", err)
+		return fmt.Errorf("connecting to the seed: %w", err)
 	}
 	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
 		if err := add("ping", healthz.Ping); err != nil {
@@ -177,7 +177,7 @@ func GardenConfig() (*rest.Config, error) {
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {
-		return nil, fmt.Errorf("read the garden's kubeconfig %s (%s): %w", path, EnvGardenKubeconfig, err)
+		return nil, fmt.Errorf("reading the garden's kubeconfig %s (%s): %w", path, EnvGardenKubeconfig, err)
 	}
 	return config, nil
 }

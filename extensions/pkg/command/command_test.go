@@ -32,7 +32,7 @@ func TestScheme(t *testing.T) {
 		}
 	}
 	failing := func(*runtime.Scheme) error { return os.ErrInvalid }
-	if _, err := Scheme(failing); err == nil || !strings.Contains(err.Error(), "build the scheme") {
+	if _, err := Scheme(failing); err == nil || !strings.Contains(err.Error(), "building the scheme") {
 		t.Errorf("got %v", err)
 	}
 }

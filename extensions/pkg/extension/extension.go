@@ -114,7 +114,7 @@ func Add[T extensionsv1alpha1.Object](mgr manager.Manager, options Options[T]) e
 		}).
 		Complete(r)
 	if err != nil {
-		return fmt.Errorf("add the controller for %s of type %s: %w", options.Kind, options.Type, err)
+		return fmt.Errorf("adding the controller for %s of type %s: %w", options.Kind, options.Type, err)
 	}
 	return nil
 }

@@ -148,7 +148,7 @@ func (r *reconciler[T]) pickUp(ctx context.Context, object T, todo action) error
 	status.LastOperation = lastOperation(operationType(todo, status.LastOperation),
 		gardencorev1beta1.LastOperationStateProcessing, 1, r.sentence(verbs[todo].doing))
 	if err := r.client.Status().Patch(ctx, object, before); err != nil {
-		return fmt.Errorf("%s %s: write status: %w", r.options.Kind, client.ObjectKeyFromObject(object), err)
+		return fmt.Errorf("%s %s: writing status: %w", r.options.Kind, client.ObjectKeyFromObject(object), err)
 	}
 	return nil
 }
@@ -182,7 +182,7 @@ func (r *reconciler[T]) finish(ctx context.Context, log logr.Logger, before, obj
 	r.setOutcome(object, todo, workErr)
 	before.SetResourceVersion(object.GetResourceVersion())
 	if err := r.client.Status().Patch(ctx, object, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("%s %s: write status: %w", r.options.Kind,
+		return reconcile.Result{}, fmt.Errorf("%s %s: writing status: %w", r.options.Kind,
 			client.ObjectKeyFromObject(object), err)
 	}
 	if delay, asked := requeueDelay(workErr); asked {
@@ -248,7 +248,7 @@ func (r *reconciler[T]) removeOperation(ctx context.Context, object T) error {
 	delete(annotations, gardencorev1beta1.GardenerOperation)
 	object.SetAnnotations(annotations)
 	if err := client.IgnoreNotFound(r.client.Patch(ctx, object, before)); err != nil {
-		return fmt.Errorf("%s %s: remove the operation annotation: %w", r.options.Kind,
+		return fmt.Errorf("%s %s: removing the operation annotation: %w", r.options.Kind,
 			client.ObjectKeyFromObject(object), err)
 	}
 	return nil

@@ -108,7 +108,7 @@ func seedManager(
 	options.Cache.DefaultNamespaces = map[string]cache.Config{namespace: {}}
 	mgr, err := manager.New(rest.AddUserAgent(config, "machine-pacer"), options)
 	if err != nil {
-		return nil, fmt.Errorf("connect to the seed: %w", err)
+		return nil, fmt.Errorf("connecting to the seed: %w", err)
 	}
 	return mgr, addPacer(mgr)
 }
@@ -117,7 +117,7 @@ func seedManager(
 func shootManager(o Options, config *rest.Config, scheme *runtime.Scheme, logger logr.Logger) (manager.Manager, error) {
 	mgr, err := manager.New(config, command.Inside(scheme, logger))
 	if err != nil {
-		return nil, fmt.Errorf("connect to the shoot: %w", err)
+		return nil, fmt.Errorf("connecting to the shoot: %w", err)
 	}
 	return mgr, o.Shoot(mgr)
 }

@@ -36,7 +36,7 @@ func addPacer(mgr manager.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("machine-pacer").
 		For(&machinev1alpha1.Machine{}, builder.WithPredicates(stepsTaken())).Complete(&pacer{client: mgr.GetClient()})
 	if err != nil {
-		return fmt.Errorf("add the controller that paces deletions: %w", err)
+		return fmt.Errorf("adding the controller that paces deletions: %w", err)
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func (r *Runner) loadSecret(ctx context.Context, name types.NamespacedName, key 
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("terraform: read Secret %s: %w", name, err)
+		return nil, fmt.Errorf("terraform: reading Secret %s: %w", name, err)
 	}
 	return secret.Data[key], nil
 }
@@ -97,7 +97,7 @@ func (r *Runner) saveSecret(ctx context.Context, name types.NamespacedName, key 
 		err = r.options.Client.Patch(ctx, &secret, patch)
 	}
 	if err != nil {
-		return fmt.Errorf("terraform: write Secret %s: %w", name, err)
+		return fmt.Errorf("terraform: writing Secret %s: %w", name, err)
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (r *Runner) deleteStored(ctx context.Context) error {
 	for _, name := range []types.NamespacedName{r.stateKey(), r.configKey()} {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 		if err := client.IgnoreNotFound(r.options.Client.Delete(ctx, secret)); err != nil {
-			return fmt.Errorf("terraform: delete Secret %s: %w", name, err)
+			return fmt.Errorf("terraform: deleting Secret %s: %w", name, err)
 		}
 	}
 	return nil

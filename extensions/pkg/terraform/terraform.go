@@ -247,7 +247,7 @@ func parseOutputs(state []byte) (map[string]json.RawMessage, error) {
 		} `json:"outputs"`
 	}
 	if err := json.Unmarshal(state, &parsed); err != nil {
-		return nil, fmt.Errorf("terraform: decode the state: %w", err)
+		return nil, fmt.Errorf("terraform: decoding the state: %w", err)
 	}
 	outputs := make(map[string]json.RawMessage, len(parsed.Outputs))
 	for name, output := range parsed.Outputs {

@@ -25,7 +25,7 @@ func (a *actuator) hibernate(ctx context.Context, namespace string, deployments 
 		func(ctx context.Context) (bool, error) {
 			list := &machinev1alpha1.MachineList{}
 			if err := a.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
-				return false, fmt.Errorf("list Machines: %w", err)
+				return false, fmt.Errorf("listing Machines: %w", err)
 			}
 			if unfinished = remainingMachines(list.Items); unfinished == nil {
 				unfinished = a.noneWanted(ctx, namespace, deployments)
@@ -89,7 +89,7 @@ func (a *actuator) stopManager(ctx context.Context, namespace string) error {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ManagerName}}
 	err := a.client.Patch(ctx, deployment, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`)))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("stop Deployment %s/%s: %w", namespace, ManagerName, err)
+		return fmt.Errorf("stopping Deployment %s/%s: %w", namespace, ManagerName, err)
 	}
 	return nil
 }

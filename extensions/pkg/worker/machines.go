@@ -72,7 +72,7 @@ func (a *actuator) remaining(ctx context.Context, namespace string) (int, error)
 	count := 0
 	for _, list := range machineLists() {
 		if err := a.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
-			return 0, fmt.Errorf("list %T: %w", list, err)
+			return 0, fmt.Errorf("listing %T: %w", list, err)
 		}
 		count += len(objectsOf(list))
 	}
@@ -140,7 +140,7 @@ func (a *actuator) deleteMachines(ctx context.Context, namespace string) error {
 func (a *actuator) requestDeletion(ctx context.Context, namespace string) error {
 	for _, list := range machineLists() {
 		if err := a.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
-			return fmt.Errorf("list %T: %w", list, err)
+			return fmt.Errorf("listing %T: %w", list, err)
 		}
 		for _, object := range objectsOf(list) {
 			if err := a.requestDeletionOf(ctx, object); err != nil {
@@ -161,7 +161,7 @@ func (a *actuator) requestDeletionOf(ctx context.Context, object client.Object) 
 		return nil
 	}
 	if err := client.IgnoreNotFound(a.client.Delete(ctx, object)); err != nil {
-		return fmt.Errorf("delete %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+		return fmt.Errorf("deleting %T %s: %w", object, client.ObjectKeyFromObject(object), err)
 	}
 	return nil
 }
@@ -189,7 +189,7 @@ var managerFinalizers = []string{
 func (a *actuator) releaseSecrets(ctx context.Context, namespace string) error {
 	secrets := &corev1.SecretList{}
 	if err := a.client.List(ctx, secrets, client.InNamespace(namespace)); err != nil {
-		return fmt.Errorf("list Secrets: %w", err)
+		return fmt.Errorf("listing Secrets: %w", err)
 	}
 	for i := range secrets.Items {
 		secret := &secrets.Items[i]
@@ -201,7 +201,7 @@ func (a *actuator) releaseSecrets(ctx context.Context, namespace string) error {
 		}
 		secret.Finalizers = left
 		if err := client.IgnoreNotFound(a.client.Patch(ctx, secret, before)); err != nil {
-			return fmt.Errorf("release Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+			return fmt.Errorf("releasing Secret %s: %w", client.ObjectKeyFromObject(secret), err)
 		}
 	}
 	return nil
@@ -212,23 +212,23 @@ func (a *actuator) abandonMachines(ctx context.Context, namespace string) error 
 	secrets := &corev1.SecretList{}
 	if err := a.client.List(ctx, secrets, client.InNamespace(namespace),
 		client.MatchingLabels{labelPurpose: purposeMachineClass}); err != nil {
-		return fmt.Errorf("list Secrets of MachineClasses: %w", err)
+		return fmt.Errorf("listing Secrets of MachineClasses: %w", err)
 	}
 	objects := objectsOf(secrets)
 	for _, list := range machineLists() {
 		if err := a.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
-			return fmt.Errorf("list %T: %w", list, err)
+			return fmt.Errorf("listing %T: %w", list, err)
 		}
 		objects = append(objects, objectsOf(list)...)
 	}
 	for _, object := range objects {
 		if err := client.IgnoreNotFound(a.client.Delete(ctx, object)); err != nil {
-			return fmt.Errorf("delete %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+			return fmt.Errorf("deleting %T %s: %w", object, client.ObjectKeyFromObject(object), err)
 		}
 		before := client.MergeFrom(object.DeepCopyObject().(client.Object))
 		object.SetFinalizers(nil)
 		if err := client.IgnoreNotFound(a.client.Patch(ctx, object, before)); err != nil {
-			return fmt.Errorf("release %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+			return fmt.Errorf("releasing %T %s: %w", object, client.ObjectKeyFromObject(object), err)
 		}
 	}
 	return nil

@@ -120,7 +120,7 @@ func (a *actuator) destroyManager(ctx context.Context, namespace string) error {
 	for _, object := range objects {
 		if err := client.IgnoreNotFound(a.client.Delete(ctx, object,
 			client.PropagationPolicy(metav1.DeletePropagationBackground))); err != nil {
-			return fmt.Errorf("delete %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+			return fmt.Errorf("deleting %T %s: %w", object, client.ObjectKeyFromObject(object), err)
 		}
 	}
 	if err := shootaccess.Revoke(ctx, a.client, namespace, ManagerName); err != nil {
@@ -131,7 +131,7 @@ func (a *actuator) destroyManager(ctx context.Context, namespace string) error {
 			return managedresource.Delete(ctx, a.client, namespace, managedResourceName)
 		})
 	if err != nil {
-		return fmt.Errorf("delete ManagedResource %s/%s: %w", namespace, managedResourceName, err)
+		return fmt.Errorf("deleting ManagedResource %s/%s: %w", namespace, managedResourceName, err)
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func planZone(technicalID string, pool extensionsv1alpha1.WorkerPool, zone strin
 	}
 	raw, err := json.Marshal(value)
 	if err != nil {
-		return Deployment{}, fmt.Errorf("pool %s, zone %q: encode the provider's specification: %w", pool.Name, zone,
+		return Deployment{}, fmt.Errorf("pool %s, zone %q: encoding the provider's specification: %w", pool.Name, zone,
 			err)
 	}
 	name := fmt.Sprintf("%s-%s-z%d", technicalID, pool.Name, index+1)

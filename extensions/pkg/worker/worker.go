@@ -171,7 +171,7 @@ func (a *actuator) applyClass(ctx context.Context, worker *extensionsv1alpha1.Wo
 func (a *actuator) userData(ctx context.Context, namespace string, selector corev1.SecretKeySelector) ([]byte, error) {
 	var secret corev1.Secret
 	if err := a.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: selector.Name}, &secret); err != nil {
-		return nil, fmt.Errorf("read the user data: %w", err)
+		return nil, fmt.Errorf("reading the user data: %w", err)
 	}
 	data := secret.Data[selector.Key]
 	if len(data) == 0 {
@@ -211,7 +211,7 @@ func (a *actuator) report(ctx context.Context, worker *extensionsv1alpha1.Worker
 	early := worker.DeepCopy()
 	early.Status.MachineDeployments, early.Status.MachineDeploymentsLastUpdateTime = status, &now
 	if err := a.client.Status().Patch(ctx, early, client.MergeFrom(worker.DeepCopy())); err != nil {
-		return fmt.Errorf("report the machine deployments: %w", err)
+		return fmt.Errorf("reporting the machine deployments: %w", err)
 	}
 	worker.Status.MachineDeployments, worker.Status.MachineDeploymentsLastUpdateTime = status, &now
 	worker.SetResourceVersion(early.GetResourceVersion())
@@ -226,14 +226,14 @@ func (a *actuator) deleteUnwanted(ctx context.Context, namespace string, deploym
 	}
 	var existing machinev1alpha1.MachineDeploymentList
 	if err := a.client.List(ctx, &existing, client.InNamespace(namespace)); err != nil {
-		return fmt.Errorf("list MachineDeployments: %w", err)
+		return fmt.Errorf("listing MachineDeployments: %w", err)
 	}
 	for i := range existing.Items {
 		if wanted[existing.Items[i].Name] {
 			continue
 		}
 		if err := client.IgnoreNotFound(a.client.Delete(ctx, &existing.Items[i])); err != nil {
-			return fmt.Errorf("delete MachineDeployment %s/%s: %w", namespace, existing.Items[i].Name, err)
+			return fmt.Errorf("deleting MachineDeployment %s/%s: %w", namespace, existing.Items[i].Name, err)
 		}
 	}
 	return nil
@@ -248,24 +248,24 @@ func (a *actuator) deleteUnusedClasses(ctx context.Context, namespace string, de
 	}
 	var classes machinev1alpha1.MachineClassList
 	if err := a.client.List(ctx, &classes, client.InNamespace(namespace)); err != nil {
-		return fmt.Errorf("list MachineClasses: %w", err)
+		return fmt.Errorf("listing MachineClasses: %w", err)
 	}
 	for i := range classes.Items {
 		if !wanted[classes.Items[i].Name] {
 			if err := client.IgnoreNotFound(a.client.Delete(ctx, &classes.Items[i])); err != nil {
-				return fmt.Errorf("delete MachineClass %s/%s: %w", namespace, classes.Items[i].Name, err)
+				return fmt.Errorf("deleting MachineClass %s/%s: %w", namespace, classes.Items[i].Name, err)
 			}
 		}
 	}
 	var secrets corev1.SecretList
 	if err := a.client.List(ctx, &secrets, client.InNamespace(namespace),
 		client.MatchingLabels{labelPurpose: purposeMachineClass}); err != nil {
-		return fmt.Errorf("list Secrets of MachineClasses: %w", err)
+		return fmt.Errorf("listing Secrets of MachineClasses: %w", err)
 	}
 	for i := range secrets.Items {
 		if !wanted[secrets.Items[i].Name] {
 			if err := client.IgnoreNotFound(a.client.Delete(ctx, &secrets.Items[i])); err != nil {
-				return fmt.Errorf("delete Secret %s/%s: %w", namespace, secrets.Items[i].Name, err)
+				return fmt.Errorf("deleting Secret %s/%s: %w", namespace, secrets.Items[i].Name, err)
 			}
 		}
 	}

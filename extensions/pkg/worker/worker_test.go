@@ -164,7 +164,7 @@ func TestWhatIsMissing(t *testing.T) {
 	}{
 		"no shoot":          {nil, nil, nil, "namespace shoot--demo--one has no Cluster"},
 		"no kubeconfig yet": {nil, &cluster.Cluster{Name: technicalID}, nil, "generic-token-kubeconfig"},
-		"no user data":      {nil, shootOf(false), nil, "pool a: read the user data"},
+		"no user data":      {nil, shootOf(false), nil, "pool a: reading the user data"},
 		"other user data": {
 			[]client.Object{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: technicalID, Name: "user-data"}}},
 			shootOf(false), nil, `user-data has no key "cloud_config"`,

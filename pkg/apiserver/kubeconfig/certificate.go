@@ -95,7 +95,7 @@ func (s *Signer) ClientCertificate(identity Identity, now, end time.Time) (certi
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, s.certificate, key.Public(), s.key)
 	if err != nil {
-		return nil, nil, fmt.Errorf("sign client certificate: %w", err)
+		return nil, nil, fmt.Errorf("signing client certificate: %w", err)
 	}
 	certificatePEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	keyPEM = pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})

@@ -138,7 +138,7 @@ func (r *Reservations) read(ctx context.Context, scope, own string) (state, erro
 	answer, err := r.client.Txn(ctx).Then(clientv3.OpGet(r.counterKey(scope)),
 		clientv3.OpGet(prefix, clientv3.WithPrefix())).Commit()
 	if err != nil {
-		return state{}, fmt.Errorf("read what is claimed in %s: %w", scope, err)
+		return state{}, fmt.Errorf("reading what is claimed in %s: %w", scope, err)
 	}
 	var read state
 	if counters := answer.Responses[0].GetResponseRange().Kvs; len(counters) > 0 {

@@ -148,7 +148,7 @@ func (i *Issuer) sign(claims registeredClaims) (string, error) {
 	sum := sha256.Sum256([]byte(signed))
 	signature, err := rsa.SignPKCS1v15(rand.Reader, i.key, crypto.SHA256, sum[:])
 	if err != nil {
-		return "", fmt.Errorf("sign token: %w", err)
+		return "", fmt.Errorf("signing token: %w", err)
 	}
 	return signed + "." + encode(signature), nil
 }

@@ -38,7 +38,7 @@ type Machines struct {
 func (m *Machines) List(ctx context.Context) ([]*Group, error) {
 	var machines machinev1alpha1.MachineList
 	if err := m.Client.List(ctx, &machines, client.InNamespace(m.Namespace)); err != nil {
-		return nil, fmt.Errorf("list Machines: %w", err)
+		return nil, fmt.Errorf("listing Machines: %w", err)
 	}
 	var groups []*Group
 	for _, limits := range m.Limits {

@@ -106,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	ctrl.LoggerFrom(ctx).Info("Deleting a bastion", "reason", reason)
 	if err := r.Client.Delete(ctx, bastion,
 		client.Preconditions{UID: &bastion.UID}); client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("delete bastion %s: %w", request, err)
+		return reconcile.Result{}, fmt.Errorf("deleting bastion %s: %w", request, err)
 	}
 	return reconcile.Result{}, nil
 }

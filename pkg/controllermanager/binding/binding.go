@@ -171,7 +171,7 @@ func (r *Reconciler) release(ctx context.Context, binding client.Object) error {
 	}
 	shoots := &gardencorev1beta1.ShootList{}
 	if err := r.Client.List(ctx, shoots, client.InNamespace(binding.GetNamespace())); err != nil {
-		return fmt.Errorf("list shoots: %w", err)
+		return fmt.Errorf("listing shoots: %w", err)
 	}
 	if slices.ContainsFunc(shoots.Items, func(shoot gardencorev1beta1.Shoot) bool {
 		return ptr.Deref(r.referenced(&shoot), "") == binding.GetName()
@@ -206,10 +206,10 @@ func (r *Reconciler) isShared(ctx context.Context, binding client.Object, used c
 	secretBindings, credentialsBindings := &gardencorev1beta1.SecretBindingList{},
 		&securityv1alpha1.CredentialsBindingList{}
 	if err := r.Client.List(ctx, secretBindings); err != nil {
-		return false, fmt.Errorf("list secret bindings: %w", err)
+		return false, fmt.Errorf("listing secret bindings: %w", err)
 	}
 	if err := r.Client.List(ctx, credentialsBindings); err != nil {
-		return false, fmt.Errorf("list credentials bindings: %w", err)
+		return false, fmt.Errorf("listing credentials bindings: %w", err)
 	}
 	same := func(other client.Object, of credentials) bool {
 		return other.GetUID() != binding.GetUID() && of.same(used)

@@ -164,13 +164,13 @@ func (r *Reconciler) situation(ctx context.Context, name string) (Situation, err
 	}
 	registrations := &gardencorev1beta1.ControllerRegistrationList{}
 	if err := r.Client.List(ctx, registrations, client.UnsafeDisableDeepCopy); err != nil {
-		return situation, fmt.Errorf("list controller registrations: %w", err)
+		return situation, fmt.Errorf("listing controller registrations: %w", err)
 	}
 	shoots := &gardencorev1beta1.ShootList{}
 	buckets, entries := &gardencorev1beta1.BackupBucketList{}, &gardencorev1beta1.BackupEntryList{}
 	for _, list := range []client.ObjectList{shoots, buckets, entries} {
 		if err := r.Client.List(ctx, list, index.OfSeed(name), client.UnsafeDisableDeepCopy); err != nil {
-			return situation, fmt.Errorf("list %T: %w", list, err)
+			return situation, fmt.Errorf("listing %T: %w", list, err)
 		}
 	}
 	for i := range registrations.Items {
@@ -213,7 +213,7 @@ func (r *Reconciler) installations(ctx context.Context,
 	seed string) (map[string]*gardencorev1beta1.ControllerInstallation, error) {
 	list := &gardencorev1beta1.ControllerInstallationList{}
 	if err := r.Client.List(ctx, list, index.OfSeed(seed)); err != nil {
-		return nil, fmt.Errorf("list controller installations: %w", err)
+		return nil, fmt.Errorf("listing controller installations: %w", err)
 	}
 	result := map[string]*gardencorev1beta1.ControllerInstallation{}
 	for i := range list.Items {
@@ -310,7 +310,7 @@ func (r *Reconciler) reconcileFinalizer(ctx context.Context, req reconcile.Reque
 	list := &gardencorev1beta1.ControllerInstallationList{}
 	if err := r.Client.List(ctx, list, index.OfRegistration(registration.Name),
 		client.UnsafeDisableDeepCopy); err != nil {
-		return reconcile.Result{}, fmt.Errorf("list controller installations: %w", err)
+		return reconcile.Result{}, fmt.Errorf("listing controller installations: %w", err)
 	}
 	if len(list.Items) > 0 {
 		return reconcile.Result{}, nil

@@ -76,14 +76,14 @@ func (r *Retention) sweep(ctx context.Context) (deleted int, err error) {
 		err := r.Client.List(ctx, page, client.Limit(pageSize), client.Continue(page.Continue),
 			client.MatchingFieldsSelector{Selector: fields.OneTermNotEqualSelector("involvedObject.kind", "Shoot")})
 		if err != nil {
-			return deleted, fmt.Errorf("list events: %w", err)
+			return deleted, fmt.Errorf("listing events: %w", err)
 		}
 		for i := range page.Items {
 			if !expired(&page.Items[i], r.TTL, r.Now()) {
 				continue
 			}
 			if err := client.IgnoreNotFound(r.Client.Delete(ctx, &page.Items[i])); err != nil {
-				return deleted, fmt.Errorf("delete event %s: %w", client.ObjectKeyFromObject(&page.Items[i]), err)
+				return deleted, fmt.Errorf("deleting event %s: %w", client.ObjectKeyFromObject(&page.Items[i]), err)
 			}
 			deleted++
 		}

@@ -93,7 +93,7 @@ func (r *Reconciler) users(ctx context.Context, key client.ObjectKey) ([]string,
 	for _, user := range r.kind.users {
 		objects, err := user.list(ctx, r.Client)
 		if err != nil {
-			return nil, fmt.Errorf("list %s: %w", user.plural, err)
+			return nil, fmt.Errorf("listing %s: %w", user.plural, err)
 		}
 		for _, object := range objects {
 			if refersTo(user, object, key) {

@@ -111,7 +111,7 @@ func (r *Reconciler) replicas(ctx context.Context, set *seedmanagementv1alpha1.M
 	shoots, managedSeeds := &gardencorev1beta1.ShootList{}, &seedmanagementv1alpha1.ManagedSeedList{}
 	for _, list := range []client.ObjectList{shoots, managedSeeds} {
 		if err := r.Replicas.List(ctx, list, client.InNamespace(set.Namespace)); err != nil {
-			return nil, fmt.Errorf("list %T: %w", list, err)
+			return nil, fmt.Errorf("listing %T: %w", list, err)
 		}
 	}
 	found := map[int]*replica{}
@@ -158,7 +158,7 @@ func (r *Reconciler) addSeed(ctx context.Context, replica *replica) error {
 	replica.seed = seed
 	shoots := &gardencorev1beta1.ShootList{}
 	if err := r.Client.List(ctx, shoots, index.OfSeed(seed.Name), client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list shoots: %w", err)
+		return fmt.Errorf("listing shoots: %w", err)
 	}
 	replica.hosts = len(shoots.Items)
 	return nil
@@ -214,7 +214,7 @@ func (r *Reconciler) annotate(ctx context.Context, object client.Object, key, va
 // delete confirms the deletion and asks for it.
 func (r *Reconciler) delete(ctx context.Context, object client.Object) error {
 	if err := r.annotate(ctx, object, gardencorev1beta1.ConfirmationDeletion, "true"); err != nil {
-		return fmt.Errorf("confirm the deletion: %w", err)
+		return fmt.Errorf("confirming the deletion: %w", err)
 	}
 	uid := object.GetUID()
 	return client.IgnoreNotFound(r.Client.Delete(ctx, object, client.Preconditions{UID: &uid}))

@@ -51,7 +51,7 @@ type history []appsv1.ControllerRevision
 func (r *Reconciler) revisions(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet) (history, error) {
 	list := &appsv1.ControllerRevisionList{}
 	if err := r.Replicas.List(ctx, list, client.InNamespace(set.Namespace)); err != nil {
-		return nil, fmt.Errorf("list revisions: %w", err)
+		return nil, fmt.Errorf("listing revisions: %w", err)
 	}
 	known := history(slices.DeleteFunc(list.Items,
 		func(revision appsv1.ControllerRevision) bool { return !metav1.IsControlledBy(&revision, set) }))

@@ -77,10 +77,10 @@ func pruneExtensionAccess(ctx context.Context, c client.Client, project *gardenc
 	roles, bindings := &rbacv1.ClusterRoleList{}, &rbacv1.RoleBindingList{}
 	labels := client.MatchingLabels(extensionLabels(project))
 	if err := c.List(ctx, roles, labels); err != nil {
-		return fmt.Errorf("list cluster roles: %w", err)
+		return fmt.Errorf("listing cluster roles: %w", err)
 	}
 	if err := c.List(ctx, bindings, labels, client.InNamespace(NamespaceOf(project))); err != nil {
-		return fmt.Errorf("list role bindings: %w", err)
+		return fmt.Errorf("listing role bindings: %w", err)
 	}
 	var errs []error
 	prune := func(object client.Object) {

@@ -107,7 +107,7 @@ func (r *Reconciler) reconcile(ctx context.Context, project *gardencorev1beta1.P
 	if project.Spec.Namespace == nil {
 		project.Spec.Namespace = &namespace
 		if err := r.Client.Update(ctx, project); err != nil {
-			return fmt.Errorf("write spec.namespace: %w", err)
+			return fmt.Errorf("writing spec.namespace: %w", err)
 		}
 	}
 	for _, object := range slices.Concat(Access(project), ExtensionAccess(project)) {
@@ -198,7 +198,7 @@ func (r *Reconciler) delete(ctx context.Context, project *gardencorev1beta1.Proj
 	}
 	gone, err := r.cleanUp(ctx, project)
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("delete project %s: %w", project.Name, err)
+		return reconcile.Result{}, fmt.Errorf("deleting project %s: %w", project.Name, err)
 	}
 	if !gone {
 		return reconcile.Result{RequeueAfter: deletionRetry}, nil
@@ -211,7 +211,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, project *gardencorev1beta1.Pro
 	namespace := NamespaceOf(project)
 	shoots := &gardencorev1beta1.ShootList{}
 	if err := r.Client.List(ctx, shoots, client.InNamespace(namespace)); err != nil {
-		return false, fmt.Errorf("list shoots: %w", err)
+		return false, fmt.Errorf("listing shoots: %w", err)
 	}
 	if len(shoots.Items) > 0 {
 		ctrl.LoggerFrom(ctx).Info("Waiting for the project's shoots to be deleted", "shoots", len(shoots.Items))

@@ -92,7 +92,7 @@ func (r *StaleReconciler) reconcile(ctx context.Context, project *gardencorev1be
 	if !ptr.Equal(before.Status.StaleSinceTimestamp, project.Status.StaleSinceTimestamp) ||
 		!ptr.Equal(before.Status.StaleAutoDeleteTimestamp, project.Status.StaleAutoDeleteTimestamp) {
 		if err := r.Client.Status().Patch(ctx, project, client.MergeFrom(before)); err != nil {
-			return fmt.Errorf("write status: %w", err)
+			return fmt.Errorf("writing status: %w", err)
 		}
 	}
 	if !expired {
@@ -129,7 +129,7 @@ func (r *StaleReconciler) delete(ctx context.Context, project *gardencorev1beta1
 	}
 	project.Annotations[gardencorev1beta1.ConfirmationDeletion] = "true"
 	if err := r.Client.Patch(ctx, project, patch); err != nil {
-		return fmt.Errorf("confirm the deletion: %w", err)
+		return fmt.Errorf("confirming the deletion: %w", err)
 	}
 	return client.IgnoreNotFound(r.Client.Delete(ctx, project, client.Preconditions{UID: &project.UID}))
 }
@@ -149,7 +149,7 @@ func (r *StaleReconciler) inUse(ctx context.Context, project *gardencorev1beta1.
 	for _, list := range []client.ObjectList{&gardencorev1beta1.ShootList{}, &gardencorev1beta1.BackupEntryList{}} {
 		if err := r.Client.List(ctx, list, client.InNamespace(name), client.Limit(1),
 			client.UnsafeDisableDeepCopy); err != nil {
-			return false, fmt.Errorf("list %T: %w", list, err)
+			return false, fmt.Errorf("listing %T: %w", list, err)
 		}
 		if count(list) > 0 {
 			return true, nil
@@ -174,7 +174,7 @@ func (r *StaleReconciler) sharesCredentials(ctx context.Context, namespace strin
 		&securityv1alpha1.CredentialsBindingList{}, &gardencorev1beta1.ShootList{}
 	for _, list := range []client.ObjectList{secretBindings, credentialsBindings, shoots} {
 		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return false, fmt.Errorf("list %T: %w", list, err)
+			return false, fmt.Errorf("listing %T: %w", list, err)
 		}
 	}
 	sharing := map[client.ObjectKey]bool{}

@@ -101,10 +101,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (r *Reconciler) referenced(ctx context.Context, namespace string) (sets.Set[Object], error) {
 	shoots, seeds := &gardencorev1beta1.ShootList{}, &gardencorev1beta1.SeedList{}
 	if err := r.Client.List(ctx, shoots, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list shoots: %w", err)
+		return nil, fmt.Errorf("listing shoots: %w", err)
 	}
 	if err := r.Client.List(ctx, seeds, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list seeds: %w", err)
+		return nil, fmt.Errorf("listing seeds: %w", err)
 	}
 	found := sets.New[Object]()
 	for i := range shoots.Items {
@@ -119,7 +119,7 @@ func (r *Reconciler) referenced(ctx context.Context, namespace string) (sets.Set
 func (r *Reconciler) protect(ctx context.Context, namespace, kind string, wanted sets.Set[Object]) error {
 	list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kind + "List"}}
 	if err := r.Objects.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return fmt.Errorf("list objects of kind %s in namespace %s: %w", kind, namespace, err)
+		return fmt.Errorf("listing objects of kind %s in namespace %s: %w", kind, namespace, err)
 	}
 	var errs []error
 	for i := range list.Items {

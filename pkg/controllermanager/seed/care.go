@@ -70,7 +70,7 @@ func (r *CareReconciler) Reconcile(ctx context.Context, request reconcile.Reques
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, seed, patch); client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("write conditions of seed %s: %w", seed.Name, err)
+		return reconcile.Result{}, fmt.Errorf("writing conditions of seed %s: %w", seed.Name, err)
 	}
 	return reconcile.Result{}, nil
 }
@@ -78,11 +78,11 @@ func (r *CareReconciler) Reconcile(ctx context.Context, request reconcile.Reques
 func (r *CareReconciler) look(ctx context.Context, seed *gardencorev1beta1.Seed) error {
 	installations := &gardencorev1beta1.ControllerInstallationList{}
 	if err := r.Client.List(ctx, installations, index.OfSeed(seed.Name), client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list controller installations: %w", err)
+		return fmt.Errorf("listing controller installations: %w", err)
 	}
 	buckets := &gardencorev1beta1.BackupBucketList{}
 	if err := r.Client.List(ctx, buckets, index.OfSeed(seed.Name), client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list backup buckets: %w", err)
+		return fmt.Errorf("listing backup buckets: %w", err)
 	}
 	list := conditions.Set(seed.Status.Conditions, ExtensionsReady(installations.Items), r.Now())
 	if seed.Spec.Backup == nil {

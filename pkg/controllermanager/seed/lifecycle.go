@@ -92,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (r *Reconciler) markShoots(ctx context.Context, seed *gardencorev1beta1.Seed) error {
 	shoots := &gardencorev1beta1.ShootList{}
 	if err := r.Client.List(ctx, shoots, index.OfSeed(seed.Name), client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list shoots: %w", err)
+		return fmt.Errorf("listing shoots: %w", err)
 	}
 	var errs []error
 	for i := range shoots.Items {

@@ -92,7 +92,7 @@ func runCloud(ctx context.Context, flags cloudFlags) error {
 func volumesManager(dir string, log logr.Logger) (manager.Manager, error) {
 	config, err := ctrl.GetConfig()
 	if err != nil {
-		return nil, fmt.Errorf("find the cluster for volumes (turn them off with --volumes=false): %w", err)
+		return nil, fmt.Errorf("finding the cluster for volumes (turn them off with --volumes=false): %w", err)
 	}
 	config.QPS, config.Burst = 50, 100
 	scheme, err := command.Scheme()
@@ -101,7 +101,7 @@ func volumesManager(dir string, log logr.Logger) (manager.Manager, error) {
 	}
 	mgr, err := ctrl.NewManager(config, command.Inside(scheme, log))
 	if err != nil {
-		return nil, fmt.Errorf("connect to the cluster for volumes: %w", err)
+		return nil, fmt.Errorf("connecting to the cluster for volumes: %w", err)
 	}
 	return mgr, volumes.Add(mgr, dir)
 }

@@ -89,7 +89,7 @@ type MachineSpec struct {
 func Encode(value any) (*runtime.RawExtension, error) {
 	raw, err := json.Marshal(value)
 	if err != nil {
-		return nil, fmt.Errorf("encode %T: %w", value, err)
+		return nil, fmt.Errorf("encoding %T: %w", value, err)
 	}
 	return &runtime.RawExtension{Raw: raw}, nil
 }
@@ -101,7 +101,7 @@ func Decode[T any](raw *runtime.RawExtension) (T, error) {
 		return value, nil
 	}
 	if err := json.Unmarshal(raw.Raw, &value); err != nil {
-		return value, fmt.Errorf("decode %T: %w", value, err)
+		return value, fmt.Errorf("decoding %T: %w", value, err)
 	}
 	return value, nil
 }

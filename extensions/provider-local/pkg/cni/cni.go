@@ -44,10 +44,10 @@ type Delegation struct {
 // ParseConfig reads the plugin's configuration. all is the same with every field, as the runtime sent it.
 func ParseConfig(stdin []byte) (config Config, all map[string]any, err error) {
 	if err := json.Unmarshal(stdin, &config); err != nil {
-		return config, nil, fmt.Errorf("decode the network configuration: %w", err)
+		return config, nil, fmt.Errorf("decoding the network configuration: %w", err)
 	}
 	if err := json.Unmarshal(stdin, &all); err != nil {
-		return config, nil, fmt.Errorf("decode the network configuration: %w", err)
+		return config, nil, fmt.Errorf("decoding the network configuration: %w", err)
 	}
 	if config.NetworksDir == "" {
 		config.NetworksDir = DefaultNetworksDir
@@ -79,7 +79,7 @@ func Delegate(config Config, all map[string]any, network *NetworkFile) (Delegati
 	}
 	data, err := json.Marshal(delegate)
 	if err != nil {
-		return Delegation{}, fmt.Errorf("encode the delegated configuration: %w", err)
+		return Delegation{}, fmt.Errorf("encoding the delegated configuration: %w", err)
 	}
 	return Delegation{Plugin: delegate["type"].(string), Config: data}, nil
 }
@@ -132,7 +132,7 @@ func readNetworkFile(path string) (*NetworkFile, error) {
 	}
 	var network NetworkFile
 	if err := json.Unmarshal(data, &network); err != nil {
-		return nil, fmt.Errorf("decode %s: %w", path, err)
+		return nil, fmt.Errorf("decoding %s: %w", path, err)
 	}
 	return &network, nil
 }

@@ -43,7 +43,7 @@ func Run(env Environment, stdin io.Reader, stdout, stderr io.Writer) error {
 	}
 	input, err := io.ReadAll(stdin)
 	if err != nil {
-		return fmt.Errorf("read the network configuration: %w", err)
+		return fmt.Errorf("reading the network configuration: %w", err)
 	}
 	config, all, err := ParseConfig(input)
 	if err != nil {
@@ -97,7 +97,7 @@ func call(delegation Delegation, path string, stdout, stderr io.Writer) error {
 	}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", plugin, err)
+		return fmt.Errorf("starting %s: %w", plugin, err)
 	}
 	_, writeErr := input.Write(delegation.Config)
 	closeErr := input.Close()
@@ -107,7 +107,7 @@ func call(delegation Delegation, path string, stdout, stderr io.Writer) error {
 			// The plugin has described its error on stdout already, as CNI demands.
 			return &DelegateError{Plugin: plugin, Code: exit.ExitCode()}
 		}
-		return fmt.Errorf("run %s: %w", plugin, err)
+		return fmt.Errorf("running %s: %w", plugin, err)
 	}
 	return errors.Join(writeErr, closeErr)
 }

@@ -71,7 +71,7 @@ func (s Source) read(ctx context.Context, key client.ObjectKey) (*corev1.Secret,
 		return secret, nil
 	}
 	if err := s.Reader.Get(ctx, key, secret); err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("read the credentials %s: %w", key, err)
+		return nil, fmt.Errorf("reading the credentials %s: %w", key, err)
 	}
 	return secret, nil
 }

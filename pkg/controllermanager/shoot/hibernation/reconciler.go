@@ -123,7 +123,7 @@ func (r *Reconciler) follow(ctx context.Context, shoot *gardencorev1beta1.Shoot,
 		if err := r.Client.Patch(ctx, shoot, patch); err != nil {
 			r.Recorder.Eventf(shoot, nil, corev1.EventTypeWarning, "HibernationFailed", "Hibernate",
 				"The schedule of %s cannot be followed: %v", due.at.Format(time.RFC3339), err)
-			return fmt.Errorf("set spec.hibernation.enabled to %t: %w", due.enabled, err)
+			return fmt.Errorf("setting spec.hibernation.enabled to %t: %w", due.enabled, err)
 		}
 		if due.enabled {
 			r.Recorder.Eventf(shoot, nil, corev1.EventTypeNormal, "Hibernated", "Hibernate",
@@ -136,7 +136,7 @@ func (r *Reconciler) follow(ctx context.Context, shoot *gardencorev1beta1.Shoot,
 	patch := client.MergeFrom(shoot.DeepCopy())
 	shoot.Status.LastHibernationTriggerTime = &metav1.Time{Time: due.at}
 	if err := r.Client.Status().Patch(ctx, shoot, patch); err != nil {
-		return fmt.Errorf("write status.lastHibernationTriggerTime: %w", err)
+		return fmt.Errorf("writing status.lastHibernationTriggerTime: %w", err)
 	}
 	return nil
 }

@@ -105,8 +105,8 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Sho
 		patch := client.MergeFrom(shoot.DeepCopy())
 		annotate(shoot, gardencorev1beta1.ShootExpirationTimestamp, expiration.Format(time.RFC3339))
 		if err := r.Client.Patch(ctx, shoot, patch); err != nil {
-			return reconcile.Result{}, fmt.Errorf("write annotation %s: %w", gardencorev1beta1.ShootExpirationTimestamp,
-				err)
+			return reconcile.Result{}, fmt.Errorf("writing annotation %s: %w",
+				gardencorev1beta1.ShootExpirationTimestamp, err)
 		}
 	}
 	if left := expiration.Sub(r.Now()); left > 0 {
@@ -181,7 +181,7 @@ func (r *Reconciler) delete(ctx context.Context, shoot *gardencorev1beta1.Shoot,
 		patch := client.MergeFrom(shoot.DeepCopy())
 		annotate(shoot, gardencorev1beta1.ConfirmationDeletion, "true")
 		if err := r.Client.Patch(ctx, shoot, patch); err != nil {
-			return fmt.Errorf("confirm the deletion: %w", err)
+			return fmt.Errorf("confirming the deletion: %w", err)
 		}
 	}
 	if err := r.Client.Delete(ctx, shoot, client.Preconditions{UID: &shoot.UID}); client.IgnoreNotFound(err) != nil {

@@ -161,7 +161,7 @@ func (r *Reconciler) report(ctx context.Context, shoot *gardencorev1beta1.Shoot,
 	patch := client.MergeFrom(shoot.DeepCopy())
 	shoot.Status.LastMaintenance = done
 	if err := r.Client.Status().Patch(ctx, shoot, patch); err != nil {
-		return fmt.Errorf("write status.lastMaintenance: %w", err)
+		return fmt.Errorf("writing status.lastMaintenance: %w", err)
 	}
 	if done.FailureReason != nil {
 		r.Recorder.Eventf(shoot, nil, corev1.EventTypeWarning, "MaintenanceError", "Maintain", "%s",

@@ -137,7 +137,7 @@ func call[T any](ctx context.Context, c *Client, method, path string, body any) 
 	defer response.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	if err != nil {
-		return result, fmt.Errorf("local cloud: read the answer to %s %s: %w", method, path, err)
+		return result, fmt.Errorf("local cloud: reading the answer to %s %s: %w", method, path, err)
 	}
 	if response.StatusCode/100 != 2 {
 		return result, statusError(response.StatusCode, data)
@@ -146,7 +146,7 @@ func call[T any](ctx context.Context, c *Client, method, path string, body any) 
 		return result, nil
 	}
 	if err := json.Unmarshal(data, &result); err != nil {
-		return result, fmt.Errorf("local cloud: decode the answer to %s %s: %w", method, path, err)
+		return result, fmt.Errorf("local cloud: decoding the answer to %s %s: %w", method, path, err)
 	}
 	return result, nil
 }
@@ -156,7 +156,7 @@ func (c *Client) newRequest(ctx context.Context, method, path string, body any) 
 	if body != nil {
 		data, err := json.Marshal(body)
 		if err != nil {
-			return nil, fmt.Errorf("local cloud: encode the request %s %s: %w", method, path, err)
+			return nil, fmt.Errorf("local cloud: encoding the request %s %s: %w", method, path, err)
 		}
 		reader = bytes.NewReader(data)
 	}

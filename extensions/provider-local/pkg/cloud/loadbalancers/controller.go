@@ -44,7 +44,7 @@ func Add(mgr manager.Manager) error {
 			builder.WithPredicates(otherAddresses())).
 		WithOptions(controller.Options{RateLimiter: retries}).Complete(r)
 	if err != nil {
-		return fmt.Errorf("add the controller of load balancers: %w", err)
+		return fmt.Errorf("adding the controller of load balancers: %w", err)
 	}
 	return nil
 }

@@ -32,13 +32,13 @@ func (LinuxHost) EnsureBridge(name string, gateway netip.Prefix) error {
 		IPNet: &net.IPNet{IP: gateway.Addr().AsSlice(), Mask: net.CIDRMask(gateway.Bits(), gateway.Addr().BitLen())},
 	}
 	if err := netlink.AddrReplace(link, wanted); err != nil {
-		return fmt.Errorf("bridge %s: set address %s: %w", name, gateway, err)
+		return fmt.Errorf("bridge %s: setting address %s: %w", name, gateway, err)
 	}
 	if err := netlink.LinkSetUp(link); err != nil {
-		return fmt.Errorf("bridge %s: set up: %w", name, err)
+		return fmt.Errorf("bridge %s: setting it up: %w", name, err)
 	}
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644); err != nil {
-		return fmt.Errorf("enable forwarding: %w", err)
+		return fmt.Errorf("enabling forwarding: %w", err)
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func ensureBridgeLink(name string) (netlink.Link, error) {
 	// the machines' connections would stall until they learn of it.
 	if address := bridgeAddress(name); !bytes.Equal(link.Attrs().HardwareAddr, address) {
 		if err := netlink.LinkSetHardwareAddr(link, address); err != nil {
-			return nil, fmt.Errorf("bridge %s: set hardware address: %w", name, err)
+			return nil, fmt.Errorf("bridge %s: setting hardware address: %w", name, err)
 		}
 	}
 	return link, nil

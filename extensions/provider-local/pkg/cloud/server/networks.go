@@ -64,7 +64,7 @@ func (n *networks) restore(ctx context.Context) error {
 	defer n.mu.Unlock()
 	loaded, err := n.store.load()
 	if err != nil {
-		return fmt.Errorf("load the networks: %w", err)
+		return fmt.Errorf("loading the networks: %w", err)
 	}
 	n.byName = loaded
 	if err := n.host.ApplyFirewall(ctx, n.sorted()); err != nil {
@@ -118,7 +118,7 @@ func (n *networks) remove(ctx context.Context, name string) error {
 		return fmt.Errorf("network %s: %w", name, err)
 	}
 	if err := os.RemoveAll(network.VolumesDir); err != nil {
-		return fmt.Errorf("network %s: remove its volumes: %w", name, err)
+		return fmt.Errorf("network %s: removing its volumes: %w", name, err)
 	}
 	if err := n.store.remove(name); err != nil {
 		return fmt.Errorf("network %s: %w", name, err)

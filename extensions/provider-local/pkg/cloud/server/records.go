@@ -36,7 +36,7 @@ func newRecords(stateDir, zone string, fixed []api.Record) *records {
 func (r *records) restore() error {
 	loaded, err := r.store.load()
 	if err != nil {
-		return fmt.Errorf("load the DNS records: %w", err)
+		return fmt.Errorf("loading the DNS records: %w", err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -82,7 +82,7 @@ func add(
 		For(kind, builder.WithPredicates(predicate.NewPredicateFuncs(concerns))).
 		WithOptions(controller.Options{RateLimiter: retries}).Complete(r)
 	if err != nil {
-		return fmt.Errorf("add the controller of %s: %w", name, err)
+		return fmt.Errorf("adding the controller of %s: %w", name, err)
 	}
 	return nil
 }

@@ -192,7 +192,7 @@ func (a *actuator) setStatus(infrastructure *extensionsv1alpha1.Infrastructure,
 		EgressCIDR   string `json:"egressCIDR"`
 	}
 	if err := json.Unmarshal(outputs["network"], &network); err != nil {
-		return fmt.Errorf("read Terraform's output \"network\": %w", err)
+		return fmt.Errorf("reading Terraform's output \"network\": %w", err)
 	}
 	status := apis.InfrastructureStatus{
 		TypeMeta:    metav1.TypeMeta{APIVersion: apis.APIVersion, Kind: "InfrastructureStatus"},
