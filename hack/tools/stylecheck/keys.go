@@ -63,9 +63,10 @@ func keyUses(t tree) map[string]*keyUse {
 	return uses
 }
 
-// keys finds keys that are written out in two packages, or that pkg/apis has a constant for.
+// keys finds keys that are written out in two packages, that pkg/apis has a constant for, or that are a constant of
+// another process.
 func keys(t tree) []finding {
-	var found []finding
+	found := sharedKeys(t)
 	for key, use := range keyUses(t) {
 		folders := map[string]bool{}
 		for _, l := range use.places {
@@ -88,21 +89,11 @@ func keys(t tree) []finding {
 // constants returns the names of a file's exported constants that are keys.
 func constants(file *ast.File) map[string]string {
 	all := map[string]string{}
-	for _, declaration := range file.Decls {
-		group, ok := declaration.(*ast.GenDecl)
-		if !ok || group.Tok != token.CONST {
-			continue
+	eachConstant(file, func(name, value string) {
+		if isKey(value) {
+			all[value] = name
 		}
-		for _, spec := range group.Specs {
-			values := spec.(*ast.ValueSpec)
-			for i, value := range values.Values {
-				if text, ok := constant(value); ok && values.Type == nil && isKey(text) &&
-					values.Names[i].IsExported() {
-					all[text] = values.Names[i].Name
-				}
-			}
-		}
-	}
+	})
 	return all
 }
 

@@ -5,11 +5,12 @@
 // It runs in the root of the module, over the files that git knows or would. Without rules it holds all:
 //
 //	keys      a label, annotation or other key of the form domain/name that two packages need is a constant of
-//	          pkg/apis, and used as such
+//	          pkg/apis, and used as such; so is one, or a user or group domain:name, that a process shares with others
 //	names     an imported package has the same name everywhere
 //	pointers  a pointer to a value is new(value)
-//	errors    errors begin with a small letter or a kind, do not say that something failed, have no period, and
-//	          wrap their causes
+//	errors    errors begin with a small letter or a kind, say what was being done ("listing x: …") and neither what to
+//	          do ("list x") nor that something failed, have no period, and wrap their causes
+//	tunnels   only the transport of tunnels, and what chooses it, names WireGuard in identifiers
 //
 // With -w it puts right what breaks names and pointers, and keys where there is a constant.
 package main
@@ -82,7 +83,10 @@ func (t *tree) parse(name string, text any) error {
 }
 
 // rules by their names.
-var rules = map[string]func(tree) []finding{"keys": keys, "names": names, "pointers": pointers, "errors": wording}
+var rules = map[string]func(tree) []finding{
+	"keys": keys, "names": names, "pointers": pointers, "errors": wording,
+	"tunnels": tunnels,
+}
 
 func main() {
 	write := flag.Bool("w", false, "put right what breaks names and pointers, and keys where there is a constant")

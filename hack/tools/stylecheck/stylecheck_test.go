@@ -41,6 +41,33 @@ func TestRules(t *testing.T) {
 			"pkg/a/a.go": `import "k8s.io/api"; const a = "core.gardener.cloud/v1beta1"`,
 			"pkg/b/b.go": `import "k8s.io/api"; const b = "core.gardener.cloud/v1beta1"`,
 		}, ""},
+		"a key of another process": {keys, map[string]string{
+			"pkg/gardenlet/a/a.go": `const A = "trellis.garden/x"`,
+			"extensions/e/b.go":    `import "` + module + `/pkg/gardenlet/a"; var b = a.A`,
+		}, "a.A is a key that gardenlet shares"},
+		"a group of another process": {keys, map[string]string{
+			"pkg/federation/a/a.go":        `const A = "trellis.garden:x"`,
+			"extensions/federation/b/b.go": `import "` + module + `/pkg/federation/a"; var b = a.A`,
+		}, "a.A is a key that federation shares"},
+		"keys of the own process, of a library and of versions": {keys, map[string]string{
+			"pkg/vpn/a/a.go":     `const A = "trellis.garden/x"; const Version = "trellis.garden/v1"`,
+			"cmd/vpn/b.go":       `import "` + module + `/pkg/vpn/a"; var b = a.A`,
+			"pkg/gardenlet/c.go": `import "` + module + `/pkg/vpn/a"; var c = a.Version`,
+			"pkg/secrets/d.go":   `const D = "trellis.garden/y"`,
+			"pkg/etcd/e.go":      `import "` + module + `/pkg/secrets"; var e = secrets.D`,
+		}, ""},
+		"a key of another process, in a test": {keys, map[string]string{
+			"pkg/gardenlet/a/a.go": `const A = "trellis.garden/x"`,
+			"pkg/etcd/b_test.go":   `import "` + module + `/pkg/gardenlet/a"; var b = a.A`,
+		}, ""},
+		"who knows WireGuard": {
+			tunnels, map[string]string{"pkg/vpn/gateway/a.go": `var wireGuardServer int`}, "wireGuardServer: only",
+		},
+		"who may know WireGuard": {tunnels, map[string]string{
+			"pkg/vpn/wireguard/demux/a.go": `var wireGuard int`, "cmd/vpn/wireguard.go": `var wireGuard int`,
+			"pkg/gardenlet/config/a.go": `type A struct { WireGuardPort int }`,
+			"pkg/vpn/a_test.go":         `var wireGuard int`,
+		}, ""},
 		"two names": {names, map[string]string{
 			"pkg/a/a.go": `import one "x.org/y"`, "pkg/b/b.go": `import one "x.org/y"`,
 			"pkg/c/c.go": `import two "x.org/y"`,
@@ -67,6 +94,26 @@ func TestRules(t *testing.T) {
 			wording, map[string]string{
 				"a.go": `import "fmt"; func f(err error) error { return fmt.Errorf("%d: %v", 1, err.Error()) }`,
 			}, "%w",
+		},
+		"an order": {
+			wording, map[string]string{
+				"a.go": `import "fmt"; func f(err error) error { return fmt.Errorf("list shoots: %w", err) }`,
+			}, "what was being done",
+		},
+		"an order, after its subject": {
+			wording, map[string]string{
+				"a.go": `import "fmt"; func f(err error) error { return fmt.Errorf("Shoot %s: write status: %w", "x", err) }`,
+			}, "what was being done",
+		},
+		"an order to who reads it": {
+			wording, map[string]string{
+				"a.go": `import "fmt"; func f(n int) error { return fmt.Errorf("%d is not there: add it", n) }`,
+			}, "",
+		},
+		"a gerund, and a noun that could be a verb": {
+			wording, map[string]string{
+				"a.go": `import "fmt"; func f(err error) error { return fmt.Errorf("release %s: listing its Pods: %w", "x", err) }`,
+			}, "",
 		},
 		"a good error": {
 			wording, map[string]string{

@@ -17,6 +17,11 @@ var (
 	// plainKinds are the kinds of objects, and names, whose words look like ordinary ones.
 	plainKinds = regexp.MustCompile(`^(Bastion|Binding|Cluster|Deployment|Fleet|Gardenlet|Helm|Infrastructure|Ingress|Job|Lease|Machine|Namespace|Network|Node|Pod|` +
 		`Project|Quota|Role|Secret|Seed|Service|Shoot|Terraform|Work|Worker)s?\b`)
+	// bare matches a verb as it stands in an order, where an error begins or goes on after a colon. Words that are
+	// nouns as often (record, release, request) are left out.
+	bare = regexp.MustCompile(`(^|: )(add|apply|approve|assign|build|configure|confirm|connect|create|decode|delete|` +
+		`enable|encode|find|get|install|list|load|open|parse|prepare|read|remember|remove|replace|set|sign|start|` +
+		`stop|update|verify|write) `)
 	// verb is one of a format.
 	verb = regexp.MustCompile(`%[-+# 0]*(\d+|\*)?(\.(\d+|\*)?)?([a-zA-Z%])`)
 )
@@ -68,6 +73,9 @@ func problems(text string, arguments []ast.Expr) []string {
 	}
 	if strings.TrimRight(text, ".!\n") != text {
 		all = append(all, "an error has no period: others are put around it")
+	}
+	if bare.MatchString(text) && strings.Contains(text, "%w") {
+		all = append(all, "an error says what was being done (\"listing X: …\"), not what to do (\"list X\")")
 	}
 	if swallows(text, arguments) {
 		all = append(all, "an error wraps its cause with %w")
