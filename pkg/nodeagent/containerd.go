@@ -205,7 +205,9 @@ func (m *machine) clientOf(upstream string, host extensionsv1alpha1.RegistryHost
 		if err != nil {
 			return nil, err
 		}
-		trusted.AppendCertsFromPEM(bundle)
+		if !trusted.AppendCertsFromPEM(bundle) {
+			return nil, fmt.Errorf("file %s of mirror %s has no certificate", path, host.URL)
+		}
 	}
 	client.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}}
 	return client, nil

@@ -274,6 +274,13 @@ func TestRegistriesThatAreAwaited(t *testing.T) {
 	}
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: mirror.Certificate().Raw})
 	dir := "/etc/containerd/certs.d/quay.io"
+	if err := writeIfChanged(m.path(filepath.Join(dir, "ca.crt")), []byte("none"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = m.awaitedRegistries(t.Context(), todo.registries); err == nil ||
+		!strings.Contains(err.Error(), dir+"/ca.crt of mirror "+mirror.URL+" has no certificate") {
+		t.Errorf("got %v for a file without a certificate", err)
+	}
 	if err := writeIfChanged(m.path(filepath.Join(dir, "ca.crt")), certificate, 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -285,6 +286,58 @@ func TestOnlyTheFrontProxyIsBelieved(t *testing.T) {
 	if _, err := parseFrontProxy(&corev1.ConfigMap{}); err == nil {
 		t.Error("no authority is enough")
 	}
+}
+
+// While the fleet does not say who its kube-apiserver is, what it said before holds, and the log tells why, once.
+func TestWhatTheFleetNoLongerTellsIsLogged(t *testing.T) {
+	_, authority, err := selfSigned("front-proxy", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	published := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: metav1.NamespaceSystem, Name: "extension-apiserver-authentication",
+		},
+		Data: map[string]string{
+			"requestheader-client-ca-file": string(authority), "requestheader-allowed-names": `["front-proxy"]`,
+			"requestheader-username-headers": `["X-Remote-User"]`, "requestheader-group-headers": `["X-Remote-Group"]`,
+			"requestheader-extra-headers-prefix": `["X-Remote-Extra-"]`,
+		},
+	}
+	var logged []string
+	live := fake.NewClientBuilder().Build()
+	s := &Server{
+		live: live, log: funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{}),
+	}
+	read := func(wantLogged int) {
+		t.Helper()
+		s.readFrontAt = time.Time{}
+		if front, err := s.frontProxy(t.Context()); front == nil || err != nil {
+			t.Fatalf("got %v, %v", front, err)
+		}
+		if len(logged) != wantLogged {
+			t.Errorf("logged %q, want %d lines", logged, wantLogged)
+		}
+	}
+	if front, err := s.frontProxy(t.Context()); front != nil || err == nil {
+		t.Errorf("got %v, %v where nothing was ever read", front, err)
+	}
+	if err := live.Create(t.Context(), published.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	read(0)
+	if err := live.Delete(t.Context(), published.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	read(1)
+	if len(logged) == 1 && !strings.Contains(logged[0], "not found") {
+		t.Errorf("logged %q without the reason", logged[0])
+	}
+	read(1)
+	if err := live.Create(t.Context(), published.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	read(2)
 }
 
 // fleetWith is the reader of a fleet with member m1 at an address.

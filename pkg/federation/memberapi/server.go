@@ -32,6 +32,8 @@ type Server struct {
 	front *frontProxy
 	// readFrontAt is when front is read anew.
 	readFrontAt time.Time
+	// frontProblem is why front could not be read anew, empty when it was.
+	frontProblem string
 	// prefix of the fleet's users in members, once it is known.
 	prefix string
 }
@@ -134,5 +136,24 @@ func (s *Server) frontProxy(ctx context.Context) (*frontProxy, error) {
 	if s.front == nil {
 		return nil, fmt.Errorf("who the fleet's kube-apiserver is cannot be found out: %w", err)
 	}
+	s.noteFront(err)
 	return s.front, nil
+}
+
+// noteFront logs why what is known of the kube-apiserver could not be read anew, once per reason, and that it can be
+// again.
+func (s *Server) noteFront(err error) {
+	problem := ""
+	if err != nil {
+		problem = err.Error()
+	}
+	if problem == s.frontProblem {
+		return
+	}
+	s.frontProblem = problem
+	if err != nil {
+		s.log.Error(err, "Cannot read anew who the fleet's kube-apiserver is; what was read before holds")
+		return
+	}
+	s.log.Info("Who the fleet's kube-apiserver is can be read again")
 }

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/outside"
@@ -29,11 +30,13 @@ type Pool struct {
 	members map[string]*Member
 	changed Changed
 	dial    outside.Dial
+	// stale says why the certificate authority of a member could not be read again, where it could not.
+	stale map[string]string
 }
 
 // NewPool reports changes in members to changed, which must not block, and connects to them by dial.
 func NewPool(changed Changed, dial outside.Dial) *Pool {
-	return &Pool{members: map[string]*Member{}, changed: changed, dial: dial}
+	return &Pool{members: map[string]*Member{}, stale: map[string]string{}, changed: changed, dial: dial}
 }
 
 // Get gives the connection to a member; false as long as there is none.
@@ -60,21 +63,38 @@ func (p *Pool) Refresh(ctx context.Context, cluster *clusterv1alpha1.Cluster, se
 }
 
 // Use connects to a cluster by a configuration of the caller's own, or connects anew when the file with its certificate
-// authority has changed.
+// authority has changed. A connection that is there stays while that file cannot be read; the log says so.
 func (p *Pool) Use(ctx context.Context, cluster string, config *rest.Config) (*Member, error) {
 	old, found := p.Get(cluster)
 	config = withLimits(rest.CopyConfig(config))
-	if err := readAuthority(config); err != nil {
-		if found {
-			return old, nil
-		}
+	err := readAuthority(config)
+	if err != nil && !found {
 		return nil, fmt.Errorf("connecting to member %s: %w", cluster, err)
+	}
+	p.noteStale(ctx, cluster, err)
+	if err != nil {
+		return old, nil
 	}
 	fingerprint := fingerprintOf(config, "", nil)
 	if found && old.fingerprint == fingerprint {
 		return old, nil
 	}
 	return p.connect(ctx, cluster, config, nil, fingerprint)
+}
+
+// noteStale logs why the authority of a member cannot be read again, once per reason.
+func (p *Pool) noteStale(ctx context.Context, cluster string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		delete(p.stale, cluster)
+		return
+	}
+	if p.stale[cluster] != err.Error() {
+		p.stale[cluster] = err.Error()
+		log.FromContext(ctx).Error(err, "Cannot read the certificate authority of a member again; "+
+			"its connection stays as it is", "member", cluster)
+	}
 }
 
 // readAuthority of a file that may change, as those of service accounts do.
@@ -105,6 +125,7 @@ func (p *Pool) replace(cluster string, member *Member) {
 	if old, found := p.members[cluster]; found {
 		old.close()
 	}
+	delete(p.stale, cluster)
 	if member == nil {
 		delete(p.members, cluster)
 		return

@@ -9,12 +9,15 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"k8s.io/client-go/rest"
 	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/trellis-garden/trellis/pkg/federation/outside"
 )
@@ -48,9 +51,12 @@ func TestAConnectionFollowsTheFileOfItsAuthority(t *testing.T) {
 	t.Cleanup(server.Close)
 	var connected int
 	pool := NewPool(func(string, client.Object) { connected++ }, outside.Direct)
+	var logged []string
+	ctx := ctrllog.IntoContext(t.Context(),
+		funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{}))
 	use := func(wanted int) {
 		t.Helper()
-		member, err := pool.Use(t.Context(), "one",
+		member, err := pool.Use(ctx, "one",
 			&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAFile: file}})
 		if err != nil {
 			t.Fatal(err)
@@ -69,7 +75,14 @@ func TestAConnectionFollowsTheFileOfItsAuthority(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
+	if len(logged) > 0 {
+		t.Errorf("logged %q while the file was there", logged)
+	}
 	use(2)
+	use(2)
+	if len(logged) != 1 || !strings.Contains(logged[0], file) {
+		t.Errorf("logged %q, want once that %s cannot be read", logged, file)
+	}
 	if _, err := pool.Use(t.Context(), "other",
 		&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAFile: file}}); err == nil {
 		t.Error("connected without an authority")
