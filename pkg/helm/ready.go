@@ -72,7 +72,11 @@ func (c *Client) notReady(ctx context.Context, namespace string, object *unstruc
 // another kind.
 func Unready(object *unstructured.Unstructured) string {
 	if object.GetKind() == "APIService" {
-		return unavailable(object)
+		reason, err := rollout.APIServiceUnavailable(object)
+		if err != nil {
+			return err.Error()
+		}
+		return reason
 	}
 	state, ok, err := rollout.Of(object)
 	if err == nil && ok {
@@ -82,19 +86,4 @@ func Unready(object *unstructured.Unstructured) string {
 		return err.Error()
 	}
 	return ""
-}
-
-func unavailable(object *unstructured.Unstructured) string {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	for _, entry := range conditions {
-		condition, _ := entry.(map[string]any)
-		if condition["type"] != "Available" {
-			continue
-		}
-		if condition["status"] == "True" {
-			return ""
-		}
-		return fmt.Sprint(condition["message"])
-	}
-	return "not available yet"
 }

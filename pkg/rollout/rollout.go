@@ -1,5 +1,5 @@
 // Package rollout judges how far a Deployment, StatefulSet or DaemonSet is with what its specification says, as
-// `kubectl rollout status` does.
+// `kubectl rollout status` does, and whether the API of an APIService is available.
 package rollout
 
 import (

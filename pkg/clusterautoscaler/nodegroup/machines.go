@@ -10,6 +10,8 @@ import (
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -142,33 +144,26 @@ func (m *Machines) Delete(ctx context.Context, group *Group, machines ...string)
 	})
 }
 
+// afterConflict is long enough for a cache to hear of what somebody else wrote.
+var afterConflict = wait.Backoff{Steps: 5, Duration: 100 * time.Millisecond}
+
 // change writes a MachineDeployment as it was read: if somebody else wrote it meanwhile it is read again.
 func (m *Machines) change(ctx context.Context, name string, edit func(*machinev1alpha1.MachineDeployment) error) error {
-	const attempts = 5
-	var err error
-	for range attempts {
-		var deployment *machinev1alpha1.MachineDeployment
-		if deployment, err = m.get(ctx, name); err != nil {
+	return retry.RetryOnConflict(afterConflict, func() error {
+		deployment, err := m.get(ctx, name)
+		if err != nil {
 			return err
 		}
 		before := deployment.DeepCopy()
-		if err = edit(deployment); err != nil {
+		if err := edit(deployment); err != nil {
 			return err
 		}
-		err = m.Client.Patch(ctx, deployment, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-		if !apierrors.IsConflict(err) {
-			break
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		if err := m.Client.Patch(ctx, deployment, patch); err != nil {
+			return fmt.Errorf("MachineDeployment %s/%s: %w", m.Namespace, name, err)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("MachineDeployment %s/%s: %w", m.Namespace, name, err)
-	}
-	return nil
+		return nil
+	})
 }
 
 // triggered are the machines whose deletion has been asked for, with the times of that.

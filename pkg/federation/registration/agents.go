@@ -73,7 +73,7 @@ func upsert(ctx context.Context, fleet client.Client, object client.Object, owne
 func grantAgent(ctx context.Context, fleet client.Client, cluster *clusterv1alpha1.Cluster) error {
 	subject := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: AgentUser(cluster)}
 	execution := clusterv1alpha1.ExecutionNamespace(cluster.Name)
-	if err := ensureNamespace(ctx, fleet, execution); err != nil {
+	if err := EnsureNamespace(ctx, fleet, execution); err != nil {
 		return err
 	}
 	if err := grantEverywhere(ctx, fleet, cluster, agentRolePrefix+cluster.Name, subject,

@@ -85,7 +85,7 @@ func Join(ctx context.Context, fleet, member client.Client, config *rest.Config,
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.CredentialsNamespace, Name: options.Name},
 	}
-	if err := ensureNamespace(ctx, fleet, secret.Namespace); err != nil {
+	if err := EnsureNamespace(ctx, fleet, secret.Namespace); err != nil {
 		return err
 	}
 	if _, err := controllerutil.CreateOrPatch(ctx, fleet, secret, func() error {
@@ -149,8 +149,13 @@ func checkName(ctx context.Context, fleet client.Client, name, id string, mode c
 	return nil
 }
 
-func ensureNamespace(ctx context.Context, c client.Client, name string) error {
-	err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+// EnsureNamespace makes a namespace of a fleet unless it is there.
+func EnsureNamespace(ctx context.Context, fleet client.Client, name string) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	err := fleet.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
+	if apierrors.IsNotFound(err) {
+		err = fleet.Create(ctx, namespace)
+	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("namespace %s in the fleet: %w", name, err)
 	}

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-garden/trellis/pkg/apply"
+	"github.com/trellis-garden/trellis/pkg/component"
 )
 
 const (
@@ -169,6 +170,8 @@ func (i *Invitation) container(options AgentOptions) corev1.Container {
 			PeriodSeconds: 10, TimeoutSeconds: 5, FailureThreshold: 6,
 		}
 	}
+	hardened := component.HardenedContainer()
+	hardened.RunAsNonRoot, hardened.RunAsUser = new(true), new(int64(65532))
 	return corev1.Container{
 		Name: agentName, Image: options.Image, Args: arguments,
 		Env: []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "256MiB"}},
@@ -177,11 +180,7 @@ func (i *Invitation) container(options AgentOptions) corev1.Container {
 				corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("48Mi"),
 			},
 		},
-		SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), RunAsNonRoot: new(true),
-			RunAsUser:    new(int64(65532)),
-			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-		},
+		SecurityContext: hardened,
 		Ports: []corev1.ContainerPort{
 			{Name: "metrics", ContainerPort: agentMetricsPort, Protocol: corev1.ProtocolTCP},
 		},

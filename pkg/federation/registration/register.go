@@ -111,7 +111,7 @@ func expect(ctx context.Context, fleet client.Client, description Description) (
 // invite makes a token with which an agent may ask for its certificate, and nothing else.
 func invite(ctx context.Context, fleet client.Client, cluster *clusterv1alpha1.Cluster,
 	lifetime time.Duration) (string, time.Time, error) {
-	if err := ensureNamespace(ctx, fleet, clusterv1alpha1.CredentialsNamespace); err != nil {
+	if err := EnsureNamespace(ctx, fleet, clusterv1alpha1.CredentialsNamespace); err != nil {
 		return "", time.Time{}, err
 	}
 	account := &corev1.ServiceAccount{

@@ -98,17 +98,7 @@ func crdHealth(definition *unstructured.Unstructured) (Health, error) {
 	return Health{Unhealthy: reason}, nil
 }
 
-// apiServiceHealth reads the condition Available without importing the aggregator's types.
 func apiServiceHealth(object *unstructured.Unstructured) (Health, error) {
-	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
-	if err != nil {
-		return Health{}, err
-	}
-	for _, c := range conditions {
-		condition, _ := c.(map[string]any)
-		if condition["type"] == "Available" && condition["status"] == "True" {
-			return Health{}, nil
-		}
-	}
-	return Health{Unhealthy: "API is not available yet"}, nil
+	reason, err := rollout.APIServiceUnavailable(object)
+	return Health{Unhealthy: reason}, err
 }

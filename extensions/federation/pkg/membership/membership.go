@@ -22,6 +22,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/apply"
+	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
 const (
@@ -87,7 +88,7 @@ func isServing(object *extensionsv1alpha1.Extension, shoot *cluster.Cluster) boo
 
 // sync goes on after failures of single members.
 func (r *Reconciler) sync(ctx context.Context, fleet client.Client, shoots []gardencorev1beta1.Shoot) error {
-	if err := ensureNamespace(ctx, fleet); err != nil {
+	if err := registration.EnsureNamespace(ctx, fleet, clusterv1alpha1.CredentialsNamespace); err != nil {
 		return err
 	}
 	var failures []error
@@ -101,17 +102,6 @@ func (r *Reconciler) sync(ctx context.Context, fleet client.Client, shoots []gar
 		}
 	}
 	return errors.Join(append(failures, r.removeOthers(ctx, fleet, wanted))...)
-}
-
-func ensureNamespace(ctx context.Context, fleet client.Client) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1alpha1.CredentialsNamespace}}
-	if err := fleet.Get(ctx, client.ObjectKeyFromObject(namespace), namespace); !apierrors.IsNotFound(err) {
-		return err
-	}
-	if err := fleet.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("namespace %s: %w", namespace.Name, err)
-	}
-	return nil
 }
 
 // join writes credentials and Cluster of a shoot. A shoot whose API isn't up yet is waited for; one that was, stays.
