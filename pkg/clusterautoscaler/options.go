@@ -3,6 +3,8 @@
 // know from Kubernetes' cluster-autoscaler; its groups are MachineDeployments (package nodegroup).
 //
 // Decisions are functions of a Snapshot (scaleup.go, scaledown.go); the loop reads snapshots and carries decisions out.
+// It is no controller with a queue: what is decided is about all pods and nodes at one time, and no object's change has
+// a decision of its own.
 package clusterautoscaler
 
 import (

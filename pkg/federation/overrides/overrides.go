@@ -1,5 +1,9 @@
 // Package overrides changes an object for one member cluster, as override policies say. Its functions are pure: the
 // object that is passed in stays as it is.
+//
+// Patches and pointers are its own (pointer.go): a policy that does not fit is refused with the step of the path that
+// is missing and what to do about it, and objects are changed as they are, decoded. The library that applies patches of
+// webhooks works on encoded documents, and names the whole path only.
 package overrides
 
 import (

@@ -7,4 +7,7 @@
 //   - those with which accepted agents of a fleet's members replace their own. The API server does not look into
 //     requests, so who may approve those of agents may approve a certificate for anybody that an agent asks for. A
 //     federation process handles what users and members give it, and must not have that right.
+//
+// Requests are watched without an informer and queued without a controller: whoever may make them chooses their size
+// and their number. An informer would keep all of all of them; here a little is kept of each, and of a bounded number.
 package csrapprover

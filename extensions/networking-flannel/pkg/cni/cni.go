@@ -1,6 +1,7 @@
 // Package cni is the CNI plugin flannel: it reads what flanneld has written about the node's subnet and hands the pod
 // to the standard plugins bridge and host-local with it. The configuration format is that of the published plugin:
-// {"type": "flannel", "subnetFile": "/run/flannel/subnet.env", "delegate": {…}}.
+// {"type": "flannel", "subnetFile": "/run/flannel/subnet.env", "delegate": {…}}. What flanneld wrote is read by
+// ParseSubnet, for flannel and the published plugin read it in their main packages, which cannot be imported.
 package cni
 
 import (

@@ -1,5 +1,6 @@
 // Package demux decides which WireGuard server behind one UDP port a packet is for, as transport.Demultiplexer asks.
-// It is a state machine over packets, addresses and times: sockets are the caller's.
+// It is a state machine over packets, addresses and times: sockets are the caller's. Messages are read here, as
+// wireguard-go keeps its parser to itself: all that is needed of them are lengths and a few fixed fields (packet.go).
 //
 // A handshake initiation names its server by mac1, a hash under the server's public key. The server's answer tells the
 // index by which the client will address it; later packets are told apart by that index. Nothing here is authenticated:
