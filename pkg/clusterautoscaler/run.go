@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -131,20 +132,13 @@ func recorder(ctx context.Context, clientset kubernetes.Interface) record.EventR
 
 // loop looks at the shoot at every interval.
 func (a *Autoscaler) loop(ctx context.Context, alive *heartbeat) {
-	ticker := time.NewTicker(a.options.ScanInterval)
-	defer ticker.Stop()
-	for {
+	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
 		if err := a.RunOnce(ctx); err != nil {
 			a.log.Error(err, "Looking at the shoot failed")
 		} else {
 			alive.beat()
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
+	}, a.options.ScanInterval)
 }
 
 // heartbeat is when the shoot was last looked at without an error.

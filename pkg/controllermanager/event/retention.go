@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,7 +54,7 @@ func (r *Retention) SetupWithManager(mgr ctrl.Manager) error {
 // Start deletes old events from time to time until the context ends.
 func (r *Retention) Start(ctx context.Context) error {
 	log := ctrl.LoggerFrom(ctx).WithName("event-retention")
-	for {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		deleted, err := r.sweep(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil:
@@ -61,12 +62,8 @@ func (r *Retention) Start(ctx context.Context) error {
 		case deleted > 0:
 			log.V(1).Info("Deleted old events", "count", deleted)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(period):
-		}
-	}
+	}, period)
+	return nil
 }
 
 // sweep deletes what is too old and tells how many events that were.

@@ -9,12 +9,15 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // Lease renews the seed's Lease in the garden as long as the seed's API server answers. It implements manager.Runnable.
+// The controller of Leases that Kubernetes has for its components does not tell when it last renewed one, which the
+// seed's condition GardenletReady goes by.
 type Lease struct {
 	// Garden is a client of the garden.
 	Garden client.Client
@@ -33,19 +36,13 @@ type Lease struct {
 // Start renews the Lease until ctx ends.
 func (l *Lease) Start(ctx context.Context) error {
 	lease := l.new()
-	ticker := time.NewTicker(l.Period)
-	defer ticker.Stop()
-	for {
+	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
 		if err := l.renew(ctx, lease); err != nil && ctx.Err() == nil {
 			l.Log.Error(err, "Renewing the Lease of the seed failed")
 			lease = l.new()
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
+	}, l.Period)
+	return nil
 }
 
 // LastRenewal is when the Lease was last renewed.

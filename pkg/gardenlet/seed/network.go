@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -48,16 +49,12 @@ const followAgain = 5 * time.Minute
 
 // Start looks until ctx ends.
 func (a *APIServer) Start(ctx context.Context) error {
-	for {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := a.follow(ctx); err != nil && ctx.Err() == nil {
 			a.Log.Error(err, "Following the seed's API server failed")
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(a.Period):
-		}
-	}
+	}, a.Period)
+	return nil
 }
 
 // follow changes policies when the addresses are others than at the last look, or that is long ago.

@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
@@ -32,18 +33,12 @@ type Renewer struct {
 
 // Start implements manager.Runnable.
 func (r *Renewer) Start(ctx context.Context) error {
-	ticker := time.NewTicker(r.Period)
-	defer ticker.Stop()
-	for {
+	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
 		if err := r.Renew(ctx); err != nil && ctx.Err() == nil {
 			r.Log.Error(err, "Tokens of workload identities are not renewed; trying again", "after", r.Period)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
+	}, r.Period)
+	return nil
 }
 
 // Renew replaces all tokens that are due. What goes wrong with one of them is told by Problem; the error is about all.
