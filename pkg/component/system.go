@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // Priority classes that every cluster has.
@@ -32,8 +34,9 @@ func SystemLabels(name string) map[string]string {
 func SystemMeta(name, app string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: metav1.NamespaceSystem, Name: name,
-		Labels: Merge(SystemLabels(app),
-			map[string]string{LabelOrigin: OriginGardener, LabelGardenRole: "system-component"}),
+		Labels: Merge(SystemLabels(app), map[string]string{
+			LabelOrigin: OriginGardener, LabelGardenRole: gardencorev1beta1.GardenRoleSystemComponent,
+		}),
 	}
 }
 

@@ -140,7 +140,8 @@ func (a *actuator) destroyManager(ctx context.Context, namespace string) error {
 func (a *actuator) fillDeployment(deployment *appsv1.Deployment, kubeconfig string) {
 	labels := map[string]string{"app": "kubernetes", "role": ManagerName}
 	podLabels := map[string]string{
-		"app": "kubernetes", "role": ManagerName, gardencorev1beta1.GardenRole: "controlplane",
+		"app": "kubernetes", "role": ManagerName,
+		gardencorev1beta1.GardenRole:                           gardencorev1beta1.GardenRoleControlPlane,
 		gardencorev1beta1.LabelNetworkPolicyToDNS:              "allowed",
 		gardencorev1beta1.LabelNetworkPolicyToRuntimeAPIServer: "allowed",
 		gardencorev1beta1.LabelNetworkPolicyToShootAPIServer:   "allowed",

@@ -42,7 +42,7 @@ func fillDeployment(deployment *appsv1.Deployment, kubeconfig, egressClient, ima
 		spec.Selector = &metav1.LabelSelector{MatchLabels: selector}
 	}
 	spec.Template.Labels = map[string]string{
-		"app": "kubernetes", "role": Name, gardencorev1beta1.GardenRole: "controlplane",
+		"app": "kubernetes", "role": Name, gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleControlPlane,
 		gardencorev1beta1.LabelNetworkPolicyToDNS:            gardencorev1beta1.LabelNetworkPolicyAllowed,
 		gardencorev1beta1.LabelNetworkPolicyToShootAPIServer: gardencorev1beta1.LabelNetworkPolicyAllowed,
 		gardencorev1beta1.LabelNetworkPolicyToEgress:         gardencorev1beta1.LabelNetworkPolicyAllowed,
