@@ -116,14 +116,14 @@ func Return(clusters core.Snapshot, spec *workv1alpha2.ResourceBindingSpec, stat
 	return plan, nil
 }
 
-// staysDivided tells whether replicas stay where a step of a return has put them, until the next one. The scheduler
-// divides others anew.
+// staysDivided tells whether replicas are divided, so that they stay where a step of a return has put them until the
+// next one (see karmada.Settled). The scheduler divides anew what is not placed as a whole.
 func staysDivided(spec *workv1alpha2.ResourceBindingSpec, binding core.Binding) bool {
 	var placed int32
 	for _, c := range spec.Clusters {
 		placed += c.Replicas
 	}
-	return binding.Workload && len(binding.Components) == 0 && binding.Placement.Strategy.Dynamic() &&
+	return binding.Workload && len(binding.Components) == 0 && binding.Placement.Strategy != core.Duplicated &&
 		placed == spec.Replicas
 }
 

@@ -1,7 +1,10 @@
 package failover_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
@@ -15,6 +18,7 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 	"github.com/trellis-garden/trellis/pkg/federation/failover"
 	"github.com/trellis-garden/trellis/pkg/federation/karmada"
@@ -205,6 +209,141 @@ func TestReturnsInSteps(t *testing.T) {
 				t.Errorf("left: %+v", spec.BeforeFailover)
 			}
 		})
+	}
+}
+
+// byWeight divides replicas by static weights.
+func byWeight(weights map[string]int64) *policyv1alpha1.Placement {
+	preference := &policyv1alpha1.ClusterPreferences{}
+	for _, name := range slices.Sorted(maps.Keys(weights)) {
+		preference.StaticWeightList = append(preference.StaticWeightList, policyv1alpha1.StaticClusterWeight{
+			TargetCluster: policyv1alpha1.ClusterAffinity{ClusterNames: []string{name}}, Weight: weights[name],
+		})
+	}
+	return &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+		ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+		ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted, WeightPreference: preference,
+	}}
+}
+
+// weighted is an object divided by static weights over clusters, some of which fail.
+type weighted struct {
+	clusters core.Snapshot
+	spec     *workv1alpha2.ResourceBindingSpec
+	steady   map[string]time.Time
+}
+
+// failing has so many of the clusters fail, and the others fill in.
+func failing(t *testing.T, replicas int32, weights map[string]int64, fail int) (w *weighted,
+	home []workv1alpha2.TargetCluster) {
+	t.Helper()
+	names := slices.Sorted(maps.Keys(weights))
+	w = &weighted{clusters: snapshot(names...), steady: map[string]time.Time{}}
+	w.spec = &workv1alpha2.ResourceBindingSpec{
+		Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment"}, Replicas: replicas,
+		Placement: byWeight(weights),
+	}
+	w.spec.Clusters = w.decide(t)
+	home = w.spec.Clusters
+	for _, name := range names[:fail] {
+		failover.Evict(w.spec, failover.Eviction{Cluster: name, Remember: true}, second(0))
+		w.steady[name] = second(0)
+	}
+	w.spec.Clusters = w.decide(t)
+	w.spec.GracefulEvictionTasks = nil // Everything is replaced.
+	return w, home
+}
+
+// decide as the scheduler does when it divides anew.
+func (w *weighted) decide(t *testing.T) []workv1alpha2.TargetCluster {
+	t.Helper()
+	binding, err := karmada.Binding(w.spec, &workv1alpha2.ResourceBindingStatus{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	decision := core.Decide(w.clusters, binding)
+	if decision.Failure != nil {
+		t.Fatal(decision.Failure)
+	}
+	return karmada.Targets(w.spec, decision.Targets)
+}
+
+// isDecidedAnew tells whether the scheduler, which has seen the spec, would divide the replicas anew.
+func (w *weighted) isDecidedAnew(t *testing.T) bool {
+	t.Helper()
+	b := &workv1alpha2.ResourceBinding{Spec: *w.spec}
+	placement, err := json.Marshal(w.spec.Placement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bindings.SetAnnotation(b, policyv1alpha1.AppliedPlacementAnnotation, string(placement))
+	karmada.SetDecided(b, karmada.Decided{Time: *stamp(1), Reason: workv1alpha2.ReasonSuccess})
+	return karmada.NeedsDecision(b, w.clusters)
+}
+
+// step of the return, after which all copies are healthy. It gives how many replicas run meanwhile, and whether
+// others follow.
+func (w *weighted) step(t *testing.T) (runs int32, partial bool) {
+	t.Helper()
+	released, _ := failover.Returnable(w.spec, w.steady, time.Second, second(10))
+	plan, err := failover.Return(w.clusters, w.spec, &workv1alpha2.ResourceBindingStatus{}, released, second(10))
+	if err != nil || plan == nil {
+		t.Fatalf("%v return: %+v, %v", released, plan, err)
+	}
+	most := map[string]int32{}
+	for _, c := range slices.Concat(w.spec.Clusters, plan.Spec.Clusters) {
+		most[c.Name] = max(most[c.Name], c.Replicas)
+	}
+	for _, replicas := range most {
+		runs += replicas
+	}
+	w.spec = plan.Spec
+	w.spec.GracefulEvictionTasks = nil
+	return runs, plan.Partial
+}
+
+// With static weights the return of 200 of 400 replicas goes in two steps as well, and the scheduler lets it.
+func TestStaticWeightsReturnInSteps(t *testing.T) {
+	w, home := failing(t, 400, map[string]int64{"m1": 2, "m2": 1, "m3": 1}, 1)
+	for i, want := range [][]workv1alpha2.TargetCluster{shares("m1", 100, "m2", 150, "m3", 150), home} {
+		runs, partial := w.step(t)
+		if runs != 500 || partial != (i == 0) || !reflect.DeepEqual(w.spec.Clusters, want) {
+			t.Errorf("step %d: %d run, others follow: %v, clusters %v", i, runs, partial, w.spec.Clusters)
+		}
+		if anew := w.isDecidedAnew(t); anew == partial {
+			t.Errorf("step %d: decided anew: %v", i, anew)
+		}
+	}
+	w, _ = failing(t, 400, map[string]int64{"m1": 2, "m2": 1, "m3": 1}, 1)
+	w.step(t)
+	if w.spec.Replicas = 500; !w.isDecidedAnew(t) {
+		t.Error("more replicas are wanted, but they are not divided")
+	}
+}
+
+// However replicas are weighted: a return never has more of them run than it may, and ends where the weights say.
+func TestStaticWeightsReturnWithinTheBound(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		weights := map[string]int64{}
+		for i := range 2 + r.IntN(6) {
+			weights[fmt.Sprintf("m%d", i)] = 1 + r.Int64N(9)
+		}
+		replicas := 1 + r.Int32N(2000)
+		w, home := failing(t, replicas, weights, 1+r.IntN(len(weights)-1))
+		steps := 0
+		for ; w.spec.BeforeFailover != nil && steps < 10; steps++ {
+			runs, partial := w.step(t)
+			if surplus := runs - replicas; surplus > max(10, (replicas+3)/4) {
+				t.Fatalf("seed %d: %d more than %d replicas run", seed, surplus, replicas)
+			}
+			if partial && w.isDecidedAnew(t) {
+				t.Fatalf("seed %d: the scheduler takes back the step to %v", seed, w.spec.Clusters)
+			}
+		}
+		if steps > 5 || !reflect.DeepEqual(w.spec.Clusters, home) || !reflect.DeepEqual(w.decide(t), home) {
+			t.Fatalf("seed %d: %v after %d steps, want %v", seed, w.spec.Clusters, steps, home)
+		}
 	}
 }
 

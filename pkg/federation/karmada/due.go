@@ -19,7 +19,7 @@ func Suspended(b bindings.Binding) bool {
 
 // NeedsDecision tells whether a binding is to be decided anew: always for what is not divided by room, since there the
 // decision follows from policy and clusters alone. Replicas that were divided by room stay where they are until the
-// policy or their number changes, somebody asks for it, or a cluster goes away.
+// policy or their number changes, somebody asks for it, or a cluster goes away; so do all others during a return.
 func NeedsDecision(b bindings.Binding, clusters core.Snapshot) bool {
 	translated, err := Translate(b)
 	return err != nil || !Settled(b, translated) || losesCluster(b.BindingSpec(), clusters)
@@ -30,15 +30,20 @@ func Translate(b bindings.Binding) (core.Binding, error) {
 	return Binding(b.BindingSpec(), Explained(b))
 }
 
-// Settled bindings have their replicas divided by room, all of them, and for the placement that they have.
+// Settled bindings have their replicas divided by room, all of them, and for the placement that they have. Those that
+// are divided by static weights are settled while they return, since a step of a return is not what the weights say.
 func Settled(b bindings.Binding, translated core.Binding) bool {
 	decided, found := DecidedOf(b)
 	if !found || !translated.Workload || translated.Fresh {
 		return false
 	}
 	switch translated.Placement.Strategy {
-	case core.Duplicated, core.StaticWeight:
+	case core.Duplicated:
 		return false
+	case core.StaticWeight:
+		if !Returning(b.BindingSpec()) {
+			return false
+		}
 	}
 	return !PlacementChanged(b) && allPlaced(b.BindingSpec(), len(translated.Components) > 0) && !decided.saysNoPlace()
 }

@@ -21,13 +21,25 @@ func evicted(spec *workv1alpha2.ResourceBindingSpec) []string {
 	}
 	if before := spec.BeforeFailover; before != nil && before.PlacementHash == PlacementHash(spec.Placement) {
 		for _, failed := range before.Failed {
-			if !slices.ContainsFunc(spec.Clusters,
-				func(c workv1alpha2.TargetCluster) bool { return c.Name == failed.Name }) {
+			if !isTarget(spec, failed.Name) {
 				clusters = append(clusters, failed.Name)
 			}
 		}
 	}
 	return clusters
+}
+
+// Returning tells whether an object is on its way back to clusters that failed: a part of its replicas is there again,
+// and the rest follows step by step.
+func Returning(spec *workv1alpha2.ResourceBindingSpec) bool {
+	before := spec.BeforeFailover
+	return before != nil && slices.ContainsFunc(before.Failed, func(failed workv1alpha2.FailedCluster) bool {
+		return isTarget(spec, failed.Name)
+	}) && before.PlacementHash == PlacementHash(spec.Placement)
+}
+
+func isTarget(spec *workv1alpha2.ResourceBindingSpec, cluster string) bool {
+	return slices.ContainsFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == cluster })
 }
 
 // PlacementHash tells placements apart.
