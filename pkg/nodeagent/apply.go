@@ -23,6 +23,7 @@ const (
 	unitDir = "/etc/systemd/system"
 	// containerdUnit is started before files are taken out of images.
 	containerdUnit = "containerd.service"
+	kubeletUnit    = "kubelet.service"
 )
 
 // machine is the edge to the operating system; root is "/" except in tests.

@@ -2,8 +2,10 @@ package nodeagent
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -176,6 +178,70 @@ func TestContainerdIsConfiguredBeforeItStarts(t *testing.T) {
 	}
 	if todo := diff(second, &desired{CRI: criConfig()}); !todo.empty() {
 		t.Errorf("nothing changed, but there is something to do: %+v", todo)
+	}
+}
+
+// kubelet asks containerd for the cgroup driver only when it starts, so it does that again after containerd.
+func TestKubeletStartsAgainForAnotherCgroupDriver(t *testing.T) {
+	withDriver := func(driver extensionsv1alpha1.CgroupDriverName, cri *extensionsv1alpha1.CRIConfig) *desired {
+		cri.CgroupDriver = &driver
+		return &desired{CRI: cri, Units: []extensionsv1alpha1.Unit{unit(kubeletUnit, "k")}}
+	}
+	restarts := []string{
+		"reload", "enable containerd.service", "restart containerd.service", "enable kubelet.service",
+		"restart kubelet.service",
+	}
+	before := withDriver(extensionsv1alpha1.CgroupDriverCgroupfs, criConfig())
+	otherPlugin := criConfig(addsPlugin("{}", runtimePlugin))
+	for name, c := range map[string]struct {
+		after *desired
+		want  []string
+	}{
+		"another driver": {withDriver(extensionsv1alpha1.CgroupDriverSystemd, criConfig()), restarts},
+		"another plugin": {withDriver(extensionsv1alpha1.CgroupDriverCgroupfs, otherPlugin), restarts[:3]},
+	} {
+		m, units := testMachine(t)
+		if err := m.apply(t.Context(), diff(&desired{}, before)); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(units.calls, restarts) {
+			t.Errorf("at first: got %v, want %v", units.calls, restarts)
+		}
+		units.calls = nil
+		if err := m.apply(t.Context(), diff(before, c.after)); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(units.calls, c.want) {
+			t.Errorf("%s: got %v, want %v", name, units.calls, c.want)
+		}
+	}
+}
+
+// Where kubelet does not ask containerd, or gets no answer, its configuration tells what criConfig asks for.
+func TestKubeletIsToldACgroupDriverThatIsNotItsDefault(t *testing.T) {
+	plain, told := "maxPods: 110", "cgroupDriver: systemd\nmaxPods: 110\n"
+	encoded := base64.StdEncoding.EncodeToString([]byte(plain))
+	for name, c := range map[string]struct{ driver, inline, want string }{
+		"not its default": {"systemd", "data: '" + plain + "'", told},
+		"encoded":         {"systemd", "encoding: b64, data: " + encoded, told},
+		"by an extension": {"systemd", "data: 'cgroupDriver: cgroupfs'", "cgroupDriver: cgroupfs"},
+		"its default":     {"cgroupfs", "data: '" + plain + "'", plain},
+		"none":            {"null", "data: '" + plain + "'", plain},
+	} {
+		got, err := decode(fmt.Appendf(nil, "spec: {criConfig: {name: containerd, cgroupDriver: %s}, "+
+			"files: [{path: %s, content: {inline: {%s}}}]}", c.driver, KubeletConfigPath, c.inline))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		data, err := inlineContent(got.Files[0].Content.Inline)
+		if err != nil || string(data) != c.want {
+			t.Errorf("%s: got %q %v, want %q", name, data, err, c.want)
+		}
+	}
+	_, err := decode(fmt.Appendf(nil, "spec: {criConfig: {name: containerd, cgroupDriver: systemd}, "+
+		"files: [{path: %s, content: {inline: {data: '- no object'}}}]}", KubeletConfigPath))
+	if err == nil || !strings.Contains(err.Error(), "file "+KubeletConfigPath) {
+		t.Errorf("want an error with the file's path, got %v", err)
 	}
 }
 

@@ -54,11 +54,49 @@ func decode(data []byte) (*desired, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &desired{
+	wanted := &desired{
 		Files: append(slices.Clone(osc.Spec.Files), osc.Status.ExtensionFiles...),
 		Units: mergeUnits(osc.Spec.Units, osc.Status.ExtensionUnits),
 		CRI:   osc.Spec.CRIConfig,
-	}, nil
+	}
+	return wanted, wanted.tellKubelet()
+}
+
+// cgroupDriver is the one that is asked for, or empty.
+func (d *desired) cgroupDriver() extensionsv1alpha1.CgroupDriverName {
+	if d.CRI == nil || d.CRI.CgroupDriver == nil {
+		return ""
+	}
+	return *d.CRI.CgroupDriver
+}
+
+// tellKubelet writes the cgroup driver into kubelet's configuration where it is not kubelet's default, cgroupfs. Most
+// kubelets take containerd's instead, but containerd 1 tells none, and kubelets before Kubernetes 1.34 may not ask:
+// before 1.31 they do not, later a feature gate can keep them from it.
+func (d *desired) tellKubelet() error {
+	driver := d.cgroupDriver()
+	i := slices.IndexFunc(d.Files, func(f extensionsv1alpha1.File) bool { return f.Path == KubeletConfigPath })
+	if driver == "" || driver == extensionsv1alpha1.CgroupDriverCgroupfs || i < 0 || d.Files[i].Content.Inline == nil {
+		return nil
+	}
+	content, err := inlineContent(d.Files[i].Content.Inline)
+	if err != nil {
+		return fmt.Errorf("file %s: %w", KubeletConfigPath, err)
+	}
+	config := map[string]any{}
+	if err := yaml.Unmarshal(content, &config); err != nil {
+		return fmt.Errorf("file %s: %w", KubeletConfigPath, err)
+	}
+	// An extension that names one knows better.
+	if config["cgroupDriver"] != nil {
+		return nil
+	}
+	config["cgroupDriver"] = driver
+	if content, err = yaml.Marshal(config); err != nil {
+		return fmt.Errorf("file %s: %w", KubeletConfigPath, err)
+	}
+	d.Files[i].Content.Inline = &extensionsv1alpha1.FileContentInline{Data: string(content)}
+	return nil
 }
 
 func checkFiles(field string, files []extensionsv1alpha1.File) error {
@@ -160,6 +198,7 @@ func diff(applied, wanted *desired) changes {
 func (c *changes) diffContainerd(applied, wanted *desired) {
 	if config := wanted.containerd(); config != nil && !sameYAML(applied.containerd(), config) {
 		c.containerd = config
+		c.restartKubelet(applied, wanted)
 	}
 	upstream := func(r extensionsv1alpha1.RegistryConfig) string { return r.Upstream }
 	oldRegistries, newRegistries := index(applied.registries(), upstream), index(wanted.registries(), upstream)
@@ -172,6 +211,16 @@ func (c *changes) diffContainerd(applied, wanted *desired) {
 		if _, wanted := newRegistries[registry.Upstream]; !wanted {
 			c.removeRegistries = append(c.removeRegistries, registry.Upstream)
 		}
+	}
+}
+
+// restartKubelet starts kubelet again for another cgroup driver: it asks containerd for it only when it starts. apply
+// does that after containerd's own start.
+func (c *changes) restartKubelet(applied, wanted *desired) {
+	isKubelet := func(unit extensionsv1alpha1.Unit) bool { return unit.Name == kubeletUnit }
+	i := slices.IndexFunc(wanted.Units, isKubelet)
+	if i >= 0 && applied.cgroupDriver() != wanted.cgroupDriver() && !slices.ContainsFunc(c.restart, isKubelet) {
+		c.restart = append(c.restart, wanted.Units[i])
 	}
 }
 

@@ -56,7 +56,6 @@ func baseKubeletConfig(v Values) *kubeletconfigv1beta1.KubeletConfiguration {
 		// resource-manager.
 		RotateCertificates:            true,
 		ServerTLSBootstrap:            true,
-		CgroupDriver:                  "cgroupfs",
 		FailCgroupV1:                  new(false),
 		LocalStorageCapacityIsolation: new(false),
 		ContainerRuntimeEndpoint:      containerdEndpoint,

@@ -101,8 +101,11 @@ func TestKubeletSettings(t *testing.T) {
 		config.EvictionPressureTransitionPeriod.Duration != time.Hour {
 		t.Errorf("configuration is %+v", config)
 	}
-	if *config.FailCgroupV1 || *config.LocalStorageCapacityIsolation || config.CgroupDriver != "cgroupfs" ||
-		!config.ServerTLSBootstrap || !config.RotateCertificates {
+	if config.CgroupDriver != "" {
+		t.Errorf("kubelet is told cgroup driver %s, it must take the container runtime's", config.CgroupDriver)
+	}
+	if *config.FailCgroupV1 || *config.LocalStorageCapacityIsolation || !config.ServerTLSBootstrap ||
+		!config.RotateCertificates {
 		t.Errorf("what every pool has is missing: %+v", config)
 	}
 }
