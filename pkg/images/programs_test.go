@@ -7,10 +7,12 @@ import (
 	"testing"
 )
 
-// Programs tell as their own the versions that they are built from.
+// Programs tell as their own the versions that they are built from; docs/contracts/machines.md tells containerd's and
+// runc's.
 func TestVersionsAreThoseOfTheModules(t *testing.T) {
 	for dir, want := range map[string]string{
 		containerd.dir:    containerdPackage + " v" + containerdVersion,
+		runcDir:           runcPackage + " v" + runcVersion,
 		metricsServer.dir: "sigs.k8s.io/metrics-server " + metricsServerVersion,
 	} {
 		mod, err := os.ReadFile(filepath.Join("../..", dir, "go.mod"))

@@ -16,6 +16,12 @@ import (
 // runcDir is runc's nested module, below the root of the repository.
 const runcDir = "images/runc"
 
+const (
+	runcPackage = "github.com/opencontainers/runc"
+	// runcVersion is that of its go.mod: the one that the release of containerd is tested with.
+	runcVersion = "1.5.2"
+)
+
 // runcPackages are what runc is compiled with: it starts containers in C, and filters system calls with libseccomp.
 var runcPackages = []string{"gcc", "libc6-dev", "libseccomp-dev", "pkgconf"}
 
@@ -32,8 +38,7 @@ mount -t proc proc "$0/proc"
 for node in null zero urandom; do touch "$0/dev/$node"; mount --bind "/dev/$node" "$0/dev/$node"; done
 chroot "$0" /usr/local/go/bin/go -C /runc build -trimpath -buildvcs=false \
   -tags "seccomp urfave_cli_no_docs netgo osusergo" \
-  -ldflags "-s -w -linkmode external -extldflags -static" -o /output/runc github.com/opencontainers/runc
-`
+  -ldflags "-s -w -linkmode external -extldflags -static" -o /output/runc ` + runcPackage + "\n"
 
 // buildRunc compiles runc, the one program that needs a C compiler, in a root file system of its own: nothing is
 // installed on this machine. That takes a while, so it is done again only when something has changed.
@@ -50,7 +55,7 @@ func (b *builder) buildRunc(ctx context.Context) error {
 	}
 	return b.step(ctx, "runc", func(ctx context.Context) error {
 		if err := b.compileRunc(ctx, module); err != nil {
-			return fmt.Errorf("building runc in %s: %w", runcDir, err)
+			return fmt.Errorf("building runc %s in %s: %w", runcVersion, runcDir, err)
 		}
 		return writeFileAtomically(stamp, []byte(key))
 	})

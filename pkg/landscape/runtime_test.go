@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/BurntSushi/toml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-garden/trellis/pkg/imagevector"
@@ -52,6 +53,52 @@ func TestEveryTemplateIsWellFormed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// kubelet of the landscape's node takes the cgroup driver from containerd, where the machine decides which it is.
+func TestContainerdAloneHasTheCgroupDriver(t *testing.T) {
+	values := testValues(t)
+	for _, systemd := range []bool{true, false} {
+		values.SystemdCgroups = systemd
+		text, err := render("kubernetes/kubelet.yaml", values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kubelet := map[string]any{}
+		if err := yaml.Unmarshal([]byte(text), &kubelet); err != nil {
+			t.Fatal(err)
+		}
+		if driver, told := kubelet["cgroupDriver"]; told {
+			t.Errorf("kubelet is told cgroup driver %v", driver)
+		}
+		if got := systemdCgroup(t, values); got != systemd {
+			t.Errorf("SystemdCgroup is %t, want %t", got, systemd)
+		}
+	}
+}
+
+// systemdCgroup reads containerd's setting of that name.
+func systemdCgroup(t *testing.T, values runtimeValues) bool {
+	t.Helper()
+	text, err := render("node/containerd.toml", values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		Plugins map[string]struct {
+			Containerd struct {
+				Runtimes map[string]struct{ Options struct{ SystemdCgroup *bool } }
+			}
+		}
+	}
+	if err := toml.Unmarshal([]byte(text), &config); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	setting := config.Plugins["io.containerd.cri.v1.runtime"].Containerd.Runtimes["runc"].Options.SystemdCgroup
+	if setting == nil {
+		t.Fatalf("SystemdCgroup is not set in\n%s", text)
+	}
+	return *setting
 }
 
 func TestPodNetworkConfiguration(t *testing.T) {
