@@ -2,10 +2,13 @@ package failover
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +22,7 @@ import (
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/failover"
 	"github.com/trellis-garden/trellis/pkg/federation/karmada"
 )
 
@@ -140,6 +144,13 @@ func (w *world) schedule(health workv1alpha2.ResourceHealth, clusters ...string)
 	if err := w.client.Update(context.Background(), b); err != nil {
 		w.t.Fatal(err)
 	}
+	w.observe(health)
+}
+
+// observe writes that the scheduler is content, and that the copies are as healthy as given.
+func (w *world) observe(health workv1alpha2.ResourceHealth) {
+	w.t.Helper()
+	b := w.binding()
 	b.Status.SchedulerObservedGeneration, b.Status.AggregatedGeneration = b.Generation, b.Generation
 	b.Status.Conditions = []metav1.Condition{
 		{
@@ -148,9 +159,9 @@ func (w *world) schedule(health workv1alpha2.ResourceHealth, clusters ...string)
 		},
 	}
 	b.Status.AggregatedStatus = nil
-	for _, name := range clusters {
+	for _, c := range b.Spec.Clusters {
 		b.Status.AggregatedStatus = append(b.Status.AggregatedStatus,
-			workv1alpha2.AggregatedStatusItem{ClusterName: name, Applied: true, Health: health})
+			workv1alpha2.AggregatedStatusItem{ClusterName: c.Name, Applied: true, Health: health})
 	}
 	if err := w.client.Status().Update(context.Background(), b); err != nil {
 		w.t.Fatal(err)
@@ -303,6 +314,87 @@ func TestTheTermInUseIsToldByTheDecisionItself(t *testing.T) {
 	w.reconcile()
 	if back := w.binding().Spec.LastFailBack; back == nil || back.AffinityName != "" {
 		t.Errorf("the decision of the return is not recognized: %+v", back)
+	}
+}
+
+// A large object returns in steps. It is told how many replicas run meanwhile, and is one return to the limits.
+func TestAReturnInStepsIsToldAndCountedOnce(t *testing.T) {
+	w := newWorld(t, func(b *workv1alpha2.ResourceBinding) {
+		b.Spec.Replicas = 400
+		b.Spec.Placement.ReplicaScheduling = &policyv1alpha1.ReplicaSchedulingStrategy{
+			ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+			ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated,
+		}
+		b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m2", Replicas: 400}}
+		b.Spec.BeforeFailover = &workv1alpha2.BeforeFailover{
+			Clusters:      []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 190}, {Name: "m2", Replicas: 210}},
+			Failed:        []workv1alpha2.FailedCluster{{Name: "m1"}},
+			PlacementHash: karmada.PlacementHash(b.Spec.Placement),
+		}
+	})
+	w.room("m1", 1000)
+	w.objects.options.Limits = failover.Limits{PerHour: 1, PerClusterPerHour: 1}
+	w.observe(workv1alpha2.ResourceHealthy)
+	w.reconcile()
+	w.pass(w.objects.options.FailBackWindow)
+	first := w.now
+	w.reconcile()
+	w.replicas("first step", map[string]int32{"m1": 100, "m2": 300})
+	w.told("Normal FailBack returning to m1, healthy again; 100 more replicas than the 400 that are wanted run until " +
+		"the copies there are healthy; then more of them return")
+
+	w.observe(workv1alpha2.ResourceUnhealthy)
+	w.pass(time.Minute)
+	w.reconcile()
+	w.replicas("what returned is not healthy yet", map[string]int32{"m1": 100, "m2": 300})
+	w.told()
+	w.observe(workv1alpha2.ResourceHealthy)
+	w.reconcile()
+	w.replicas("second step", map[string]int32{"m1": 190, "m2": 210})
+	w.told("Normal EvictionFinished the copy in cluster m2 goes (Returned)",
+		"Normal FailBack returning to m1, healthy again; 90 more replicas than the 400 that are wanted run until the "+
+			"copies there are healthy")
+	if wait := w.objects.returns.Wait([]string{"m1"}, w.objects.options.Limits, first.Add(time.Hour)); wait != 0 {
+		t.Errorf("an hour after the first step another object has to wait %s", wait)
+	}
+}
+
+// room is how many pods a cluster may have.
+func (w *world) room(name string, pods int64) {
+	w.t.Helper()
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := w.client.Get(context.Background(), types.NamespacedName{Name: name}, cluster); err != nil {
+		w.t.Fatal(err)
+	}
+	cluster.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{
+		Allocatable: corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)},
+	}
+	if err := w.client.Status().Update(context.Background(), cluster); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// replicas compares the decision.
+func (w *world) replicas(what string, want map[string]int32) {
+	w.t.Helper()
+	got := map[string]int32{}
+	for _, c := range w.binding().Spec.Clusters {
+		got[c.Name] = c.Replicas
+	}
+	if !maps.Equal(got, want) {
+		w.t.Fatalf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// told compares the events since the last call.
+func (w *world) told(want ...string) {
+	w.t.Helper()
+	var got []string
+	for recorder := w.objects.events.(*events.FakeRecorder); len(recorder.Events) > 0; {
+		got = append(got, <-recorder.Events)
+	}
+	if !slices.Equal(got, want) {
+		w.t.Errorf("told %q, want %q", got, want)
 	}
 }
 
