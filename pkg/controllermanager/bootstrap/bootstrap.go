@@ -89,6 +89,8 @@ func bringTo(present, wanted client.Object) bool {
 		bringRoleTo(present, wanted.(*rbacv1.ClusterRole))
 	case *admissionregistrationv1.ValidatingAdmissionPolicy:
 		bringPolicyTo(&present.Spec, &wanted.(*admissionregistrationv1.ValidatingAdmissionPolicy).Spec)
+	case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
+		present.Spec.ParamRef = wanted.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding).Spec.ParamRef
 	case *rbacv1.ClusterRoleBinding:
 		present.Subjects = wanted.(*rbacv1.ClusterRoleBinding).Subjects
 	}
@@ -110,7 +112,7 @@ func Objects() []client.Object {
 		accountTokens(),
 		denying(accountTokensName),
 		projectNamespaces(),
-		denying(projectNamespacesName),
+		projectNamespacesBinding(),
 		clusterRole("gardener.cloud:system:seed-bootstrapper", bootstrapperRules()),
 		groupBinding("gardener.cloud:system:seed-bootstrapper", "gardener.cloud:system:seed-bootstrapper",
 			"system:bootstrappers"),

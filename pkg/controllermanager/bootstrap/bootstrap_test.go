@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -73,6 +74,27 @@ func TestPolicyIsBroughtUpToDate(t *testing.T) {
 	present.Spec.MatchConstraints.MatchPolicy = new(admissionregistrationv1.Equivalent)
 	if bringTo(present, wanted) {
 		t.Error("what the API server defaults is no difference")
+	}
+}
+
+// The policy for projects' namespaces once was without parameters.
+func TestParametersOfAPolicyAreBroughtUpToDate(t *testing.T) {
+	policy, binding := projectNamespaces(), denying(projectNamespacesName)
+	policy.Spec.ParamKind, policy.Spec.MatchConstraints.ObjectSelector = nil, &metav1.LabelSelector{}
+	policy.Spec.MatchConstraints.ResourceRules[0].Operations = []admissionregistrationv1.OperationType{
+		admissionregistrationv1.Delete,
+	}
+	if !bringTo(policy, projectNamespaces()) || !bringTo(binding, projectNamespacesBinding()) {
+		t.Error("an older policy and its binding are not corrected")
+	}
+	if diff := cmp.Diff(projectNamespaces(), policy); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(projectNamespacesBinding(), binding); diff != "" {
+		t.Error(diff)
+	}
+	if bringTo(policy, projectNamespaces()) || bringTo(binding, projectNamespacesBinding()) {
+		t.Error("what is as wanted is changed")
 	}
 }
 

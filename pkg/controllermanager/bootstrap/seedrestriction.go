@@ -239,10 +239,14 @@ func writtenIn(group string, resources ...string) admissionregistrationv1.NamedR
 func bringPolicyTo(present, wanted *admissionregistrationv1.ValidatingAdmissionPolicySpec) {
 	present.MatchConditions, present.Variables, present.Validations = wanted.MatchConditions, wanted.Variables,
 		wanted.Validations
+	present.ParamKind = wanted.ParamKind
 	if present.MatchConstraints == nil ||
 		len(present.MatchConstraints.ResourceRules) != len(wanted.MatchConstraints.ResourceRules) {
 		present.MatchConstraints = wanted.MatchConstraints
 		return
+	}
+	if selector := wanted.MatchConstraints.ObjectSelector; selector != nil {
+		present.MatchConstraints.ObjectSelector = selector
 	}
 	for i := range wanted.MatchConstraints.ResourceRules {
 		rule, asWanted := &present.MatchConstraints.ResourceRules[i], wanted.MatchConstraints.ResourceRules[i]

@@ -108,7 +108,7 @@ func testProject(t *testing.T) {
 	}
 }
 
-// The namespace of a project goes with the project, and is deleted by nobody else.
+// The namespace of a project goes with the project. Nobody else deletes it or takes the project's label away.
 func testProjectNamespace(t *testing.T) {
 	ctx := context.Background()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: newProject(t, "kept")}}
@@ -119,10 +119,24 @@ func testProjectNamespace(t *testing.T) {
 		}
 		return nil
 	})
-	other := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "of-no-project"}}
-	create(t, other)
-	if err := env.Client.Delete(ctx, other); err != nil {
-		t.Errorf("a namespace of no project: %v", err)
+	for name, label := range map[string]string{"the label goes": "null", "another project": `"other"`} {
+		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, gardencorev1beta1.ProjectName, label)
+		if err := env.Client.Patch(ctx, namespace, merge(patch), client.DryRunAll); !apierrors.IsForbidden(err) ||
+			!strings.Contains(err.Error(), "belongs to project kept: its label") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := env.Client.Patch(ctx, namespace, merge(`{"metadata":{"labels":{"mine":"yes"}}}`)); err != nil {
+		t.Errorf("another label: %v", err)
+	}
+	for name, labels := range map[string]map[string]string{
+		"of-no-project": nil, "of-a-project-that-is-gone": {gardencorev1beta1.ProjectName: "gone"},
+	} {
+		other := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+		create(t, other)
+		if err := env.Client.Delete(ctx, other); err != nil {
+			t.Errorf("namespace %s: %v", name, err)
+		}
 	}
 
 	kept := &gardencorev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}
