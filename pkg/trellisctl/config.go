@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -40,6 +41,8 @@ type Garden struct {
 	Context string `json:"context,omitempty"`
 	// Endpoints say where domains are reached that no DNS server of the user's machine knows.
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
+	// addressDir remembers which host has which address of an endpoint; see addressFor.
+	addressDir string
 }
 
 // Endpoint is the address at which every host of a domain is reached by TLS SNI.
@@ -48,8 +51,8 @@ type Endpoint struct {
 	// Address is host:port.
 	Address string `json:"address"`
 	// Addresses is how many addresses, from Address on, lead to the same place; 0 is one. With more, hosts get
-	// different ones after the first: kubectl keeps what it learnt of an API by host and port, and would take the APIs
-	// of all clusters for one.
+	// different ones after the first, and keep them: kubectl keeps what it learnt of an API by host and port, and would
+	// take the APIs of all clusters for one.
 	Addresses int `json:"addresses,omitempty"`
 }
 
@@ -67,19 +70,22 @@ func (e Endpoint) check() (field string, err error) {
 	return "", nil
 }
 
-// of returns the address for a host.
-func (e Endpoint) of(host string) string {
+// of returns the addresses that a host may have, in the order in which it takes them: from the one that its hash says.
+func (e Endpoint) of(host string) []string {
 	first, err := netip.ParseAddrPort(e.Address)
 	if e.Addresses < 2 || err != nil {
-		return e.Address
+		return []string{e.Address}
+	}
+	addresses := make([]string, e.Addresses-1)
+	address := first.Addr()
+	for i := range addresses {
+		address = address.Next()
+		addresses[i] = netip.AddrPortFrom(address, first.Port()).String()
 	}
 	hash := fnv.New32a()
 	hash.Write([]byte(host))
-	address := first.Addr()
-	for range 1 + hash.Sum32()%uint32(e.Addresses-1) {
-		address = address.Next()
-	}
-	return netip.AddrPortFrom(address, first.Port()).String()
+	start := hash.Sum32() % uint32(len(addresses))
+	return slices.Concat(addresses[start:], addresses[:start])
 }
 
 // maxAddresses bounds Endpoint.Addresses.
@@ -136,6 +142,7 @@ func readConfig(path string) (*Config, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	for i, garden := range config.Gardens {
+		config.Gardens[i].addressDir = strings.TrimSuffix(path, filepath.Ext(path)) + ".addresses"
 		if garden.Name == "" || garden.Kubeconfig == "" {
 			return nil, fmt.Errorf("%s: gardens[%d]: name and kubeconfig must be set", path, i)
 		}
@@ -187,7 +194,11 @@ func (g *Garden) Route(kubeconfig *clientcmdapi.Config) error {
 func (g *Garden) addressOf(host string) (string, bool) {
 	for _, endpoint := range g.Endpoints {
 		if host == endpoint.Domain || strings.HasSuffix(host, "."+endpoint.Domain) {
-			return endpoint.of(host), true
+			addresses := endpoint.of(host)
+			if len(addresses) == 1 || g.addressDir == "" {
+				return addresses[0], true
+			}
+			return addressFor(g.addressDir, host, addresses), true
 		}
 	}
 	return "", false
