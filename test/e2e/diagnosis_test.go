@@ -52,6 +52,24 @@ func (l *landscape) fleet(t *testing.T) kubectl {
 	return fleet
 }
 
+// explainGrowth has a test that fails log what the fleet decided about machines of member2, with the times, and what
+// became of them and of the pods that they are for.
+func (l *landscape) explainGrowth(t *testing.T, fleet, member kubectl) {
+	t.Helper()
+	whenFailed(t, func(_ context.Context, ask func(of kubectl, arguments ...string)) {
+		garden, seed, namespace := l.gardenKubectl(), l.runtimeKubectl(), "shoot--demo--member2"
+		ask(fleet, "get", "fleetgrowths", "-o", "jsonpath={.items[*].status}")
+		ask(fleet, "get", "resourcebindings", "-o", "jsonpath={.items[*].metadata.annotations}")
+		ask(fleet, "get", "cluster", "member2", "-o", "jsonpath={.status.resourceSummary} {.status.nodeSummary}")
+		ask(garden, "-n", "garden-demo", "get", "shoot", "member2", "-o", poolOfShoot)
+		ask(seed, "-n", namespace, "get", "machines,machinedeployments", "-o", "wide")
+		ask(seed, "-n", namespace, "logs", "deploy/cluster-autoscaler", "--tail=25")
+		ask(member, "get", "nodes", "-o", "wide")
+		ask(member, "get", "pods", "-o", "wide")
+		ask(member, "get", "events", "--sort-by=.lastTimestamp")
+	})
+}
+
 // whenFailed has a test that fails log the answers to questions.
 func whenFailed(t *testing.T, questions func(ctx context.Context, ask func(of kubectl, arguments ...string))) {
 	t.Helper()

@@ -38,6 +38,7 @@ func fleetGrows(t *testing.T) {
 		_, _ = garden.try(ctx, "", "-n", "garden-demo", "patch", "shoot", "member2", "--type=json", "-p",
 			givesBackAsEver)
 	})
+	l.explainGrowth(t, fleet, m2) // Before anything is removed.
 	garden.run(t, "-n", "garden-demo", "patch", "shoot", "member2", "--type=json", "-p", givesBackSoon)
 	garden.run(t, "-n", "garden-demo", "annotate", "shoot", "fleet", "federation.trellis.garden/growth=pools,shoots",
 		"federation.trellis.garden/growth-credentials=local")

@@ -18,8 +18,8 @@ import (
 )
 
 // Renewer replaces the tokens of the seed when they are due. When that is stands in the Secrets, so a gardenlet that
-// starts goes on where another ended. It is no controller: gardenlet's manager watches the garden, and these Secrets are
-// the seed's, where one list a period costs less than to keep them all in memory.
+// starts goes on where another ended. It is no controller: gardenlet's manager watches the garden, and these Secrets
+// are the seed's, where one list a period costs less than to keep them all in memory.
 type Renewer struct {
 	Tokens *Tokens
 	// Period is the time between two looks at all Secrets with tokens.
