@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Verdict tells whether, and when, a copy has to leave a cluster because of taints.
-type Verdict struct {
+// TaintEviction tells whether, and when, a copy has to leave a cluster because of taints.
+type TaintEviction struct {
 	// Leave is false when the copy may stay for good.
 	Leave bool
 	// At is when it has to leave; the zero time means now.
@@ -17,30 +17,30 @@ type Verdict struct {
 }
 
 // Due tells whether the time to leave has come.
-func (v Verdict) Due(now time.Time) bool { return v.Leave && !v.At.After(now) }
+func (v TaintEviction) Due(now time.Time) bool { return v.Leave && !v.At.After(now) }
 
 // NoExecute judges the NoExecute taints of a cluster. A taint that nothing tolerates means to leave now. One that is
 // tolerated for some seconds means to leave that long after it was added; of several tolerations the shortest counts.
 // Others let the copy stay.
-func NoExecute(taints []corev1.Taint, tolerations []corev1.Toleration, now time.Time) Verdict {
-	var verdict Verdict
+func NoExecute(taints []corev1.Taint, tolerations []corev1.Toleration, now time.Time) TaintEviction {
+	var eviction TaintEviction
 	for _, taint := range taints {
 		if taint.Effect != corev1.TaintEffectNoExecute {
 			continue
 		}
 		tolerated, seconds := tolerance(taint, tolerations)
 		if !tolerated {
-			return Verdict{Leave: true, Taint: taint}
+			return TaintEviction{Leave: true, Taint: taint}
 		}
 		if seconds == nil {
 			continue
 		}
-		if at := addedAt(taint, now).Add(time.Duration(max(*seconds, 0)) * time.Second); !verdict.Leave ||
-			at.Before(verdict.At) {
-			verdict = Verdict{Leave: true, At: at, Taint: taint}
+		if at := addedAt(taint, now).Add(time.Duration(max(*seconds, 0)) * time.Second); !eviction.Leave ||
+			at.Before(eviction.At) {
+			eviction = TaintEviction{Leave: true, At: at, Taint: taint}
 		}
 	}
-	return verdict
+	return eviction
 }
 
 // addedAt counts a taint without a time from now on.

@@ -144,9 +144,9 @@ func TestNoExecute(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			verdict := failover.NoExecute(test.taints, test.tolerations, second(20))
-			if verdict.Leave != test.leave || !verdict.At.Equal(test.at) {
-				t.Errorf("got %v at %v", verdict.Leave, verdict.At)
+			eviction := failover.NoExecute(test.taints, test.tolerations, second(20))
+			if eviction.Leave != test.leave || !eviction.At.Equal(test.at) {
+				t.Errorf("got %v at %v", eviction.Leave, eviction.At)
 			}
 		})
 	}

@@ -51,8 +51,8 @@ func isExpelled(cluster *clusterv1alpha1.Cluster, spec *workv1alpha2.ResourceBin
 	if spec.Placement != nil {
 		tolerations = spec.Placement.ClusterTolerations
 	}
-	verdict := failover.NoExecute([]corev1.Taint{taint}, tolerations, now)
-	return verdict.Leave && verdict.At.Before(now.Add(clusterv1alpha1.DrainTimeout))
+	eviction := failover.NoExecute([]corev1.Taint{taint}, tolerations, now)
+	return eviction.Leave && eviction.At.Before(now.Add(clusterv1alpha1.DrainTimeout))
 }
 
 func isHibernation(taint corev1.Taint) bool { return taint.Key == clusterv1alpha1.TaintHibernated }

@@ -50,13 +50,13 @@ type round struct {
 	clusters fleet
 	// next is when to look again; zero if only a change can make a difference.
 	next time.Duration
-	// news are told when the spec is written.
-	news []news
+	// pendingEvents are told when the spec is written.
+	pendingEvents []pendingEvent
 	// departed are clusters whose Work goes, once the spec is written.
 	departed []string
 }
 
-type news struct{ kind, reason, message string }
+type pendingEvent struct{ kind, reason, message string }
 
 func (r *round) again(in time.Duration) {
 	if in > 0 && (r.next == 0 || in < r.next) {
@@ -65,7 +65,7 @@ func (r *round) again(in time.Duration) {
 }
 
 func (r *round) tell(kind, reason, format string, arguments ...any) {
-	r.news = append(r.news, news{kind, reason, fmt.Sprintf(format, arguments...)})
+	r.pendingEvents = append(r.pendingEvents, pendingEvent{kind, reason, fmt.Sprintf(format, arguments...)})
 }
 
 // decided is the binding's status as it tells the scheduler's last decision: what is stored may tell of the one before.
@@ -125,7 +125,7 @@ func suspended(r *round) bool {
 // evictTainted takes the object out of one cluster whose taints it doesn't tolerate any longer.
 func (o *objects) evictTainted(r *round) bool {
 	due := ""
-	var verdict failover.Verdict
+	var eviction failover.TaintEviction
 	for _, target := range r.BindingSpec().Clusters {
 		cluster := r.clusters[target.Name]
 		if cluster == nil {
@@ -133,7 +133,7 @@ func (o *objects) evictTainted(r *round) bool {
 		}
 		v := failover.NoExecute(cluster.Spec.Taints, r.tolerations(), r.now)
 		if v.Due(r.now) {
-			due, verdict = target.Name, v
+			due, eviction = target.Name, v
 			break
 		}
 		if v.Leave {
@@ -151,7 +151,7 @@ func (o *objects) evictTainted(r *round) bool {
 	e := failover.Eviction{
 		Cluster: due, Reason: workv1alpha2.EvictionReasonTaintUntolerated,
 		Producer: workv1alpha2.EvictionProducerTaintManager,
-		Message: "cluster " + due + " has the taint " + verdict.Taint.ToString() +
+		Message: "cluster " + due + " has the taint " + eviction.Taint.ToString() +
 			", which is not tolerated (any longer)",
 	}
 	if f := r.BindingSpec().Failover; f != nil && f.Cluster != nil {
@@ -306,7 +306,7 @@ func (o *objects) write(ctx context.Context, before bindings.Binding, r *round) 
 		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the clusters of binding %s: %w", r.key, err)
 	}
-	for _, n := range r.news {
+	for _, n := range r.pendingEvents {
 		o.events.Eventf(r.Binding, nil, n.kind, n.reason, "Failover", "%s", n.message)
 	}
 	return nil

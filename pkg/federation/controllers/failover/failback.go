@@ -96,7 +96,7 @@ func (o *objects) returnToEarlierTerm(ctx context.Context, r *round, window time
 // carryOut a plan, unless too many objects have returned in the last hour.
 func (o *objects) carryOut(ctx context.Context, r *round, plan *failover.Plan) error {
 	if len(plan.Arrivals) > 0 && !plan.Continues {
-		wait, err := o.waitForTurn(ctx, plan.Arrivals, r.now)
+		wait, err := o.waitForRateLimit(ctx, plan.Arrivals, r.now)
 		if err != nil || wait > 0 {
 			r.again(wait)
 			return err
@@ -122,9 +122,9 @@ func announce(plan *failover.Plan) string {
 	return message
 }
 
-// waitForTurn counts the return if it needs not wait. It knows the returns of the last hour, also those before this
+// waitForRateLimit counts the return if it needs not wait. It knows the returns of the last hour, also those before this
 // process started.
-func (o *objects) waitForTurn(ctx context.Context, arrivals []string, now time.Time) (time.Duration, error) {
+func (o *objects) waitForRateLimit(ctx context.Context, arrivals []string, now time.Time) (time.Duration, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.returns == nil {
