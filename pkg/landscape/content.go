@@ -103,63 +103,6 @@ func contentPhase(ctx context.Context, r *run) error {
 	return r.storeCloudAccess(ctx, garden)
 }
 
-// storeCloudAccess adds access to the local cloud to the credentials of the DNS zone: seeds other than the first do not
-// run beside the cloud.
-func (r *run) storeCloudAccess(ctx context.Context, garden *cluster) error {
-	token, err := r.cloudToken()
-	if err != nil {
-		return err
-	}
-	return writeSecret(ctx, garden.client, gardenNS, dnsCredentials, map[string][]byte{
-		"user": []byte("seed-local"), "endpoint": []byte(cloudEndpoint), "token": token,
-	})
-}
-
-// applyCloudProfile applies the cloud profile with the machine image that was built here for every image that it
-// offers.
-func (r *run) applyCloudProfile(ctx context.Context, garden *cluster) error {
-	const path = "landscape/local/garden/cloudprofile.yaml"
-	image, err := r.image("machine-debian")
-	if err != nil {
-		return err
-	}
-	content, err := readYAML(filepath.Join(r.Root, path))
-	if err != nil {
-		return err
-	}
-	profile := &unstructured.Unstructured{Object: content}
-	if err := mapMachineImages(profile, image); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return garden.applyPatiently(ctx, profile)
-}
-
-// mapMachineImages writes the provider's part of a cloud profile: which container image stands for a machine image.
-func mapMachineImages(profile *unstructured.Unstructured, container string) error {
-	offered, _, err := unstructured.NestedSlice(profile.Object, "spec", "machineImages")
-	if err != nil {
-		return err
-	}
-	var mapped []any
-	for _, entry := range offered {
-		image, _ := entry.(map[string]any)
-		versions, _, err := unstructured.NestedSlice(image, "versions")
-		if err != nil {
-			return err
-		}
-		var mappedVersions []any
-		for _, entry := range versions {
-			version, _ := entry.(map[string]any)
-			mappedVersions = append(mappedVersions, map[string]any{"version": version["version"], "image": container})
-		}
-		mapped = append(mapped, map[string]any{"name": image["name"], "versions": mappedVersions})
-	}
-	return unstructured.SetNestedMap(profile.Object, map[string]any{
-		"apiVersion": "local.provider.extensions.gardener.cloud/v1alpha1", "kind": "CloudProfileConfig",
-		"machineImages": mapped,
-	}, "spec", "providerConfig")
-}
-
 func (r *run) applyFile(ctx context.Context, c *cluster, path string) error {
 	data, err := os.ReadFile(filepath.Join(r.Root, path))
 	if err != nil {

@@ -6,8 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"helm.sh/helm/v3/pkg/release"
@@ -35,12 +33,8 @@ import (
 )
 
 const (
-	localCloudNS = "local-cloud"
-	// cloudEndpoint is the API of the local cloud, dnsCredentials the Secret with access to its DNS zone.
-	cloudEndpoint  = "http://" + nodeIP + ":8090"
-	dnsCredentials = "dns-local"
-	adminUser      = "trellis:landscape:admin"
-	mastersGroup   = "system:masters"
+	adminUser    = "trellis:landscape:admin"
+	mastersGroup = "system:masters"
 	// gardenServer is the garden's API server as pods of the runtime cluster reach it.
 	gardenServer = "https://kube-apiserver.garden.svc"
 	// workloadIdentitySecret holds the key that signs tokens of WorkloadIdentities.
@@ -71,36 +65,9 @@ func (r *run) installChart(ctx context.Context, release helm.Release) error {
 	return c.helm.WaitReady(ctx, installed)
 }
 
-// cloudPhase installs the infrastructure of the landscape: networks, names and volumes.
-func cloudPhase(ctx context.Context, r *run) error {
-	chart, err := helm.LoadFS(os.DirFS(filepath.Join(r.Root, "extensions/provider-local/charts")), "local-cloud")
-	if err != nil {
-		return err
-	}
-	image, err := r.image("provider-local")
-	if err != nil {
-		return err
-	}
-	token, err := r.cloudToken()
-	if err != nil {
-		return err
-	}
-	return r.installChart(ctx, helm.Release{
-		Namespace: localCloudNS, Name: "local-cloud", Chart: chart,
-		Values: map[string]any{
-			"image": image, "token": string(token), "nodeAddress": nodeIP, "zone": domain, "records": gardenRecords(),
-		},
-	})
-}
-
 // gardenRecords are the names of the garden, which machines, and seeds on them, reach through the gateway.
 func gardenRecords() map[string]any {
 	return map[string]any{gardenHost: nodeIP, discoveryHost: nodeIP}
-}
-
-// cloudToken is what clients of the local cloud present.
-func (r *run) cloudToken() ([]byte, error) {
-	return r.keep("cloud-token", func() ([]byte, error) { return randomHex(16), nil })
 }
 
 // gatewayPhase installs the one address of the seed.

@@ -73,9 +73,6 @@ func (l *Landscape) runtimeValues() (runtimeValues, error) {
 	return values, nil
 }
 
-// localCloudPlugin attaches the pods of some namespaces to networks of the local cloud, and passes all others on.
-const localCloudPlugin = "local-cloud"
-
 // builtVector is the text of an image vector that names the images that were built last by their content, so that what
 // changed is rolled out.
 func (l *Landscape) builtVector() (string, error) {
