@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-garden/trellis/pkg/helm"
+	"github.com/trellis-garden/trellis/pkg/images"
 )
 
 const podSecurityPage = "security-pods.md"
@@ -61,6 +62,7 @@ func TestPodsAreAsNarrowAsTheTableSays(t *testing.T) {
 			}
 		}
 	}
+	summarizeExtensions(found, images.Extensions)
 	for _, key := range slices.Sorted(maps.Keys(found)) {
 		for _, what := range slices.Sorted(maps.Keys(found[key])) {
 			if !allowed[key][what] {
@@ -79,6 +81,45 @@ func TestPodsAreAsNarrowAsTheTableSays(t *testing.T) {
 		if len(strings.Fields(reason)) < 4 {
 			t.Errorf("docs/%s: %s has no reason", podSecurityPage, key)
 		}
+	}
+}
+
+// eachExtension is how the table names the pods of extensions where all are alike.
+const eachExtension = "extensions/each Deployment/each"
+
+// summarizeExtensions puts one exception in place of those that the pods of all extensions have. What only some have
+// stays theirs.
+func summarizeExtensions(found map[string]map[string]bool, extensions []images.Extension) {
+	common := maps.Clone(found[extensionPod(extensions[0])])
+	for _, e := range extensions {
+		maps.DeleteFunc(common, func(what string, _ bool) bool { return !found[extensionPod(e)][what] })
+	}
+	for _, e := range extensions {
+		maps.DeleteFunc(found[extensionPod(e)], func(what string, _ bool) bool { return common[what] })
+	}
+	found[eachExtension] = common
+}
+
+// An extension that has what all have needs no row of its own; what else it has does, and so does what others lack.
+func TestOneRowStandsForEachExtension(t *testing.T) {
+	first := images.Extension{Name: "one", Dir: "extensions/one"}
+	second := images.Extension{Name: "provider-example", Dir: "extensions/provider-example"}
+	const one, example = "extensions/one/charts/one Deployment/one",
+		"extensions/provider-example/charts/provider-example Deployment/provider-example"
+	found := map[string]map[string]bool{
+		one: {"token": true}, example: {"token": true, "host-network": true},
+		"extensions/pkg/worker Deployment/machine-controller-manager": {"token": true},
+	}
+	summarizeExtensions(found, []images.Extension{first, second})
+	if !maps.Equal(found[eachExtension], map[string]bool{"token": true}) || len(found[one]) > 0 ||
+		!maps.Equal(found[example], map[string]bool{"host-network": true}) ||
+		len(found["extensions/pkg/worker Deployment/machine-controller-manager"]) != 1 {
+		t.Errorf("got %v", found)
+	}
+	found = map[string]map[string]bool{one: {}, example: {"token": true}}
+	if summarizeExtensions(found, []images.Extension{first, second}); len(found[eachExtension]) > 0 ||
+		!found[example]["token"] {
+		t.Errorf("a token that one has is that of each: %v", found)
 	}
 }
 

@@ -36,6 +36,8 @@ type Options struct {
 	Cache string
 	// KubernetesVersions are built in addition to DefaultKubernetesVersion.
 	KubernetesVersions []string
+	// Extensions are built beside Trellis itself.
+	Extensions []Extension
 	// Programs are the names of Trellis' own programs to compile; empty means all.
 	Programs []string
 	// Progress is told about each step when it starts (done false) and when it ends. It may be called concurrently.
@@ -135,30 +137,39 @@ func (b *builder) report(step string, done bool, took time.Duration, err error) 
 
 // compile builds the programs one after the other: each go build uses all cores.
 func (b *builder) compile(ctx context.Context) error {
-	steps := []struct {
-		name string
-		do   func(context.Context) error
-	}{
-		{"Trellis", b.buildPrograms},
-		{"CNI plugins", func(ctx context.Context) error { return b.buildModule(ctx, cniPlugins) }},
-		{"CoreDNS", func(ctx context.Context) error { return b.buildModule(ctx, coredns) }},
-		{"metrics-server", func(ctx context.Context) error { return b.buildModule(ctx, metricsServer) }},
-		{"flannel", func(ctx context.Context) error { return b.buildModule(ctx, flannel) }},
-		{"containerd", b.buildContainerd},
-		{"Terraform", b.findTerraform},
-	}
-	for _, version := range b.kubernetesVersions() {
-		steps = append(steps, struct {
-			name string
-			do   func(context.Context) error
-		}{"Kubernetes " + version, func(ctx context.Context) error { return b.buildModule(ctx, kubernetes(version)) }})
-	}
-	for _, s := range steps {
-		if err := b.step(ctx, s.name, s.do); err != nil {
+	for _, c := range b.compilations() {
+		if err := b.step(ctx, c.name, c.do); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// compilation is one step of compile.
+type compilation struct {
+	name string
+	do   func(context.Context) error
+}
+
+func (b *builder) compilations() []compilation {
+	of := func(name string, m Module) compilation {
+		return compilation{name, func(ctx context.Context) error { return b.buildModule(ctx, m) }}
+	}
+	all := []compilation{
+		{"Trellis", b.buildPrograms}, of("CNI plugins", cniPlugins), {"containerd", b.buildContainerd},
+	}
+	for _, image := range componentImages {
+		all = append(all, of(image.Name, image.Module))
+	}
+	for _, e := range b.Extensions {
+		for _, m := range e.Modules {
+			all = append(all, of(m.Name, m))
+		}
+	}
+	for _, version := range b.kubernetesVersions() {
+		all = append(all, of("Kubernetes "+version, kubernetes(version)))
+	}
+	return all
 }
 
 func (b *builder) kubernetesVersions() []string {

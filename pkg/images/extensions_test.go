@@ -1,9 +1,12 @@
 package images
 
 import (
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -11,10 +14,19 @@ import (
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
 
-// Every folder of an extension is in the list, and has what the list promises: a chart, a registration, a program, and
-// an image in the vector.
+const root = "../.."
+
+// partsOf are files that every extension has, below its folder.
+func partsOf(e Extension) []string {
+	return []string{
+		"cmd/" + e.Name + "/main.go", "charts/" + e.Name + "/Chart.yaml", "charts/" + e.Name + "/values.yaml",
+		"example/controller-registration.yaml",
+	}
+}
+
+// Every folder of an extension is in the list, and has what the list promises: a chart, a registration, programs, and
+// images in the vector.
 func TestExtensionsAreWhole(t *testing.T) {
-	const root = "../.."
 	folders, err := filepath.Glob(filepath.Join(root, "extensions", "*", "charts"))
 	if err != nil || len(folders) != len(Extensions) {
 		t.Errorf("%d extensions are listed, there are %q (%v)", len(Extensions), folders, err)
@@ -24,12 +36,14 @@ func TestExtensionsAreWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range Extensions {
-		if !slices.Contains(folders, filepath.Join(root, e.Dir, "charts")) {
-			t.Errorf("%s has no folder %s with charts", e.Name, e.Dir)
+		parts := partsOf(e)
+		for _, p := range e.programs() {
+			parts = append(parts, "cmd/"+p.name+"/main.go")
 		}
-		for _, part := range []string{
-			"charts/" + e.Name + "/Chart.yaml", "example/controller-registration.yaml", "cmd/" + e.Name + "/main.go",
-		} {
+		if e.MachineFiles != "" {
+			parts = append(parts, e.MachineFiles)
+		}
+		for _, part := range parts {
 			if _, err := os.Stat(filepath.Join(root, e.Dir, part)); err != nil {
 				t.Errorf("%s: %v", e.Name, err)
 			}
@@ -37,32 +51,130 @@ func TestExtensionsAreWhole(t *testing.T) {
 		if _, err := vector.Find(e.Name, imagevector.Version("1.36.3")); err != nil {
 			t.Errorf("charts/images.yaml: %v", err)
 		}
-	}
-}
-
-// Adding an extension to this repository is its folder and three files. A list of extensions somewhere else would be
-// one more to remember.
-func TestAnExtensionIsNamedInThreeFiles(t *testing.T) {
-	const root = "../.."
-	named := []string{"charts/images.yaml", "docs/security-pods.md", "pkg/images/programs.go"}
-	// It has extensions as examples.
-	const guide = "docs/extending.md"
-	for _, name := range []string{"networking-flannel", "os-debian"} {
-		i := slices.IndexFunc(Extensions, func(e Extension) bool { return e.Name == name })
-		if i < 0 {
-			t.Fatalf("%s is no extension", name)
+		for _, m := range e.Modules {
+			if _, err := os.Stat(filepath.Join(root, m.Dir, "go.mod")); err != nil {
+				t.Errorf("%s: %v", e.Name, err)
+			}
 		}
-		for _, path := range sourcesWith(t, root, name) {
-			if !slices.Contains(named, path) && path != guide && !strings.HasPrefix(path, Extensions[i].Dir+"/") {
-				t.Errorf("%s names the extension %s; docs/extending.md promises that only %q do", path, name, named)
+		for _, image := range e.Images {
+			if !slices.ContainsFunc(slices.Collect(maps.Values(vector)),
+				func(s imagevector.Source) bool { return s.Repository+":"+s.Tag == image.Reference }) {
+				t.Errorf("charts/images.yaml has no %s, which is built for %s", image.Reference, e.Name)
 			}
 		}
 	}
 }
 
-// sourcesWith lists the files of the repository with a text, but tests and what is built.
-func sourcesWith(t *testing.T, root, text string) []string {
+// places are where an extension of this repository is named beside its folder: three at most.
+var places = []string{
+	"charts/images.yaml", "docs/security-network.md", "docs/security-pods.md", "pkg/images/extensions.go",
+}
+
+// words by which an extension is known beside its name and its folder. Those of os-debian and extension-federation have
+// none: "debian" is also what images are made of, and "federation" a part of Trellis.
+var words = map[string][]string{
+	"provider-local": {"local-cloud", "local.provider."}, "networking-flannel": {"flannel"},
+}
+
+// exception is a set of files that name extensions, and that a new one does not touch.
+type exception struct {
+	// extension may be named there; empty is any.
+	extension string
+	path      *regexp.Regexp
+	why       string
+}
+
+var exceptions = []exception{
+	{"", regexp.MustCompile(`(_test\.go|/testdata/.+|^test/bench/.+|/plantest\.go)$`), "tests take some as examples"},
+	{"", regexp.MustCompile(`^docs/extending\.md$`), "the guide takes some as examples"},
+	{"networking-flannel", regexp.MustCompile(`^(pkg/apis/.+\.(go|proto)|docs/api/.+\.md)$`), "an example of a type"},
+	{"networking-flannel", regexp.MustCompile(`^docs/architecture\.md$`), "a picture of a shoot of the landscape"},
+	{"networking-flannel", regexp.MustCompile(`^landscape/local/examples/.+\.yaml$`), "shoots of the landscape"},
+	{
+		"provider-local", regexp.MustCompile(`^(README|docs/security|extensions/pkg/README)\.md$`),
+		"the example of a provider",
+	},
+	{
+		"provider-local", regexp.MustCompile(`^(pkg/landscape/localcloud\.go|docs/contracts/local-landscape\.md|` +
+			`landscape/local/examples/workloadidentity\.yaml)$`), "about the local cloud",
+	},
+	{"provider-local", regexp.MustCompile(`^docs/security-pods\.md$`), "machines of the local cloud are pods"},
+	{
+		"extension-federation", regexp.MustCompile(`^hack/(generate\.sh|check-generated\.sh|apidocs/openapi/.+)$`),
+		"it is the one with an API of its own, in a fleet, for which code is generated",
+	},
+}
+
+func (x exception) covers(e Extension, path string) bool {
+	return (x.extension == "" || x.extension == e.Name) && x.path.MatchString(path)
+}
+
+// Adding an extension to this repository is its folder and at most three files. A list of extensions somewhere else,
+// or code that knows one of them by name, would be one more to remember.
+func TestAnExtensionIsNamedInThreeFiles(t *testing.T) {
+	used := make([]bool, len(exceptions))
+	for _, e := range Extensions {
+		var found []string
+		for _, path := range filesWith(t, wordsFor(e)...) {
+			i := slices.IndexFunc(exceptions, func(x exception) bool { return x.covers(e, path) })
+			switch {
+			case isOwn(e, path):
+			case i >= 0:
+				used[i] = true
+			case !slices.Contains(places, path):
+				t.Errorf("%s names the extension %s; docs/extending.md promises that only %q do", path, e.Name, places)
+			default:
+				found = append(found, path)
+			}
+		}
+		if len(found) > 3 {
+			t.Errorf("%s is named in %q; docs/extending.md promises that these are three at most", e.Name, found)
+		}
+	}
+	for i, x := range exceptions {
+		if !used[i] {
+			t.Errorf("the exception %s for %q (%s) is needed no more", x.path, x.extension, x.why)
+		}
+	}
+}
+
+// Tests take extensions as examples. One that names them all has a list, to which a new one would have to be added.
+func TestNoTestListsAllExtensions(t *testing.T) {
+	onPurpose := map[string]string{
+		"pkg/images/extensions_test.go":                        "says which words stand for which",
+		"test/integration/gardenlet/attack_extensions_test.go": "attacks each, and leaves out what it does not know",
+	}
+	namedIn := map[string]int{}
+	for _, e := range Extensions {
+		for _, path := range filesWith(t, wordsFor(e)...) {
+			namedIn[path]++
+		}
+	}
+	for path, n := range namedIn {
+		if strings.HasSuffix(path, "_test.go") && n == len(Extensions) && onPurpose[path] == "" {
+			t.Errorf("%s names all extensions: take Extensions instead", path)
+		}
+	}
+	for path := range onPurpose {
+		if namedIn[path] != len(Extensions) {
+			t.Errorf("%s no longer names all extensions", path)
+		}
+	}
+}
+
+func wordsFor(e Extension) []string { return append([]string{e.Name, e.Dir}, words[e.Name]...) }
+
+// isOwn says whether a file is in a folder of an extension, or in that of a module of its own.
+func isOwn(e Extension, path string) bool {
+	return strings.HasPrefix(path, e.Dir+"/") ||
+		slices.ContainsFunc(e.Modules, func(m Module) bool { return strings.HasPrefix(path, m.Dir+"/") })
+}
+
+// filesWith lists the files of the repository, but what is built, that have one of some texts.
+func filesWith(t *testing.T, texts ...string) []string {
 	t.Helper()
+	// What is built or belongs to git and landscapes.
+	apart := regexp.MustCompile(`^(bin|\.git|\.cache|\.landscape.*)$`)
 	var found []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -72,15 +184,13 @@ func sourcesWith(t *testing.T, root, text string) []string {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && (relative == "test" || relative == "bin" ||
-			(strings.HasPrefix(entry.Name(), ".") && relative != ".")):
+		case apart.MatchString(relative) && entry.IsDir():
 			return fs.SkipDir
-		case !slices.Contains([]string{".go", ".yaml", ".sh", ".md", ".txt"}, filepath.Ext(path)) &&
-			entry.Name() != "Makefile", strings.HasSuffix(path, "_test.go"):
+		case !entry.Type().IsRegular() || apart.MatchString(relative):
 			return nil
 		}
 		data, err := os.ReadFile(path)
-		if err == nil && strings.Contains(string(data), text) {
+		if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(string(data), text) }) {
 			found = append(found, filepath.ToSlash(relative))
 		}
 		return err
@@ -89,4 +199,42 @@ func sourcesWith(t *testing.T, root, text string) []string {
 		t.Fatal(err)
 	}
 	return found
+}
+
+// The guide shows a commit that adds a provider. What it touches is what the test above allows, and enough for an
+// extension.
+func TestTheGuideShowsWhatAnExtensionTouches(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs/extending.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := Extension{Name: "provider-example", Dir: "extensions/provider-example"}
+	line := `{Name: "` + e.Name + `", Dir: "` + e.Dir + `"},`
+	if !strings.Contains(string(page), line) {
+		t.Errorf("docs/extending.md does not show %s", line)
+	}
+	var own, elsewhere []string
+	for _, match := range regexp.MustCompile(`(?m)^ (\S+) +\| +\d+ \++$`).FindAllStringSubmatch(string(page), -1) {
+		if inside, ok := strings.CutPrefix(match[1], e.Dir+"/"); ok {
+			own = append(own, inside)
+		} else {
+			elsewhere = append(elsewhere, match[1])
+		}
+	}
+	for _, part := range partsOf(e) {
+		if !slices.Contains(own, part) {
+			t.Errorf("docs/extending.md shows no %s/%s", e.Dir, part)
+		}
+	}
+	for _, path := range elsewhere {
+		if !slices.Contains(places, path) {
+			t.Errorf("docs/extending.md shows a change of %s", path)
+		}
+	}
+	if want := fmt.Sprintf("\n %d files changed,", len(own)+len(elsewhere)); !strings.Contains(string(page), want) {
+		t.Errorf("docs/extending.md does not show all files of the commit: it lacks %q", want)
+	}
+	if len(elsewhere) == 0 || len(elsewhere) > 3 {
+		t.Errorf("docs/extending.md shows changes of %q beside the folder, want three at most", elsewhere)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,6 +30,8 @@ type program struct {
 	base  base
 	// user is the numeric user that the image runs as; empty means root.
 	user string
+	// layer lies below the program in its image; one without files is left out.
+	layer ProgramLayer
 }
 
 const (
@@ -36,43 +39,16 @@ const (
 	nonRoot     = "65532:65532"
 )
 
-// Extension is one of this repository. It has a chart below charts/, and example/controller-registration.yaml.
-type Extension struct {
-	// Name is that of its ControllerRegistration, its program, its image and its entry in charts/images.yaml.
-	Name string
-	// Dir is its folder, below the root of the repository.
-	Dir string
-	// privileged images have tools for networks, and run as root.
-	privileged bool
-}
-
-// Extensions are all of this repository. They are built, and registered with the garden of a local landscape.
-var Extensions = []Extension{
-	{Name: "provider-local", Dir: "extensions/provider-local", privileged: true},
-	{Name: "networking-flannel", Dir: "extensions/networking-flannel"},
-	{Name: "os-debian", Dir: "extensions/os-debian"},
-	{Name: "extension-federation", Dir: "extensions/federation"},
-}
-
-// program of an extension.
-func (e Extension) program() program {
-	p := program{name: e.Name, pkg: "./" + e.Dir + "/cmd/" + e.Name, image: true, base: baseStatic, user: nonRoot}
-	if e.privileged {
-		p.base, p.user = baseNetwork, ""
-	}
-	return p
-}
-
 // allPrograms are all that are built from the main module.
-func allPrograms() []program {
+func (b *builder) allPrograms() []program {
 	all := slices.Clone(programs)
-	for _, e := range Extensions {
-		all = append(all, e.program())
+	for _, e := range b.Extensions {
+		all = append(all, e.programs()...)
 	}
 	return all
 }
 
-// programs lists every program that is built from the main module, but those of Extensions.
+// programs lists every program that is built from the main module, but those of extensions.
 var programs = []program{
 	{name: "garden-apiserver", pkg: "./cmd/garden-apiserver", image: true, base: baseStatic, user: nonRoot},
 	{
@@ -94,28 +70,29 @@ var programs = []program{
 		pkg:  "github.com/gardener/machine-controller-manager/cmd/machine-controller-manager", image: true,
 		base: baseStatic, user: nonRoot,
 	},
-	{name: "terraform-provider-local", pkg: "./extensions/provider-local/cmd/terraform-provider-local"},
-	{name: "cni-local-cloud", pkg: "./extensions/provider-local/cmd/cni-local-cloud"},
-	{name: "cni-flannel", pkg: "./extensions/networking-flannel/cmd/cni-flannel"},
 }
 
-// module is a third-party program built from a nested module under images/.
-type module struct {
-	name string
-	// dir is the nested module, below the root of the repository.
-	dir string
-	// packages are its main packages; the binary is called like their last element, unless output says otherwise.
-	packages []string
-	output   string
-	ldflags  string
-	// tags are build constraints, separated by commas.
-	tags string
+// Module is a third-party program built from a nested module under images/.
+type Module struct {
+	// Name is for people.
+	Name string
+	// Dir is the nested module, below the root of the repository.
+	Dir string
+	// Packages are its main packages; the binary is called like their last element, unless Output says otherwise.
+	Packages []string
+	Output   string
+	LDFlags  string
+	// Tags are build constraints, separated by commas.
+	Tags string
+	// OnPath are programs one of which becomes Output without a build, where it is in PATH and statically linked.
+	// Output is kept then, and when it was built, until somebody removes it.
+	OnPath []string
 }
 
 // cniPlugins are the reference plugins that nodes need.
-var cniPlugins = module{
-	name: "cni-plugins", dir: "images/cni",
-	packages: []string{
+var cniPlugins = Module{
+	Name: "cni-plugins", Dir: "images/cni",
+	Packages: []string{
 		"github.com/containernetworking/plugins/plugins/main/bridge",
 		"github.com/containernetworking/plugins/plugins/main/loopback",
 		"github.com/containernetworking/plugins/plugins/ipam/host-local",
@@ -123,18 +100,33 @@ var cniPlugins = module{
 	},
 }
 
-var coredns = module{name: "coredns", dir: "images/coredns", packages: []string{"github.com/coredns/coredns"}}
+// componentImage is an image with one program of others, which a component of shoots runs.
+type componentImage struct {
+	Module
+	// reference is registry/repository:tag, as in charts/images.yaml.
+	reference string
+}
+
+// program is the file name of what the image runs.
+func (i componentImage) program() string { return path.Base(i.Packages[0]) }
+
+// componentImages are all of them.
+var componentImages = []componentImage{
+	{
+		Module{Name: "CoreDNS", Dir: "images/coredns", Packages: []string{"github.com/coredns/coredns"}},
+		"registry.k8s.io/coredns/coredns:v1.12.4",
+	},
+	{metricsServer, "registry.k8s.io/metrics-server/metrics-server:" + metricsServerVersion},
+}
 
 // metricsServerVersion is that of its go.mod. The program tells it as its own, so it is linked in.
 const metricsServerVersion = "v0.9.0"
 
-var metricsServer = module{
-	name: "metrics-server", dir: "images/metrics-server",
-	packages: []string{"sigs.k8s.io/metrics-server/cmd/metrics-server"},
-	ldflags:  "-s -w -X k8s.io/client-go/pkg/version.gitVersion=" + metricsServerVersion,
+var metricsServer = Module{
+	Name: "metrics-server", Dir: "images/metrics-server",
+	Packages: []string{"sigs.k8s.io/metrics-server/cmd/metrics-server"},
+	LDFlags:  "-s -w -X k8s.io/client-go/pkg/version.gitVersion=" + metricsServerVersion,
 }
-
-var flannel = module{name: "flanneld", dir: "images/flannel", packages: []string{"."}, output: "flanneld"}
 
 // containerdVersion is that of its go.mod. The programs tell it as their own, so it is linked in.
 const containerdVersion = "2.4.2"
@@ -146,17 +138,17 @@ const (
 
 // containerd is the container runtime of machines and of the landscape's node, without what neither has: other
 // snapshotters than overlayfs, and tracing.
-var containerd = module{
-	name: "containerd", dir: "images/containerd",
-	packages: []string{containerdPackage + "/cmd/containerd", containerdPackage + "/cmd/ctr"},
-	ldflags:  containerdFlags, tags: "urfave_cli_no_docs,no_devmapper,no_zfs,no_tracing",
+var containerd = Module{
+	Name: "containerd", Dir: "images/containerd",
+	Packages: []string{containerdPackage + "/cmd/containerd", containerdPackage + "/cmd/ctr"},
+	LDFlags:  containerdFlags, Tags: "urfave_cli_no_docs,no_devmapper,no_zfs,no_tracing",
 }
 
 // containerdShim watches over the containers of one pod. Many of it run, so it leaves gRPC out, as its releases do.
-var containerdShim = module{
-	name: "containerd-shim-runc-v2", dir: "images/containerd",
-	packages: []string{containerdPackage + "/cmd/containerd-shim-runc-v2"},
-	ldflags:  containerdFlags, tags: "urfave_cli_no_docs,no_grpc",
+var containerdShim = Module{
+	Name: "containerd-shim-runc-v2", Dir: "images/containerd",
+	Packages: []string{containerdPackage + "/cmd/containerd-shim-runc-v2"},
+	LDFlags:  containerdFlags, Tags: "urfave_cli_no_docs,no_grpc",
 }
 
 // RuntimePrograms are those that run containers. They lie in BinDir, and on machines and nodes in /usr/local/bin.
@@ -164,7 +156,7 @@ var RuntimePrograms = []string{"containerd", "containerd-shim-runc-v2", "ctr", "
 
 // kubernetes is the module of one version of Kubernetes; the default version is that of go.mod, the others have a
 // go-<version>.mod beside it.
-func kubernetes(version string) module {
+func kubernetes(version string) Module {
 	info := "k8s.io/component-base/version"
 	major, minor := "", ""
 	if parts := strings.SplitN(version, ".", 3); len(parts) == 3 {
@@ -174,15 +166,15 @@ func kubernetes(version string) module {
 		"-X", info + ".gitVersion=v" + version, "-X", info + ".gitMajor=" + major, "-X", info + ".gitMinor=" + minor,
 		"-X", info + ".gitTreeState=clean", "-X", "k8s.io/client-go/pkg/version.gitVersion=v" + version,
 	}
-	return module{
-		name: "kubernetes-v" + version, dir: "images/kubernetes", packages: []string{"."},
-		output: "kubernetes-v" + version, ldflags: strings.Join(flags, " "),
+	return Module{
+		Name: "kubernetes-v" + version, Dir: "images/kubernetes", Packages: []string{"."},
+		Output: "kubernetes-v" + version, LDFlags: strings.Join(flags, " "),
 	}
 }
 
 // buildPrograms compiles all programs of the main module in one call, which links only what changed.
 func (b *builder) buildPrograms(ctx context.Context) error {
-	all := allPrograms()
+	all := b.allPrograms()
 	packages := make([]string, 0, len(all))
 	for _, p := range all {
 		if len(b.Programs) == 0 || slices.Contains(b.Programs, p.name) {
@@ -194,28 +186,31 @@ func (b *builder) buildPrograms(ctx context.Context) error {
 }
 
 // buildModule compiles the programs of a nested module.
-func (b *builder) buildModule(ctx context.Context, m module) error {
-	flags := m.ldflags
+func (b *builder) buildModule(ctx context.Context, m Module) error {
+	if taken, err := b.takeFromPath(m); taken || err != nil {
+		return err
+	}
+	flags := m.LDFlags
 	if flags == "" {
 		flags = "-s -w"
 	}
 	arguments := []string{"build", "-trimpath", "-ldflags", flags}
-	if m.tags != "" {
-		arguments = append(arguments, "-tags", m.tags)
+	if m.Tags != "" {
+		arguments = append(arguments, "-tags", m.Tags)
 	}
-	dir := filepath.Join(b.Root, m.dir)
-	if alternative := "go-" + strings.TrimPrefix(m.name, "kubernetes-v") + ".mod"; m.dir == "images/kubernetes" {
+	dir := filepath.Join(b.Root, m.Dir)
+	if alternative := "go-" + strings.TrimPrefix(m.Name, "kubernetes-v") + ".mod"; m.Dir == "images/kubernetes" {
 		if _, err := os.Stat(filepath.Join(dir, alternative)); err == nil {
 			arguments = append(arguments, "-modfile="+alternative)
 		}
 	}
 	output := b.binDir() + "/"
-	if m.output != "" {
-		output += m.output
+	if m.Output != "" {
+		output += m.Output
 	}
-	arguments = append(append(arguments, "-o", output), m.packages...)
+	arguments = append(append(arguments, "-o", output), m.Packages...)
 	if err := run(ctx, b.log, dir, []string{"CGO_ENABLED=0"}, "go", arguments...); err != nil {
-		return fmt.Errorf("building %s in %s: %w", m.name, m.dir, err)
+		return fmt.Errorf("building %s in %s: %w", m.Name, m.Dir, err)
 	}
 	return nil
 }
@@ -227,21 +222,20 @@ func (b *builder) buildContainerd(ctx context.Context) error {
 	return b.buildModule(ctx, containerdShim)
 }
 
-// findTerraform takes a statically linked terraform or tofu from PATH, and builds OpenTofu where there is none.
-func (b *builder) findTerraform(ctx context.Context) error {
-	target := filepath.Join(b.binDir(), "terraform")
-	if _, err := os.Stat(target); err == nil {
-		return nil
+// takeFromPath takes a program from PATH where a module allows that, and tells whether there is nothing to build.
+func (b *builder) takeFromPath(m Module) (taken bool, err error) {
+	if len(m.OnPath) == 0 {
+		return false, nil
 	}
-	for _, name := range []string{"terraform", "tofu"} {
+	target := b.bin(m.Output)
+	if _, err := os.Stat(target); err == nil {
+		return true, nil
+	}
+	for _, name := range m.OnPath {
 		if path, ok := staticProgramOnPath(name); ok {
 			b.log("using " + path)
-			return copyFile(path, target)
+			return true, copyFile(path, target)
 		}
 	}
-	m := module{
-		name: "OpenTofu", dir: "images/opentofu", packages: []string{"github.com/opentofu/opentofu/cmd/tofu"},
-		output: "terraform",
-	}
-	return b.buildModule(ctx, m)
+	return false, nil
 }

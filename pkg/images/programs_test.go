@@ -11,9 +11,9 @@ import (
 // runc's.
 func TestVersionsAreThoseOfTheModules(t *testing.T) {
 	for dir, want := range map[string]string{
-		containerd.dir:    containerdPackage + " v" + containerdVersion,
+		containerd.Dir:    containerdPackage + " v" + containerdVersion,
 		runcDir:           runcPackage + " v" + runcVersion,
-		metricsServer.dir: "sigs.k8s.io/metrics-server " + metricsServerVersion,
+		metricsServer.Dir: "sigs.k8s.io/metrics-server " + metricsServerVersion,
 	} {
 		mod, err := os.ReadFile(filepath.Join("../..", dir, "go.mod"))
 		if err != nil || !strings.Contains(string(mod), "require "+want+"\n") {

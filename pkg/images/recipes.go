@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 var (
@@ -180,7 +179,8 @@ func writeFiles(dir string, files map[string]string) error {
 // assemble puts the layers together into images.
 func (b *builder) assemble(ctx context.Context) error {
 	for _, do := range []func(context.Context) error{
-		b.bases, b.ownImages, b.kubernetesImages, b.thirdPartyImages, b.machineImage,
+		b.bases, b.ownImages, b.kubernetesImages, b.thirdPartyImages, b.imagesOfComponents, b.imagesOfExtensions,
+		b.machineImage,
 	} {
 		if err := do(ctx); err != nil {
 			return err
@@ -245,23 +245,23 @@ func (b *builder) binaryLayer(name string, entries ...LayerEntry) (Layer, error)
 }
 
 func (b *builder) ownImages(context.Context) error {
-	for _, p := range allPrograms() {
+	for _, p := range b.allPrograms() {
 		if !p.image {
 			continue
 		}
 		if _, err := os.Stat(b.bin(p.name)); err != nil {
 			continue
 		}
-		entries := []LayerEntry{{Path: "usr/local/bin/" + p.name, Source: b.bin(p.name), Mode: 0o755}}
 		layers := []Layer{b.layers[string(p.base)]}
-		if p.name == "provider-local" {
-			terraform, err := b.terraformLayer()
+		if len(p.layer.Files) > 0 {
+			layer, err := b.programLayer(p.layer)
 			if err != nil {
 				return err
 			}
-			layers = append(layers, terraform)
+			layers = append(layers, layer)
 		}
-		layer, err := b.binaryLayer(p.name, entries...)
+		layer, err := b.binaryLayer(p.name,
+			LayerEntry{Path: "usr/local/bin/" + p.name, Source: b.bin(p.name), Mode: 0o755})
 		if err != nil {
 			return err
 		}
@@ -273,20 +273,33 @@ func (b *builder) ownImages(context.Context) error {
 	return nil
 }
 
-// TerraformProviderVersion is the version under which our provider lies in the mirror of the provider-local image.
-const TerraformProviderVersion = "0.1.0"
+func (b *builder) programLayer(layer ProgramLayer) (Layer, error) {
+	var entries []LayerEntry
+	for _, file := range layer.Files {
+		entries = append(entries, LayerEntry{Path: file.Path, Source: b.bin(file.Program), Mode: 0o755})
+	}
+	return b.binaryLayer(layer.Name, entries...)
+}
 
-func (b *builder) terraformLayer() (Layer, error) {
-	mirror := "usr/local/share/terraform/providers/registry.terraform.io/trellis-garden/local/" +
-		TerraformProviderVersion + "/linux_amd64/terraform-provider-local_v" + TerraformProviderVersion
-	return b.binaryLayer("terraform",
-		LayerEntry{Path: "usr/local/bin/terraform", Source: b.bin("terraform"), Mode: 0o755},
-		LayerEntry{Path: mirror, Source: b.bin("terraform-provider-local"), Mode: 0o755},
-		LayerEntry{
-			Path:   strings.Replace(mirror, "registry.terraform.io", "registry.opentofu.org", 1),
-			Source: b.bin("terraform-provider-local"), Mode: 0o755,
-		},
-	)
+// imagesOfExtensions are those beside the ones of their own programs.
+func (b *builder) imagesOfExtensions(context.Context) error {
+	for _, e := range b.Extensions {
+		for _, image := range e.Images {
+			layer, err := b.programLayer(image.Layer)
+			if err != nil {
+				return err
+			}
+			from, user := groundOf(image.Privileged)
+			err = b.writeImage(ImageSpec{
+				References: []string{image.Reference}, Layers: []Layer{b.layers[string(from)], layer},
+				Entrypoint: []string{"/" + image.Layer.Files[0].Path}, User: user,
+			})
+			if err != nil {
+				return fmt.Errorf("image %s: %w", image.Reference, err)
+			}
+		}
+	}
+	return nil
 }
 
 func (b *builder) kubernetesImages(context.Context) error {
@@ -329,51 +342,18 @@ func (b *builder) thirdPartyImages(context.Context) error {
 	if err != nil {
 		return err
 	}
-	corednsLayer, err := b.binaryLayer("coredns", LayerEntry{Path: "coredns", Source: b.bin("coredns"), Mode: 0o755})
+	pluginsLayer, err := b.binaryLayer("cni-plugins", b.cniPluginEntries()...)
 	if err != nil {
 		return err
 	}
-	metricsServerLayer, err := b.binaryLayer("metrics-server",
-		LayerEntry{Path: "metrics-server", Source: b.bin("metrics-server"), Mode: 0o755})
-	if err != nil {
-		return err
-	}
-	var plugins []LayerEntry
-	for _, name := range append(b.cniPluginNames(), "cni-flannel") {
-		target := strings.TrimPrefix(name, "cni-")
-		plugins = append(plugins, LayerEntry{Path: "opt/cni/bin/" + target, Source: b.bin(name), Mode: 0o755})
-	}
-	plugins = append(plugins, LayerEntry{Path: "install", Content: []byte(installPlugins), Mode: 0o755})
-	pluginsLayer, err := b.binaryLayer("cni-plugins", plugins...)
-	if err != nil {
-		return err
-	}
-	flannelLayer, err := b.binaryLayer("flanneld",
-		LayerEntry{Path: "opt/bin/flanneld", Source: b.bin("flanneld"), Mode: 0o755})
-	if err != nil {
-		return err
-	}
-	static, network := b.layers[string(baseStatic)], b.layers[string(baseNetwork)]
 	for _, spec := range []ImageSpec{
 		{
 			References: []string{"registry.k8s.io/pause:3.10"}, Layers: []Layer{pauseLayer},
 			Entrypoint: []string{"/pause"}, User: "65535:65535",
 		},
 		{
-			References: []string{"registry.k8s.io/coredns/coredns:v1.12.4"}, Layers: []Layer{static, corednsLayer},
-			Entrypoint: []string{"/coredns"},
-		},
-		{
-			References: []string{"registry.k8s.io/metrics-server/metrics-server:" + metricsServerVersion},
-			Layers:     []Layer{static, metricsServerLayer}, Entrypoint: []string{"/metrics-server"},
-		},
-		{
-			References: []string{ownRegistry + "/cni-plugins:v1.8.0"}, Layers: []Layer{network, pluginsLayer},
-			Entrypoint: []string{"/install"},
-		},
-		{
-			References: []string{"ghcr.io/flannel-io/flannel:v0.26.7"}, Layers: []Layer{network, flannelLayer},
-			Entrypoint: []string{"/opt/bin/flanneld"},
+			References: []string{ownRegistry + "/cni-plugins:v1.8.0"},
+			Layers:     []Layer{b.layers[string(baseNetwork)], pluginsLayer}, Entrypoint: []string{"/install"},
 		},
 		{
 			References: []string{"docker.io/library/nginx:latest", "docker.io/library/nginx:1.22.1"},
@@ -388,23 +368,51 @@ func (b *builder) thirdPartyImages(context.Context) error {
 	return nil
 }
 
+// imagesOfComponents have one program each.
+func (b *builder) imagesOfComponents(context.Context) error {
+	for _, image := range componentImages {
+		name := image.program()
+		layer, err := b.binaryLayer(name, LayerEntry{Path: name, Source: b.bin(name), Mode: 0o755})
+		if err != nil {
+			return err
+		}
+		err = b.writeImage(ImageSpec{
+			References: []string{image.reference}, Layers: []Layer{b.layers[string(baseStatic)], layer},
+			Entrypoint: []string{"/" + name},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // installPlugins copies the CNI plugins to the node; the folder is the first argument.
 const installPlugins = "#!/bin/sh\nset -e\nfor plugin in /opt/cni/bin/*; do\n  cp \"$plugin\" \"$1/.$(basename " +
 	"\"$plugin\").new\"\n  mv \"$1/.$(basename \"$plugin\").new\" \"$1/$(basename \"$plugin\")\"\ndone\n"
 
-func (b *builder) cniPluginNames() []string {
-	var names []string
-	for _, pkg := range cniPlugins.packages {
-		names = append(names, filepath.Base(pkg))
+// cniPluginEntries are the reference plugins and those of extensions, and what installs them.
+func (b *builder) cniPluginEntries() []LayerEntry {
+	var entries []LayerEntry
+	add := func(plugin, program string) {
+		entries = append(entries, LayerEntry{Path: "opt/cni/bin/" + plugin, Source: b.bin(program), Mode: 0o755})
 	}
-	return names
+	for _, pkg := range cniPlugins.Packages {
+		add(filepath.Base(pkg), filepath.Base(pkg))
+	}
+	for _, e := range b.Extensions {
+		for _, plugin := range e.CNIPlugins {
+			add(plugin, cniProgram(plugin))
+		}
+	}
+	return append(entries, LayerEntry{Path: "install", Content: []byte(installPlugins), Mode: 0o755})
 }
 
 // machineVersion is the version of Debian, as in charts/images.yaml.
 const machineVersion = "12.11.0"
 
-// machineImage is the root file system of machines with containerd, node-agent and the boot files of the local
-// provider.
+// machineImage is the root file system of machines with containerd and node-agent, and what extensions lay over it, as
+// the boot files of the provider whose machines boot it.
 func (b *builder) machineImage(context.Context) error {
 	if _, err := os.Stat(b.bin("node-agent")); err != nil {
 		return nil
@@ -413,12 +421,34 @@ func (b *builder) machineImage(context.Context) error {
 	for _, name := range append([]string{"node-agent"}, RuntimePrograms...) {
 		entries = append(entries, LayerEntry{Path: "usr/local/bin/" + name, Source: b.bin(name), Mode: 0o755})
 	}
-	overlay := filepath.Join(b.Root, "extensions/provider-local/machine/rootfs")
-	err := filepath.WalkDir(overlay, func(path string, entry fs.DirEntry, err error) error {
+	for _, e := range b.Extensions {
+		if e.MachineFiles == "" {
+			continue
+		}
+		files, err := entriesOf(filepath.Join(b.Root, e.Dir, e.MachineFiles))
+		if err != nil {
+			return fmt.Errorf("files of %s for machines: %w", e.Name, err)
+		}
+		entries = append(entries, files...)
+	}
+	layer, err := b.binaryLayer("machine", entries...)
+	if err != nil {
+		return err
+	}
+	return b.writeOwnImage("machine-debian", ImageSpec{
+		// The version under which the image vector and cloud profiles know it.
+		References: []string{ownRegistry + "/machine-debian:" + machineVersion},
+		Layers:     []Layer{b.layers["machine"], layer}, Entrypoint: []string{"/lib/systemd/systemd"},
+	})
+}
+
+// entriesOf are the files and links below a folder, with their content.
+func entriesOf(dir string) (entries []LayerEntry, err error) {
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		name, err := filepath.Rel(overlay, path)
+		name, err := filepath.Rel(dir, path)
 		if err != nil {
 			return err
 		}
@@ -435,16 +465,5 @@ func (b *builder) machineImage(context.Context) error {
 		entries = append(entries, LayerEntry{Path: name, Content: content, Mode: info.Mode().Perm()})
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	layer, err := b.binaryLayer("machine", entries...)
-	if err != nil {
-		return err
-	}
-	return b.writeOwnImage("machine-debian", ImageSpec{
-		// The version under which the image vector and cloud profiles know it.
-		References: []string{ownRegistry + "/machine-debian:" + machineVersion},
-		Layers:     []Layer{b.layers["machine"], layer}, Entrypoint: []string{"/lib/systemd/systemd"},
-	})
+	return entries, err
 }

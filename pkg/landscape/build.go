@@ -13,21 +13,25 @@ import (
 // buildPhase builds what is missing or out of date, and puts the programs for people into bin.
 func buildPhase(ctx context.Context, r *run) error {
 	if !r.NoBuild {
-		err := images.Build(ctx, images.Options{
-			Root: r.Root, Cache: r.CacheDir(), KubernetesVersions: r.KubernetesVersions, Log: r.Progress,
-			Progress: func(step string, done bool, took time.Duration, err error) {
-				if !done {
-					r.Step("%s", step)
-				} else {
-					fmt.Fprintf(r.Progress, "%s: %s (%v)\n", step, seconds(took), err)
-				}
-			},
-		})
-		if err != nil {
+		if err := images.Build(ctx, r.buildOptions()); err != nil {
 			return err
 		}
 	}
 	return r.linkPrograms()
+}
+
+func (r *run) buildOptions() images.Options {
+	return images.Options{
+		Root: r.Root, Cache: r.CacheDir(), Extensions: r.Extensions, KubernetesVersions: r.KubernetesVersions,
+		Log: r.Progress,
+		Progress: func(step string, done bool, took time.Duration, err error) {
+			if !done {
+				r.Step("%s", step)
+			} else {
+				fmt.Fprintf(r.Progress, "%s: %s (%v)\n", step, seconds(took), err)
+			}
+		},
+	}
 }
 
 // linkPrograms makes bin/trellisctl and bin/kubectl: links, because one program is also the plugin of the other, and

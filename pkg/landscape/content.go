@@ -71,11 +71,8 @@ func contentPhase(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	for _, extension := range images.Extensions {
-		r.Step("extension %s", extension.Name)
-		if err := r.registerExtension(ctx, garden, extension.Name, extension.Dir); err != nil {
-			return err
-		}
+	if err := r.registerExtensions(ctx, garden); err != nil {
+		return err
 	}
 	if err := r.applyCloudProfile(ctx, garden); err != nil {
 		return err
@@ -120,30 +117,15 @@ func (r *run) applyFile(ctx context.Context, c *cluster, path string) error {
 	return nil
 }
 
-// registerExtension applies the extension's ControllerDeployment, with its chart and image, and its
-// ControllerRegistration.
-func (r *run) registerExtension(ctx context.Context, garden *cluster, name, dir string) error {
-	chart, err := r.chartOfExtension(name, dir)
-	if err != nil {
-		return err
-	}
-	files, err := filepath.Glob(filepath.Join(r.Root, dir, "example", "*.yaml"))
-	if err != nil {
-		return err
-	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
+// registerExtensions tells the garden of every extension of the landscape.
+func (r *run) registerExtensions(ctx context.Context, garden *cluster) error {
+	for _, extension := range r.Extensions {
+		r.Step("extension %s", extension.Name)
+		objects, err := r.registrationOf(extension)
 		if err != nil {
 			return err
 		}
-		objects, err := manifests.Decode(data)
-		if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
 		for _, object := range objects {
-			if object.GetKind() == "ControllerDeployment" {
-				object.Object["providerConfig"] = chart
-			}
 			if err := garden.applyPatiently(ctx, object); err != nil {
 				return err
 			}
@@ -152,14 +134,44 @@ func (r *run) registerExtension(ctx context.Context, garden *cluster, name, dir 
 	return nil
 }
 
-// chartOfExtension packs the extension's chart and gives it values; it returns the providerConfig of a
-// ControllerDeployment.
-func (r *run) chartOfExtension(name, dir string) (map[string]any, error) {
-	archive, err := helm.Pack(os.DirFS(filepath.Join(r.Root, dir, "charts")), name)
+// registrationOf is an extension's ControllerDeployment, with its chart and image, and its ControllerRegistration.
+func (r *run) registrationOf(extension images.Extension) ([]*unstructured.Unstructured, error) {
+	chart, err := r.chartOfExtension(extension)
 	if err != nil {
 		return nil, err
 	}
-	image, err := r.image(name)
+	files, err := filepath.Glob(filepath.Join(r.Root, extension.Dir, "example", "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	var all []*unstructured.Unstructured
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		objects, err := manifests.Decode(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		for _, object := range objects {
+			if object.GetKind() == "ControllerDeployment" {
+				object.Object["providerConfig"] = chart
+			}
+		}
+		all = append(all, objects...)
+	}
+	return all, nil
+}
+
+// chartOfExtension packs the extension's chart and gives it values; it returns the providerConfig of a
+// ControllerDeployment.
+func (r *run) chartOfExtension(extension images.Extension) (map[string]any, error) {
+	archive, err := helm.Pack(os.DirFS(filepath.Join(r.Root, extension.Dir, "charts")), extension.Name)
+	if err != nil {
+		return nil, err
+	}
+	image, err := r.image(extension.Name)
 	if err != nil {
 		return nil, err
 	}

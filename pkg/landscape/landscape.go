@@ -12,6 +12,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+
+	"github.com/trellis-garden/trellis/pkg/images"
 )
 
 // DefaultName is the name of the landscape that `make up` starts.
@@ -54,6 +57,9 @@ type Landscape struct {
 	Name string
 	// Root is the repository.
 	Root string
+	// Extensions are built, and registered with the garden: providers, networks, operating systems and others. New
+	// takes all of this repository. The infrastructure is that of localProvider, which has to be among them.
+	Extensions []images.Extension
 }
 
 var validName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,13}[a-z0-9])?$`)
@@ -68,7 +74,7 @@ func New(name, root string) (*Landscape, error) {
 	if err != nil {
 		return nil, fmt.Errorf("repository %s: %w", root, err)
 	}
-	return &Landscape{Name: name, Root: absolute}, nil
+	return &Landscape{Name: name, Root: absolute, Extensions: slices.Clone(images.Extensions)}, nil
 }
 
 // FindRoot returns the repository that holds the working directory.

@@ -5,14 +5,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/trellis-garden/trellis/pkg/helm"
+	"github.com/trellis-garden/trellis/pkg/images"
 )
 
 const (
-	localCloudNS = "local-cloud"
+	// localProvider is the extension with the one infrastructure that a landscape runs on, in its folder and its image.
+	// A landscape may have other providers beside it, for clouds elsewhere.
+	localProvider = "provider-local"
+	localCloudNS  = "local-cloud"
 	// cloudEndpoint is the API of the local cloud, dnsCredentials the Secret with access to its DNS zone.
 	cloudEndpoint  = "http://" + nodeIP + ":8090"
 	dnsCredentials = "dns-local"
@@ -22,11 +27,15 @@ const (
 
 // cloudPhase installs the infrastructure of the landscape: networks, names and volumes.
 func cloudPhase(ctx context.Context, r *run) error {
-	chart, err := helm.LoadFS(os.DirFS(filepath.Join(r.Root, "extensions/provider-local/charts")), "local-cloud")
+	dir, err := r.localProviderDir()
 	if err != nil {
 		return err
 	}
-	image, err := r.image("provider-local")
+	chart, err := helm.LoadFS(os.DirFS(filepath.Join(r.Root, dir, "charts")), "local-cloud")
+	if err != nil {
+		return err
+	}
+	image, err := r.image(localProvider)
 	if err != nil {
 		return err
 	}
@@ -40,6 +49,16 @@ func cloudPhase(ctx context.Context, r *run) error {
 			"image": image, "token": string(token), "nodeAddress": nodeIP, "zone": domain, "records": gardenRecords(),
 		},
 	})
+}
+
+// localProviderDir is the folder of localProvider.
+func (l *Landscape) localProviderDir() (string, error) {
+	i := slices.IndexFunc(l.Extensions, func(e images.Extension) bool { return e.Name == localProvider })
+	if i < 0 {
+		return "", fmt.Errorf("finding the infrastructure: it is that of %s, which is not among the extensions",
+			localProvider)
+	}
+	return l.Extensions[i].Dir, nil
 }
 
 // cloudToken is what clients of the local cloud present.

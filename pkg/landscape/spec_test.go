@@ -2,7 +2,6 @@ package landscape
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"io/fs"
 	"net/netip"
@@ -145,39 +144,6 @@ func TestStaticPodsComeInTurn(t *testing.T) {
 	}
 	if info, err := os.Stat(l.RuntimeKubeconfig()); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("an administrator's key may be read by others: %v, %v", info.Mode(), err)
-	}
-}
-
-// The registrations of extensions have the chart and the image that were built.
-func TestChartOfAnExtension(t *testing.T) {
-	l := builtLandscape(t)
-	chart := filepath.Join(l.Root, "extensions/example/charts/example")
-	if err := os.MkdirAll(chart, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(chart, "Chart.yaml"),
-		[]byte("apiVersion: v2\nname: example\nversion: 0.1.0\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	vector := "images:\n- {name: example, repository: registry.example/example, tag: v1}\n"
-	if err := os.WriteFile(filepath.Join(l.CacheDir(), images.VectorFile), []byte(vector), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	r := &run{Landscape: l}
-	config, err := r.chartOfExtension("example", "extensions/example")
-	if err != nil {
-		t.Fatal(err)
-	}
-	archive, err := base64.StdEncoding.DecodeString(config["chart"].(string))
-	if err != nil || len(archive) == 0 {
-		t.Errorf("got %d bytes, %v", len(archive), err)
-	}
-	values := config["values"].(map[string]any)
-	if values["image"] != "registry.example/example:v1" || values["imageVectorOverwrite"] != vector {
-		t.Errorf("got %v", values)
-	}
-	if _, err := r.chartOfExtension("none", "extensions/none"); err == nil {
-		t.Error("a chart was packed that is not there")
 	}
 }
 
