@@ -25,7 +25,6 @@ import (
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
-	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
 // aggregator is a kube-apiserver that says of an APIService whether it reaches the server. It finds out at once when it

@@ -16,7 +16,6 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component"
 	egresscomponent "github.com/trellis-garden/trellis/pkg/component/egress"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
-	"github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/egress/proxy"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 	"github.com/trellis-garden/trellis/pkg/tlsfiles"

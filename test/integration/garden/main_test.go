@@ -21,7 +21,6 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
-	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 	"github.com/trellis-garden/trellis/pkg/controllermanager"
 	"github.com/trellis-garden/trellis/pkg/scheduler"
 	"github.com/trellis-garden/trellis/test/integration/environment"
