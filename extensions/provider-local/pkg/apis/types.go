@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -83,6 +84,8 @@ type MachineSpec struct {
 	// VolumesDir is the folder of the node for volumes of the machine's pods; all machines of a shoot share it, as
 	// disks of a cloud can be attached to any of them.
 	VolumesDir string `json:"volumesDir,omitempty"`
+	// Memory that the machine offers: that of its machine type. Absent: all that the node has.
+	Memory *resource.Quantity `json:"memory,omitempty"`
 }
 
 // Encode makes a value ready for a field of an extension object.

@@ -2,6 +2,9 @@ package machine
 
 import (
 	"errors"
+	"os"
+	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -10,6 +13,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/status"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -107,5 +111,30 @@ func TestPodInFull(t *testing.T) {
 	golden.Check(t, "pod", podFor("m1", "class",
 		apis.MachineSpec{
 			Image: "machine:1", Namespace: "infra-a", Nameservers: []string{"172.18.0.2"}, VolumesDir: "/volumes/a",
+			Memory: new(resource.MustParse("2Gi")),
 		}))
+}
+
+// What the node has beyond the machine type's memory is nothing that pods may have.
+func TestAMachineOffersTheMemoryOfItsType(t *testing.T) {
+	boot, err := os.ReadFile("../../machine/rootfs/usr/local/sbin/machine-boot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	function := regexp.MustCompile(`(?ms)^reserve_memory\(\) \{$.*?^\}$`).FindString(string(boot))
+	for name, test := range map[string]struct{ memory, node, want string }{
+		"a larger node":     {"2147483648", "24684872", "--system-reserved=memory=22587720Ki"},
+		"a node of its own": {"2147483648", "2097152", ""},
+		"a smaller node":    {"2147483648", "1048576", ""},
+		"an unknown type":   {"", "24684872", ""},
+	} {
+		shell := exec.CommandContext(t.Context(), "sh", "-euc", function+"\nreserve_memory "+test.node)
+		if test.memory != "" {
+			shell.Env = []string{"MACHINE_MEMORY=" + test.memory}
+		}
+		got, err := shell.Output()
+		if err != nil || strings.TrimSpace(string(got)) != test.want {
+			t.Errorf("%s: got %q (%v), want %q", name, got, err, test.want)
+		}
+	}
 }

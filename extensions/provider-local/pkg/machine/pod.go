@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"strconv"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,6 +91,10 @@ func podFor(machine, class string, spec apis.MachineSpec) *corev1.Pod {
 			corev1.VolumeMount{Name: volume.name, MountPath: volume.path})
 		pod.Spec.Volumes = append(pod.Spec.Volumes,
 			corev1.Volume{Name: volume.name, VolumeSource: corev1.VolumeSource{EmptyDir: volume.source}})
+	}
+	if spec.Memory != nil {
+		pod.Spec.Containers[0].Env = append(pod.Spec.Containers[0].Env,
+			corev1.EnvVar{Name: "MACHINE_MEMORY", Value: strconv.FormatInt(spec.Memory.Value(), 10)})
 	}
 	if spec.VolumesDir != "" {
 		pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts,

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -49,11 +50,14 @@ const (
 func debian(version string) extensionsv1alpha1.WorkerPool {
 	return extensionsv1alpha1.WorkerPool{
 		Name: "pool", MachineImage: extensionsv1alpha1.MachineImage{Name: "debian", Version: version},
+		NodeTemplate: &extensionsv1alpha1.NodeTemplate{
+			Capacity: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},
+		},
 	}
 }
 
 // What a machine is: the operator's image where the CloudProfile maps it, in the network of its shoot, with a folder
-// for its volumes alone.
+// for its volumes alone, and with the memory of its machine type.
 func TestWhatAMachineIs(t *testing.T) {
 	for name, test := range map[string]struct {
 		profile, version, image string
@@ -73,7 +77,8 @@ func TestWhatAMachineIs(t *testing.T) {
 		}
 		spec := got.(apis.MachineSpec)
 		if spec.Image != test.image || spec.Namespace != "infra-shoot--demo--one" ||
-			spec.VolumesDir != "/volumes/shoot--demo--one" || !slices.Equal(spec.Nameservers, []string{"172.18.0.2"}) {
+			spec.VolumesDir != "/volumes/shoot--demo--one" || !slices.Equal(spec.Nameservers, []string{"172.18.0.2"}) ||
+			spec.Memory.Value() != 2<<30 {
 			t.Errorf("%s: got %+v", name, spec)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/trellis-garden/trellis/extensions/pkg/extension"
@@ -79,8 +80,20 @@ func (d delegate) ProviderSpec(_ context.Context, scope worker.Scope, pool exten
 	}
 	return apis.MachineSpec{
 		Image: image, Namespace: infrastructure.Namespace, Nameservers: infrastructure.Nameservers,
-		VolumesDir: d.volumesOf(scope),
+		VolumesDir: d.volumesOf(scope), Memory: memoryOf(pool),
 	}, nil
+}
+
+// memoryOf is that of the pool's machine type; nil if it is not known.
+func memoryOf(pool extensionsv1alpha1.WorkerPool) *resource.Quantity {
+	if pool.NodeTemplate == nil {
+		return nil
+	}
+	memory := pool.NodeTemplate.Capacity.Memory()
+	if memory.Sign() <= 0 {
+		return nil
+	}
+	return new(memory.DeepCopy())
 }
 
 // ExtendPod implements worker.PodExtender: the machine driver also provisions volumes for the shoot's pods.
