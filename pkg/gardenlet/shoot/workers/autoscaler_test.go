@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,7 +67,10 @@ func TestRestrainAutoscaler(t *testing.T) {
 				}
 			}
 			deployment := &appsv1.Deployment{
-				ObjectMeta: w.Plan.Meta(clusterautoscaler.Name), Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))},
+				ObjectMeta: w.Plan.Meta(clusterautoscaler.Name),
+				Spec: appsv1.DeploymentSpec{
+					Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: clusterautoscaler.Labels()},
+				},
 			}
 			w.Seed = fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 				deployment, &extensionsv1alpha1.Worker{

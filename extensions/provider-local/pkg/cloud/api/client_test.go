@@ -76,7 +76,7 @@ func TestAnswersThatAreNoSuccess(t *testing.T) {
 	}
 	c, _ := cloud(t, http.StatusOK, "no JSON")
 	if _, err := c.GetNetwork(t.Context(), "n"); err == nil ||
-		!strings.Contains(err.Error(), "decode the answer to GET /v1/networks/n") {
+		!strings.Contains(err.Error(), "decoding the answer to GET /v1/networks/n") {
 		t.Errorf("got %v", err)
 	}
 	away := &Client{Endpoint: "http://127.0.0.1:1"}

@@ -96,7 +96,7 @@ func TestWhatKeepsMachinesAway(t *testing.T) {
 		codes           []gardencorev1beta1.ErrorCode
 	}{
 		"no network yet":   {"", "", debian("1"), "is the Infrastructure ready?", nil},
-		"a broken status":  {"[]", "", debian("1"), "decode", nil},
+		"a broken status":  {"[]", "", debian("1"), "decoding", nil},
 		"an unknown image": {ready, mapped, other, "machine image flatcar 1 is not known", problem},
 		"a broken profile": {ready, "[]", debian("1"), "CloudProfile local: spec.providerConfig: ", problem},
 	} {
