@@ -90,7 +90,7 @@ func TestExtensionsThatALandscapeIsGivenAreRegistered(t *testing.T) {
 		return nil
 	}
 	garden := &cluster{client: fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Apply: record}).Build()}
-	r := &run{Landscape: l, Progress: &Progress{out: io.Discard, log: io.Discard}}
+	r := &run{Landscape: l, Progress: &Progress{out: io.Discard, log: io.Discard, seen: map[string]bool{}}}
 	if err := r.registerExtensions(t.Context(), garden); err != nil {
 		t.Fatal(err)
 	}

@@ -216,7 +216,7 @@ func (r *run) gardenComponents(c client.Client, manager secrets.Manager,
 			// garden-apiserver knows what belongs to which seed.
 			AuthorizationWebhook: &kubeapiserver.AuthorizationWebhook{
 				Name: "seeds", Server: "https://" + registration.ServerName + seedauthorizer.Path,
-				User: seedauthorizer.KubeAPIServerUser, MatchConditions: seedauthorizer.MatchConditions(),
+				User: gardencorev1beta1.GardenKubeAPIServerUser, MatchConditions: seedauthorizer.MatchConditions(),
 			},
 			// Gardenlets join by bootstrap tokens.
 			ExtraArgs: map[string]string{"enable-bootstrap-token-auth": "true"},

@@ -109,11 +109,11 @@ func TestExplainTable(t *testing.T) {
 
 func TestStateInACluster(t *testing.T) {
 	for want, items := range map[string][]workv1alpha2.AggregatedStatusItem{
-		"chosen; not reported yet": {{ClusterName: "two", Applied: true}},
-		"chosen; not applied: not yet":         {{ClusterName: "one"}},
-		"chosen; not applied: quota exceeded":  {{ClusterName: "one", AppliedMessage: "quota exceeded"}},
-		"chosen; applied, unknown":             {{ClusterName: "one", Applied: true}},
-		"chosen; applied, unhealthy":           {{ClusterName: "one", Applied: true, Health: "Unhealthy"}},
+		"chosen; not reported yet":            {{ClusterName: "two", Applied: true}},
+		"chosen; not applied: not yet":        {{ClusterName: "one"}},
+		"chosen; not applied: quota exceeded": {{ClusterName: "one", AppliedMessage: "quota exceeded"}},
+		"chosen; applied, unknown":            {{ClusterName: "one", Applied: true}},
+		"chosen; applied, unhealthy":          {{ClusterName: "one", Applied: true, Health: "Unhealthy"}},
 	} {
 		b := placed()
 		b.Status.AggregatedStatus = items

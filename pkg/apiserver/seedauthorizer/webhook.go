@@ -20,10 +20,6 @@ import (
 const (
 	// Path is where garden-apiserver answers SubjectAccessReviews.
 	Path = "/seedauthorizer"
-	// KubeAPIServerUser is as whom the garden's kube-apiserver asks: the common name of its client certificate. Nobody
-	// else may.
-	KubeAPIServerUser = "gardener.cloud:system:kube-apiserver"
-
 	// maxReview bounds a request.
 	maxReview = 1 << 20
 )
@@ -44,10 +40,11 @@ func PathAuthorizer(_ context.Context, attributes authorizer.Attributes) (author
 	if attributes.IsResourceRequest() || attributes.GetPath() != Path {
 		return authorizer.DecisionNoOpinion, "", nil
 	}
-	if who := attributes.GetUser(); who != nil && who.GetName() == KubeAPIServerUser {
+	if who := attributes.GetUser(); who != nil && who.GetName() == gardencorev1beta1.GardenKubeAPIServerUser {
 		return authorizer.DecisionAllow, "", nil
 	}
-	return authorizer.DecisionDeny, fmt.Sprintf("only %s may ask for the rights of seeds", KubeAPIServerUser), nil
+	return authorizer.DecisionDeny,
+		fmt.Sprintf("only %s may ask for the rights of seeds", gardencorev1beta1.GardenKubeAPIServerUser), nil
 }
 
 // Handler answers SubjectAccessReviews (authorization.k8s.io/v1) with an authorizer's decisions.

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 func review(user string, groups []string,
@@ -123,7 +125,7 @@ func TestHandlerRefusesNonsense(t *testing.T) {
 
 func TestOnlyKubeAPIServerMayAsk(t *testing.T) {
 	for who, want := range map[string]authorizer.Decision{
-		KubeAPIServerUser: authorizer.DecisionAllow, "jane": authorizer.DecisionDeny,
+		gardencorev1beta1.GardenKubeAPIServerUser: authorizer.DecisionAllow, "jane": authorizer.DecisionDeny,
 		"gardener.cloud:system:seed:one": authorizer.DecisionDeny,
 	} {
 		decision, _, err := PathAuthorizer(t.Context(),
@@ -134,7 +136,7 @@ func TestOnlyKubeAPIServerMayAsk(t *testing.T) {
 	}
 	if decision, _, _ := PathAuthorizer(t.Context(),
 		authorizer.AttributesRecord{
-			User: &user.DefaultInfo{Name: KubeAPIServerUser}, Path: "/metrics",
+			User: &user.DefaultInfo{Name: gardencorev1beta1.GardenKubeAPIServerUser}, Path: "/metrics",
 		}); decision != authorizer.DecisionNoOpinion {
 		t.Errorf("about other paths: %v", decision)
 	}

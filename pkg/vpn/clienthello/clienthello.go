@@ -1,8 +1,8 @@
 // Package clienthello reads the server name from the first message of a TLS connection without taking part in it.
 // Formats: RFC 8446 §4.1.2 and §5.1, RFC 6066 §3.
 //
-// crypto/tls tells the name only to a server that begins a handshake, which takes many times the time and memory. What a
-// stranger may make the gateway hold is bounded here.
+// crypto/tls tells the name only to a server that begins a handshake, which takes many times the time and memory. What
+// a stranger may make the gateway hold is bounded here.
 package clienthello
 
 import (

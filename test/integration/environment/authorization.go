@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/seedauthorizer"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 )
@@ -22,7 +23,8 @@ func (e *Environment) prepareAuthorization() error {
 		return err
 	}
 	e.GardenAPIServerURL = garden.String()
-	kubeconfig, err := e.kubeconfigFor(e.GardenAPIServerURL+seedauthorizer.Path, seedauthorizer.KubeAPIServerUser)
+	kubeconfig, err := e.kubeconfigFor(e.GardenAPIServerURL+seedauthorizer.Path,
+		gardencorev1beta1.GardenKubeAPIServerUser)
 	if err != nil {
 		return err
 	}

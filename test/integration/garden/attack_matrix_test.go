@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
-	"github.com/trellis-garden/trellis/pkg/apiserver/seedauthorizer"
 )
 
 // servedResources returns every resource and subresource that the garden serves, as <group>/<resource>[/<subresource>],
@@ -81,7 +80,7 @@ var unnamed = []request{
 // a gardenlet and of an extension, in namespaces of all sorts: nothing is allowed but the lines of unnamed. The seed
 // authorizer is asked itself, what RBAC adds is in TestAttackBeyondRoles.
 func attackBeyondMatrix(t *testing.T, who tenant) {
-	config, err := env.ConfigFor(env.GardenAPIServerURL, seedauthorizer.KubeAPIServerUser)
+	config, err := env.ConfigFor(env.GardenAPIServerURL, gardencorev1beta1.GardenKubeAPIServerUser)
 	if err != nil {
 		t.Fatal(err)
 	}

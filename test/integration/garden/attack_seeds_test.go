@@ -17,7 +17,6 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
-	"github.com/trellis-garden/trellis/pkg/apiserver/seedauthorizer"
 )
 
 // The attacker of these tests has the certificate of a seed's gardenlet, and nothing else.
@@ -130,7 +129,7 @@ func TestAttackSeedReadsWhatIsNamed(t *testing.T) {
 	mustForbid(t, "a seed that may read it, and does not name it",
 		tenants[1].gardenlet.Get(ctx, client.ObjectKeyFromObject(loot), &corev1.Secret{}))
 	label("null")
-	asker, err := env.ConfigFor(env.GardenAPIServerURL, seedauthorizer.KubeAPIServerUser)
+	asker, err := env.ConfigFor(env.GardenAPIServerURL, gardencorev1beta1.GardenKubeAPIServerUser)
 	if err != nil {
 		t.Fatal(err)
 	}

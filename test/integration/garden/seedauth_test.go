@@ -496,7 +496,7 @@ func shootMoves(t *testing.T, tenants [2]tenant) {
 // onlyKubeAPIServerAsks: the path of the authorizer is for nobody else.
 func onlyKubeAPIServerAsks(t *testing.T, who tenant) {
 	for user, want := range map[string]bool{
-		"jane": false, gardencorev1beta1.SeedUserNamePrefix + who.seed: false, seedauthorizer.KubeAPIServerUser: true,
+		"jane": false, gardencorev1beta1.SeedUserNamePrefix + who.seed: false, gardencorev1beta1.GardenKubeAPIServerUser: true,
 	} {
 		config, err := env.ConfigFor(env.GardenAPIServerURL, user, gardencorev1beta1.SeedsGroup)
 		if err != nil {

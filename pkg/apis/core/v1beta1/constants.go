@@ -304,6 +304,9 @@ const (
 	GardenAPIServerUser         = "gardener.cloud:system:garden-apiserver"
 	GardenControllerManagerUser = "gardener.cloud:system:garden-controller-manager"
 	GardenSchedulerUser         = "gardener.cloud:system:garden-scheduler"
+	// GardenKubeAPIServerUser is as whom the garden's kube-apiserver asks garden-apiserver who may do what: the common
+	// name of its client certificate. Nobody else may ask.
+	GardenKubeAPIServerUser = "gardener.cloud:system:kube-apiserver"
 	// SeedsGroup is the group of all gardenlets.
 	SeedsGroup = "gardener.cloud:system:seeds"
 	// SeedUserNamePrefix, followed by a seed's name, is the user name of its gardenlet.

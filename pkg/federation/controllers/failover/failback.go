@@ -122,8 +122,8 @@ func announce(plan *failover.Plan) string {
 	return message
 }
 
-// waitForRateLimit counts the return if it needs not wait. It knows the returns of the last hour, also those before this
-// process started.
+// waitForRateLimit counts the return if it needs not wait. It knows the returns of the last hour, also those before
+// this process started.
 func (o *objects) waitForRateLimit(ctx context.Context, arrivals []string, now time.Time) (time.Duration, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

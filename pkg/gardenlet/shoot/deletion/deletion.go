@@ -180,7 +180,8 @@ func (d *Deletion) deleteManagedResources(ctx context.Context) error {
 
 // destroyControlPlane deletes everything that runs but the etcds.
 func (d *Deletion) destroyControlPlane(ctx context.Context) error {
-	return errors.Join(d.destroy(ctx, components.Controllers, components.APIServers), component.Delete(ctx, d.Seed, controlplane.Route(d.Plan.Identity)))
+	return errors.Join(d.destroy(ctx, components.Controllers, components.APIServers),
+		component.Delete(ctx, d.Seed, controlplane.Route(d.Plan.Identity)))
 }
 
 // destroy deletes the components of stages, in the reverse order of their start.
