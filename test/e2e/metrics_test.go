@@ -56,7 +56,7 @@ spec:
 // A shoot tells what its nodes and pods use, and its nodes offer what is left of the machine type's 2 GiB of memory.
 func TestMetrics(t *testing.T) {
 	m1 := open(t).shoot(t, "member1")
-	m1.eventually(t, time.Minute, contains("946176Ki"), "get", "nodes", "-o",
+	m1.eventually(t, time.Minute, contains("924Mi"), "get", "nodes", "-o",
 		"jsonpath={.items[*].status.allocatable.memory}")
 	m1.eventually(t, 2*time.Minute, contains("shoot--demo--member1", "%"), "top", "nodes", "--no-headers")
 	m1.eventually(t, time.Minute, contains("metrics-server", "Mi"), "-n", "kube-system", "top", "pods", "--no-headers")
