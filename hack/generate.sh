@@ -82,11 +82,11 @@ tool controller-gen crd paths=./pkg/apis/extensions/v1alpha1 paths=./pkg/apis/re
 tool controller-gen crd:maxDescLen=0,generateEmbeddedObjectMeta=true \
     paths=github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1 output:crd:dir="$crds"
 
-gateway=$(mktemp -d)
-trap 'rm -rf "$gateway"' EXIT
-tool controller-gen crd:maxDescLen=0 paths=sigs.k8s.io/gateway-api/apis/v1 output:crd:dir="$gateway"
+temporary=$(mktemp -d)
+trap 'rm -rf "$temporary"' EXIT
+tool controller-gen crd:maxDescLen=0 paths=sigs.k8s.io/gateway-api/apis/v1 output:crd:dir="$temporary"
 sed 's|^  annotations:$|&\n    api-approved.kubernetes.io: https://github.com/kubernetes-sigs/gateway-api/pull/4530|' \
-    "$gateway"/gateway.networking.k8s.io_tlsroutes.yaml >"$crds"/gateway.networking.k8s.io_tlsroutes.yaml
+    "$temporary"/gateway.networking.k8s.io_tlsroutes.yaml >"$crds"/gateway.networking.k8s.io_tlsroutes.yaml
 
 # CustomResourceDefinitions that fleets get.
 fleet=charts/crds/fleet
@@ -94,3 +94,29 @@ rm -rf "$fleet"
 tool controller-gen crd paths=./pkg/apis/policy/v1alpha1 paths=./pkg/apis/work/v1alpha1 paths=./pkg/apis/work/v1alpha2 \
     paths=./pkg/apis/cluster/v1alpha1 paths=./pkg/apis/config/v1alpha1 paths=./pkg/apis/apps/v1alpha1 \
     paths=./pkg/apis/autoscaling/v1alpha1 paths=./pkg/apis/fleet/v1alpha1 output:crd:dir="$fleet"
+
+# What is wrong with a quantity that users write is told in words: controller-gen knows only a regular expression for
+# them. Maps of them get a size and their lists have MaxItems, for the API server to know that the rule is cheap.
+for kind in autoscaling.karmada.io_federatedhpas cluster.karmada.io_clusters fleet.trellis.garden_fleetgrowths \
+    policy.karmada.io_federatedresourcequotas; do
+    awk '
+        /^          [a-z]/ { spec = ($1 == "spec:") }
+        { indent = substr($0, 1, match($0, /[^ ]/) - 1) }
+        spec && $1 == "additionalProperties:" { map = indent }
+        spec && $1 == "pattern:" && /KMGTPE/ {
+            print indent "maxLength: 64"
+            quantity = 1
+            if (indent == map "  ") sized = map
+            next
+        }
+        sized != "" && indent == sized && $1 == "type:" { print indent "maxProperties: 128"; sized = "" }
+        { print }
+        quantity && $1 == "x-kubernetes-int-or-string:" {
+            print indent "x-kubernetes-validations:"
+            print indent "- message: must be a quantity such as 2, 500m or 1.5Gi"
+            print indent "  rule: type(self) == int || isQuantity(self)"
+            quantity = 0
+        }
+    ' "$fleet/$kind.yaml" >"$temporary/$kind.yaml"
+    cp "$temporary/$kind.yaml" "$fleet/$kind.yaml"
+done

@@ -423,6 +423,10 @@ func TestErrorsOfSchemasAreReadable(t *testing.T) {
 		cron   = `{apiVersion: autoscaling.karmada.io/v1alpha1, kind: CronFederatedHPA, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}, rules: [{name: a, targetReplicas: 1, schedule: %q}]}}`
 		quota  = `{apiVersion: policy.karmada.io/v1alpha1, kind: FederatedResourceQuota, metadata: {name: %s}, spec: {overall: {cpu: 1}}}`
 		growth = `{apiVersion: fleet.trellis.garden/v1alpha1, kind: FleetGrowth, spec: {machines: [{type: a, capacity: {cpu: 1, memory: 1Gi}}], limits: {machines: 1}, shoots: {maximum: 1, namePrefix: %s, template: {spec: {}}}}}`
+		limits = `{apiVersion: policy.karmada.io/v1alpha1, kind: FederatedResourceQuota, spec: {overall: {cpu: %s}, staticAssignments: [{clusterName: a, hard: {cpu: %s}}]}}`
+		costs  = `{apiVersion: fleet.trellis.garden/v1alpha1, kind: FleetGrowth, spec: {machines: [{type: a, capacity: {cpu: 1, memory: %s}, costPerHour: %s}], limits: {machines: 1, costPerHour: %s}}}`
+		metric = `{apiVersion: autoscaling.karmada.io/v1alpha1, kind: FederatedHPA, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}, maxReplicas: 3, metrics: [{type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: %s}}}]}}`
+		grades = `{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, spec: {syncMode: Push, resourceModels: [{grade: 0, ranges: [{name: cpu, min: %s, max: "9223372036854775807"}]}]}}`
 	)
 	for name, tc := range map[string]struct{ good, bad, want string }{
 		"name of a wave": {
@@ -459,11 +463,39 @@ func TestErrorsOfSchemasAreReadable(t *testing.T) {
 			fmt.Sprintf(growth, "a-1"), fmt.Sprintf(growth, "a-"),
 			`spec.shoots.namePrefix: Invalid value: "a-": must consist of small letters`,
 		},
+		"limit of a quota": {
+			fmt.Sprintf(limits, `"2"`, `500m`), fmt.Sprintf(limits, `abc`, `1`),
+			`spec.overall[cpu]: Invalid value: "abc": must be a quantity`,
+		},
+		"limit of a cluster": {
+			fmt.Sprintf(limits, `2`, `0`), fmt.Sprintf(limits, `2`, `1.5gi`),
+			`spec.staticAssignments[0].hard[cpu]: Invalid value: "1.5gi": must be a quantity`,
+		},
+		"capacity of a machine": {
+			fmt.Sprintf(costs, `1.5Gi`, `100m`, `1`), fmt.Sprintf(costs, `lots`, `100m`, `1`),
+			`spec.machines[0].capacity[memory]: Invalid value: "lots": must be a quantity`,
+		},
+		"cost of a machine": {
+			fmt.Sprintf(costs, `1e9`, `1`, `0`), fmt.Sprintf(costs, `1Gi`, `cheap`, `1`),
+			`spec.machines[0].costPerHour: Invalid value: "cheap": must be a quantity`,
+		},
+		"limit of costs": {
+			fmt.Sprintf(costs, `1024`, `"0.5"`, `"10.25"`), fmt.Sprintf(costs, `1Gi`, `1`, `10€`),
+			`spec.limits.costPerHour: Invalid value: "10€": must be a quantity`,
+		},
+		"target of a metric": {
+			fmt.Sprintf(metric, `100Mi`), fmt.Sprintf(metric, `100MB`),
+			`spec.metrics[0].resource.target.averageValue: Invalid value: "100MB": must be a quantity`,
+		},
+		"grade of nodes": {
+			fmt.Sprintf(grades, `0`), fmt.Sprintf(grades, `none`),
+			`spec.resourceModels[0].ranges[0].min: Invalid value: "none": must be a quantity`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := w.tried(t, namespace, tc.bad)
 			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), tc.want) ||
-				strings.Contains(err.Error(), "<nil>") {
+				strings.Contains(err.Error(), "<nil>") || strings.Contains(err.Error(), "should match") {
 				t.Errorf("got %v, want it refused with %s", err, tc.want)
 			}
 			if err := w.tried(t, namespace, tc.good); err != nil {

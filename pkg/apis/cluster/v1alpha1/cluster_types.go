@@ -206,6 +206,7 @@ type ClusterSpec struct {
 	// +optional
 	Taints []corev1.Taint `json:"taints,omitempty"`
 	// ResourceModels are grades of nodes, for estimates.
+	// +kubebuilder:validation:MaxItems=128
 	// +optional
 	ResourceModels []ResourceModel `json:"resourceModels,omitempty"`
 }
@@ -225,6 +226,7 @@ type ResourceModel struct {
 	Grade int64 `json:"grade"`
 	// Ranges bound the resources of a node of this grade.
 	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=128
 	Ranges []ResourceModelRange `json:"ranges"`
 }
 
