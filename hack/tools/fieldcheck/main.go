@@ -4,47 +4,23 @@
 //
 //	go -C hack/tools build -o fieldcheck ./fieldcheck && fieldcheck hack/fieldcheck.txt
 //
-// A field acts where code outside of the API's own plumbing names it: reads it, sets it, or gives it in a literal.
-// Plumbing is generated code and the files that default, validate or convert; those that refuse (*_offer.go) act.
-// Admission, columns of tables and trellisctl do not count. An exception is a line "core/v1beta1.Shoot.Spec: reason"; a
-// pattern that ends in "*" stands for all fields that begin with it. Exceptions that nothing needs are errors as well.
+// A field acts where code that counts reads it. A field of a status, which is what controllers tell, also acts where it
+// is set. What counts is the program without validation and printing: see code.go. An exception is a line
+// "core/v1beta1.Shoot.Spec: reason"; a pattern that ends in "*" stands for all fields that begin with it. Exceptions
+// that nothing needs are errors as well.
 package main
 
 import (
 	"bufio"
 	"errors"
 	"fmt"
-	"go/ast"
-	"go/token"
-	"go/types"
 	"io"
 	"os"
-	"path/filepath"
-	"reflect"
-	"regexp"
-	"slices"
 	"strings"
-
-	"golang.org/x/tools/go/packages"
 )
-
-// apis is the import path below which the API's types live, within the module.
-const apis = "/pkg/apis/"
-
-// groups are the API groups that people write: their types are looked at.
-var groups = []string{
-	"apps", "authentication", "autoscaling", "cluster", "config", "core", "operations", "policy", "security",
-	"seedmanagement", "work",
-}
 
 // programs are the packages whose code counts.
 var programs = []string{"./pkg/...", "./cmd/...", "./extensions/..."}
-
-// plumbing matches the names of files within the API's packages that handle every field without acting on any.
-var plumbing = regexp.MustCompile(`^(zz_generated.*|generated\.pb|.*_defaults|.*_validation|.*_warnings|defaults|validation|warnings|conversion|protobuf)\.go$`)
-
-// looks matches the files of the product that only check, or show to people: what they name acts upon nothing else.
-var looks = regexp.MustCompile(`/pkg/(trellisctl/.*|apiserver/admission/.*|apiserver/registry/columns.*|federation/admission/.*)\.go$`)
 
 func main() {
 	if err := run(os.Args[1:], os.Stdout); err != nil {
@@ -61,7 +37,7 @@ func run(arguments []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	idle, err := idleFields(programs)
+	idle, err := idleFields(".", programs)
 	if err != nil {
 		return err
 	}
@@ -73,17 +49,22 @@ func run(arguments []string, out io.Writer) error {
 			complaints++
 		}
 	}
-	for _, e := range exceptions {
-		if !e.used {
-			fmt.Fprintf(out, "%s:%d: %s: there is no such idle field: remove the line\n", arguments[0], e.line,
-				e.pattern)
-			complaints++
-		}
-	}
+	complaints += complainOfUnused(out, arguments[0], exceptions)
 	if complaints > 0 {
 		return fmt.Errorf("%d complaints", complaints)
 	}
 	return nil
+}
+
+// complainOfUnused tells which exceptions nothing needs, and how many they are.
+func complainOfUnused(out io.Writer, path string, exceptions exceptionList) (complaints int) {
+	for _, e := range exceptions {
+		if !e.used {
+			fmt.Fprintf(out, "%s:%d: %s: there is no such idle field: remove the line\n", path, e.line, e.pattern)
+			complaints++
+		}
+	}
+	return complaints
 }
 
 // exception is a line of the file of exceptions.
@@ -118,8 +99,7 @@ func readExceptions(path string) (exceptionList, error) {
 	return list, scanner.Err()
 }
 
-// allow tells whether an exception names the field, and notes that it is used. Exact names come before patterns, so
-// that a pattern does not hide that a line is superfluous.
+// allow tells whether an exception names the field, and notes every one that does.
 func (l exceptionList) allow(field string) bool {
 	allowed := false
 	for _, e := range l {
@@ -129,86 +109,4 @@ func (l exceptionList) allow(field string) bool {
 		}
 	}
 	return allowed
-}
-
-// idleFields returns the fields of the API's types that code of the given packages does not act upon, sorted.
-func idleFields(patterns []string) ([]string, error) {
-	loaded, err := packages.Load(&packages.Config{
-		Mode: packages.LoadSyntax | packages.NeedModule,
-		Fset: token.NewFileSet(),
-	}, patterns...)
-	if err != nil {
-		return nil, err
-	}
-	if packages.PrintErrors(loaded) > 0 {
-		return nil, errors.New("the code does not compile")
-	}
-	declared := map[*types.Var]string{}
-	for _, p := range loaded {
-		if p.Module == nil {
-			continue
-		}
-		folder, isAPI := strings.CutPrefix(p.PkgPath, p.Module.Path+apis)
-		if group, _, _ := strings.Cut(folder, "/"); isAPI && slices.Contains(groups, group) {
-			declareFields(p, folder, declared)
-		}
-	}
-	for _, p := range loaded {
-		inAPI := p.Module != nil && strings.HasPrefix(p.PkgPath, p.Module.Path+apis)
-		for _, file := range p.Syntax {
-			path := p.Fset.Position(file.Package).Filename
-			if name := filepath.Base(path); inAPI && plumbing.MatchString(name) || looks.MatchString(path) {
-				continue
-			}
-			strikeNamed(p.TypesInfo, file, declared)
-		}
-	}
-	idle := make([]string, 0, len(declared))
-	for _, name := range declared {
-		idle = append(idle, name)
-	}
-	slices.Sort(idle)
-	return idle, nil
-}
-
-// declareFields adds the fields of a package's wire types: those that have a name in JSON. Embedded metadata has none.
-func declareFields(p *packages.Package, folder string, declared map[*types.Var]string) {
-	scope := p.Types.Scope()
-	for _, name := range scope.Names() {
-		object, isType := scope.Lookup(name).(*types.TypeName)
-		if !isType || !object.Exported() {
-			continue
-		}
-		structure, isStruct := object.Type().Underlying().(*types.Struct)
-		if !isStruct {
-			continue
-		}
-		for i := range structure.NumFields() {
-			tag, _, _ := strings.Cut(reflect.StructTag(structure.Tag(i)).Get("json"), ",")
-			// What an API answers a list with, whether or not code of ours lists.
-			isItems := tag == "items" && strings.HasSuffix(name, "List")
-			if field := structure.Field(i); tag != "" && tag != "-" && !field.Embedded() && !isItems {
-				declared[field] = folder + "." + name + "." + field.Name()
-			}
-		}
-	}
-}
-
-// strikeNamed takes the fields that a file names out of the declared ones.
-func strikeNamed(info *types.Info, file *ast.File, declared map[*types.Var]string) {
-	ast.Inspect(file, func(node ast.Node) bool {
-		switch n := node.(type) {
-		case *ast.SelectorExpr:
-			if field, isVar := info.Uses[n.Sel].(*types.Var); isVar {
-				delete(declared, field.Origin())
-			}
-		case *ast.KeyValueExpr:
-			if key, isIdent := n.Key.(*ast.Ident); isIdent {
-				if field, isVar := info.Uses[key].(*types.Var); isVar {
-					delete(declared, field.Origin())
-				}
-			}
-		}
-		return true
-	})
 }

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
-	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/egress"
 )
 
@@ -244,80 +242,6 @@ func Parse(data []byte) (*Configuration, error) {
 	return c, c.validate()
 }
 
-// setDefaults fills in what is documented as a default.
-func (c *Configuration) setDefaults() {
-	set(&c.Controllers.Seed.SyncPeriod, time.Hour)
-	set(&c.Controllers.Seed.ConditionsPeriod, 30*time.Second)
-	if c.Controllers.Seed.LeaseResyncSeconds == nil {
-		two := int32(2)
-		c.Controllers.Seed.LeaseResyncSeconds = &two
-	}
-	set(&c.Controllers.Shoot.SyncPeriod, time.Hour)
-	set(&c.Controllers.Shoot.RetryDuration, 12*time.Hour)
-	set(&c.Controllers.ShootCare.SyncPeriod, 30*time.Second)
-	set(&c.Controllers.ManagedSeed.SyncPeriod, time.Hour)
-	set(&c.Controllers.ManagedSeed.WaitSyncPeriod, 5*time.Second)
-	set(&c.Controllers.TokenRequestorWorkloadIdentity.SyncPeriod, time.Minute)
-	number(&c.Controllers.ManagedSeed.ConcurrentSyncs, 5)
-	set(&c.Controllers.Gardenlet.SyncPeriod, time.Hour)
-	set(&c.ResourceManager.SyncPeriod, time.Minute)
-	number(&c.Controllers.Shoot.ConcurrentSyncs, 20)
-	number(&c.Controllers.ShootCare.ConcurrentSyncs, 5)
-	number(&c.Controllers.ControllerInstallation.ConcurrentSyncs, 5)
-	number(&c.Controllers.Bastion.ConcurrentSyncs, 20)
-	number(&c.Controllers.BackupBucket.ConcurrentSyncs, 20)
-	number(&c.Controllers.BackupEntry.ConcurrentSyncs, 20)
-	number(&c.Resources.Capacity.Shoots, 250)
-	number(&c.Gateway.TLSPort, 443)
-	number(&c.Gateway.ProxyPort, 8443)
-	number(&c.Gateway.WireGuardPort, 51820)
-	if c.Controllers.ShootCare.ConditionThresholds == nil {
-		c.Controllers.ShootCare.ConditionThresholds = defaultThresholds()
-	}
-	if c.GardenClientConnection.KubeconfigSecret == nil {
-		c.GardenClientConnection.KubeconfigSecret = &SecretReference{Namespace: "garden", Name: "gardenlet-kubeconfig"}
-	}
-}
-
-// defaultThresholds gives every condition of a shoot time to recover.
-func defaultThresholds() *[]ConditionThreshold {
-	minute := metav1.Duration{Duration: time.Minute}
-	return &[]ConditionThreshold{
-		{Type: string(gardencorev1beta1.ShootAPIServerAvailable), Duration: minute},
-		{Type: string(gardencorev1beta1.ShootControlPlaneHealthy), Duration: minute},
-		{Type: string(gardencorev1beta1.ShootSystemComponentsHealthy), Duration: minute},
-		{Type: string(gardencorev1beta1.ShootEveryNodeReady), Duration: metav1.Duration{Duration: 5 * time.Minute}},
-	}
-}
-
-// validate names the first field that is wrong.
-func (c *Configuration) validate() error {
-	switch {
-	case c.APIVersion != seedmanagementv1alpha1.GardenletConfigurationAPIVersion ||
-		c.Kind != seedmanagementv1alpha1.GardenletConfigurationKind:
-		return fmt.Errorf("apiVersion and kind must be %s %s, not %q %q",
-			seedmanagementv1alpha1.GardenletConfigurationAPIVersion, seedmanagementv1alpha1.GardenletConfigurationKind,
-			c.APIVersion, c.Kind)
-	case c.SeedConfig == nil || c.SeedConfig.Name == "":
-		return fmt.Errorf("seedConfig.metadata.name must name the seed")
-	case c.Gateway.Address == "":
-		return fmt.Errorf("gateway.address must be the address at which the seed's gateway is reached")
-	case c.GardenClientConnection.Kubeconfig == "" && c.GardenClientConnection.BootstrapKubeconfig == nil:
-		return fmt.Errorf("gardenClientConnection needs bootstrapKubeconfig (a Secret) or kubeconfig (a path)")
-	case c.Controllers.BackupEntry.DeletionGracePeriodHours < 0:
-		return fmt.Errorf("controllers.backupEntry.deletionGracePeriodHours (%d) must not be negative",
-			c.Controllers.BackupEntry.DeletionGracePeriodHours)
-	case c.Resources.Reserved.Shoots > c.Resources.Capacity.Shoots:
-		return fmt.Errorf("resources.reserved.shoots (%d) is more than resources.capacity.shoots (%d)",
-			c.Resources.Reserved.Shoots, c.Resources.Capacity.Shoots)
-	}
-	if err := c.validateHandlers(); err != nil {
-		return err
-	}
-	_, err := c.Egress.Allowances()
-	return err
-}
-
 // RecordType is the type of DNS records for the gateway: A, AAAA or CNAME.
 func (g Gateway) RecordType() string {
 	address, err := netip.ParseAddr(g.Address)
@@ -328,17 +252,5 @@ func (g Gateway) RecordType() string {
 		return "A"
 	default:
 		return "AAAA"
-	}
-}
-
-func set(field **metav1.Duration, value time.Duration) {
-	if *field == nil {
-		*field = &metav1.Duration{Duration: value}
-	}
-}
-
-func number[T int | int64](field *T, value T) {
-	if *field == 0 {
-		*field = value
 	}
 }

@@ -1,11 +1,5 @@
 package config
 
-import (
-	"fmt"
-
-	"k8s.io/apimachinery/pkg/util/validation"
-)
-
 // ExposureClassHandler is a way to the gateway of the seed, with an address of its own, that ExposureClasses name as
 // their handler.
 type ExposureClassHandler struct {
@@ -21,23 +15,4 @@ type ExposureClassHandler struct {
 type LoadBalancerService struct {
 	// Annotations tell the infrastructure which load balancer it is to be.
 	Annotations map[string]string `json:"annotations,omitempty"`
-}
-
-// validateHandlers names the first handler that is wrong.
-func (c *Configuration) validateHandlers() error {
-	known := map[string]bool{}
-	for i, handler := range c.ExposureClassHandlers {
-		path := fmt.Sprintf("exposureClassHandlers[%d]", i)
-		switch problems := validation.IsDNS1123Label(handler.Name); {
-		case len(problems) > 0:
-			return fmt.Errorf("%s.name (%q): %s", path, handler.Name, problems[0])
-		case known[handler.Name]:
-			return fmt.Errorf("%s.name (%q) is there twice", path, handler.Name)
-		case handler.Address != "" && len(handler.LoadBalancerService.Annotations) > 0:
-			return fmt.Errorf("%s.loadBalancerService.annotations are for a Service, which is not made beside an "+
-				"address", path)
-		}
-		known[handler.Name] = true
-	}
-	return nil
 }
