@@ -135,7 +135,11 @@ func (a *Agent) applySecret(ctx context.Context, secret *corev1.Secret) error {
 	if !ok {
 		return fmt.Errorf("Secret %s/%s has no key %s", secret.Namespace, secret.Name, DataKey)
 	}
-	wanted, err := decode(data)
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	wanted, err := decode(data, host)
 	if err != nil {
 		return err
 	}

@@ -229,7 +229,7 @@ func TestKubeletIsToldACgroupDriverThatIsNotItsDefault(t *testing.T) {
 		"none":            {"null", "data: '" + plain + "'", plain},
 	} {
 		got, err := decode(fmt.Appendf(nil, "spec: {criConfig: {name: containerd, cgroupDriver: %s}, "+
-			"files: [{path: %s, content: {inline: {%s}}}]}", c.driver, KubeletConfigPath, c.inline))
+			"files: [{path: %s, content: {inline: {%s}}}]}", c.driver, KubeletConfigPath, c.inline), "host")
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -239,7 +239,7 @@ func TestKubeletIsToldACgroupDriverThatIsNotItsDefault(t *testing.T) {
 		}
 	}
 	_, err := decode(fmt.Appendf(nil, "spec: {criConfig: {name: containerd, cgroupDriver: systemd}, "+
-		"files: [{path: %s, content: {inline: {data: '- no object'}}}]}", KubeletConfigPath))
+		"files: [{path: %s, content: {inline: {data: '- no object'}}}]}", KubeletConfigPath), "host")
 	if err == nil || !strings.Contains(err.Error(), "file "+KubeletConfigPath) {
 		t.Errorf("want an error with the file's path, got %v", err)
 	}

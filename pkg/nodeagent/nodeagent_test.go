@@ -68,23 +68,50 @@ spec:
 status:
   extensionUnits: [{name: kubelet.service, dropIns: [{name: 10.conf, content: extension}]}, {name: other.service, content: o}]
   extensionFiles: [{path: /b, content: {inline: {data: y}}}]
-`))
+`), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(got.Files) != 2 || len(got.Units) != 2 || *got.Units[0].Content != "core" || len(got.Units[0].DropIns) != 1 {
 		t.Errorf("got %+v", got)
 	}
-	if _, err := decode([]byte("spec: {files: [{path: /a, content: {}}]}")); err == nil ||
+	if _, err := decode([]byte("spec: {files: [{path: /a, content: {}}]}"), "a"); err == nil ||
 		!strings.Contains(err.Error(), "spec.files[0].content") {
 		t.Errorf("want an error with the field's path, got %v", err)
+	}
+}
+
+func TestFilesOfOneMachine(t *testing.T) {
+	data := []byte(`
+spec:
+  files:
+  - {path: /one, hostName: a, content: {inline: {data: own}}}
+  - {path: /one, content: {inline: {data: all}}}
+  - {path: /two, hostName: b, content: {inline: {data: of b}}}
+status:
+  extensionFiles: [{path: /three, hostName: a, content: {inline: {data: own}}}]
+`)
+	for host, want := range map[string][]string{
+		"a": {"/one=own", "/three=own"}, "b": {"/one=all", "/two=of b"}, "c": {"/one=all"},
+	} {
+		osc, err := decode(data, host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, file := range osc.Files {
+			got = append(got, file.Path+"="+file.Content.Inline.Data)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s has %v, want %v", host, got, want)
+		}
 	}
 }
 
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte("spec: {files: [{path: /a, content: {inline: {data: x}}}], units: [{name: a.service}]}"))
 	f.Fuzz(func(_ *testing.T, data []byte) {
-		if got, err := decode(data); err == nil {
+		if got, err := decode(data, "a"); err == nil {
 			diff(&desired{}, got)
 		}
 	})

@@ -44,7 +44,8 @@ func (d *desired) containerd() *extensionsv1alpha1.CRIConfig {
 	return config
 }
 
-func decode(data []byte) (*desired, error) {
+// decode reads what an OperatingSystemConfig asks of the machine of the given host name.
+func decode(data []byte, host string) (*desired, error) {
 	osc := &extensionsv1alpha1.OperatingSystemConfig{}
 	if err := yaml.Unmarshal(data, osc); err != nil {
 		return nil, fmt.Errorf("%s: %w", DataKey, err)
@@ -55,7 +56,7 @@ func decode(data []byte) (*desired, error) {
 		return nil, err
 	}
 	wanted := &desired{
-		Files: append(slices.Clone(osc.Spec.Files), osc.Status.ExtensionFiles...),
+		Files: filesOf(host, append(slices.Clone(osc.Spec.Files), osc.Status.ExtensionFiles...)),
 		Units: mergeUnits(osc.Spec.Units, osc.Status.ExtensionUnits),
 		CRI:   osc.Spec.CRIConfig,
 	}
@@ -97,6 +98,20 @@ func (d *desired) tellKubelet() error {
 	}
 	d.Files[i].Content.Inline = &extensionsv1alpha1.FileContentInline{Data: string(content)}
 	return nil
+}
+
+// filesOf are the files that a machine gets. One for it alone takes the place of one of the same path for all.
+func filesOf(host string, files []extensionsv1alpha1.File) []extensionsv1alpha1.File {
+	isOwn := func(file extensionsv1alpha1.File) bool { return file.HostName != nil && *file.HostName == host }
+	own := map[string]bool{}
+	for _, file := range files {
+		if isOwn(file) {
+			own[file.Path] = true
+		}
+	}
+	return slices.DeleteFunc(files, func(file extensionsv1alpha1.File) bool {
+		return !isOwn(file) && (file.HostName != nil || own[file.Path])
+	})
 }
 
 func checkFiles(field string, files []extensionsv1alpha1.File) error {

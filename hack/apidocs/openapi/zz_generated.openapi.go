@@ -5400,7 +5400,7 @@ func schema_pkg_apis_extensions_v1alpha1_File(ref common.ReferenceCallback) comm
 					},
 					"hostName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Machine that gets the file; all when left out.",
+							Description: "Host name of the machine that gets the file, instead of one of the same path for all; all when left out.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -11316,14 +11316,14 @@ func schema_pkg_apis_resources_v1alpha1_ManagedResourceSpec(ref common.Reference
 					},
 					"forceOverwriteLabels": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Whether labels that others set are removed. Defaults to false.",
+							Description: "Whether labels that others set are removed, except where Kubernetes keeps its state. Defaults to false.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"forceOverwriteAnnotations": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Whether annotations that others set are removed. Defaults to false.",
+							Description: "Whether annotations that others set are removed, except where Kubernetes keeps its state. Defaults to false.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -11358,7 +11358,7 @@ func schema_pkg_apis_resources_v1alpha1_ManagedResourceSpec(ref common.Reference
 					},
 					"deletePersistentVolumeClaims": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Whether the claims of deleted StatefulSets are deleted too. Defaults to false.",
+							Description: "Whether the claims of a StatefulSet go when resource-manager deletes it. Defaults to false.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},

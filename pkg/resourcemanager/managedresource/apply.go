@@ -36,6 +36,10 @@ type applier struct {
 	origin string
 	// inject holds labels for all objects.
 	inject map[string]string
+	// ownLabels and ownAnnotations remove from objects what others set.
+	ownLabels, ownAnnotations bool
+	// deleteClaims makes the claims of deleted StatefulSets go with them.
+	deleteClaims bool
 }
 
 // scope gives namespaced objects without a namespace the namespace `default` and takes it from cluster-scoped ones.
@@ -91,7 +95,10 @@ func (a applier) applyOne(ctx context.Context, object *unstructured.Unstructured
 	if apierrors.IsInvalid(err) && desired.GetAnnotations()[resourcesv1alpha1.DeleteOnInvalidUpdate] == "true" {
 		return a.recreate(ctx, desired)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return a.removeForeign(ctx, desired, object)
 }
 
 // recreate deletes an object whose immutable fields changed; it is created by the next run, when it is gone.
@@ -184,6 +191,9 @@ func (a applier) removeOne(ctx context.Context, ref resourcesv1alpha1.ObjectRefe
 		annotations[resourcesv1alpha1.KeepObject] == "true" ||
 		annotations[resourcesv1alpha1.Mode] == resourcesv1alpha1.ModeIgnore {
 		return true, nil
+	}
+	if a.deleteClaims && ref.GroupVersionKind().GroupKind() == statefulSets {
+		return a.removeWithClaims(ctx, client.ObjectKeyFromObject(object))
 	}
 	if object.DeletionTimestamp == nil {
 		err = a.client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))

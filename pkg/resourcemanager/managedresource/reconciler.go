@@ -101,7 +101,12 @@ func (r *Reconciler) target(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 
 // applier returns what works on the target for mr.
 func (r *Reconciler) applier(t *target.Target, mr *resourcesv1alpha1.ManagedResource) applier {
-	return applier{client: t.Client, origin: Origin(r.ClusterID, mr), inject: mr.Spec.InjectLabels}
+	return applier{
+		client: t.Client, origin: Origin(r.ClusterID, mr), inject: mr.Spec.InjectLabels,
+		ownLabels:      ptr.Deref(mr.Spec.ForceOverwriteLabels, false),
+		ownAnnotations: ptr.Deref(mr.Spec.ForceOverwriteAnnotations, false),
+		deleteClaims:   ptr.Deref(mr.Spec.DeletePersistentVolumeClaims, false),
+	}
 }
 
 // Origin is the value of resourcesv1alpha1.OriginAnnotation for a ManagedResource.

@@ -21,10 +21,8 @@ type ReadSecret func(name, key string) ([]byte, error)
 func Render(files []extensionsv1alpha1.File, units []extensionsv1alpha1.Unit, readSecret ReadSecret) (string, error) {
 	script := &strings.Builder{}
 	script.WriteString("#!/bin/bash\nset -eu\n")
-	for i, file := range files {
-		if err := writeFile(script, file, readSecret); err != nil {
-			return "", fmt.Errorf("spec.files[%d] (%s): %w", i, file.Path, err)
-		}
+	if err := writeFiles(script, files, readSecret); err != nil {
+		return "", err
 	}
 	for _, unit := range units {
 		if unit.Content != nil {
@@ -39,6 +37,28 @@ func Render(files []extensionsv1alpha1.File, units []extensionsv1alpha1.Unit, re
 		writeStart(script, unit)
 	}
 	return script.String(), nil
+}
+
+// writeFiles writes the files of all machines, and then those of one alone, which take the place of others. The script
+// is the same for all machines of a pool, so it asks for the name.
+func writeFiles(script *strings.Builder, files []extensionsv1alpha1.File, readSecret ReadSecret) error {
+	for _, ofOne := range []bool{false, true} {
+		for i, file := range files {
+			if (file.HostName != nil) != ofOne {
+				continue
+			}
+			if ofOne {
+				fmt.Fprintf(script, "if [ \"$(uname -n)\" = %s ]; then\n", quote(*file.HostName))
+			}
+			if err := writeFile(script, file, readSecret); err != nil {
+				return fmt.Errorf("spec.files[%d] (%s): %w", i, file.Path, err)
+			}
+			if ofOne {
+				script.WriteString("fi\n")
+			}
+		}
+	}
+	return nil
 }
 
 // writeStart brings a unit to the state that it is to have: running, unless it is disabled or its command says

@@ -69,6 +69,32 @@ func TestRenderedScriptWritesFilesAndStartsUnits(t *testing.T) {
 	}
 }
 
+func TestRenderedScriptWritesFilesOfItsOwnMachineOnly(t *testing.T) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
+	script, err := Render([]extensionsv1alpha1.File{
+		{Path: one, HostName: &host, Content: inline("own")}, {Path: one, Content: inline("all")},
+		{Path: two, HostName: new("not-" + host), Content: inline("of another")},
+	}, nil, noSecrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command("bash", "-c", "systemctl() { :; }\n"+script)
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	if got, err := os.ReadFile(one); err != nil || string(got) != "own" {
+		t.Errorf("got %q (%v), want the file of this machine", got, err)
+	}
+	if _, err := os.Stat(two); !os.IsNotExist(err) {
+		t.Errorf("the file of another machine: got %v", err)
+	}
+}
+
 func TestRenderRefuses(t *testing.T) {
 	plain := inline("x\n" + endOfFile + "\n")
 	plain.TransmitUnencoded = new(true)

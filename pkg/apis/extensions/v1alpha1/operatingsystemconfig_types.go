@@ -236,7 +236,7 @@ type File struct {
 	Permissions *int32 `json:"permissions,omitempty"`
 	// The content.
 	Content FileContent `json:"content"`
-	// Machine that gets the file; all when left out.
+	// Host name of the machine that gets the file, instead of one of the same path for all; all when left out.
 	// +optional
 	HostName *string `json:"hostName,omitempty"`
 }

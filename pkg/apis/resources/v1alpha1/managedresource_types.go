@@ -56,10 +56,10 @@ type ManagedResourceSpec struct {
 	// Labels that every object gets.
 	// +optional
 	InjectLabels map[string]string `json:"injectLabels,omitempty"`
-	// Whether labels that others set are removed. Defaults to false.
+	// Whether labels that others set are removed, except where Kubernetes keeps its state. Defaults to false.
 	// +optional
 	ForceOverwriteLabels *bool `json:"forceOverwriteLabels,omitempty"`
-	// Whether annotations that others set are removed. Defaults to false.
+	// Whether annotations that others set are removed, except where Kubernetes keeps its state. Defaults to false.
 	// +optional
 	ForceOverwriteAnnotations *bool `json:"forceOverwriteAnnotations,omitempty"`
 	// Whether objects stay when the ManagedResource is deleted. Defaults to false.
@@ -68,7 +68,7 @@ type ManagedResourceSpec struct {
 	// Sets of kinds whose objects of the same name are the same.
 	// +optional
 	Equivalences [][]metav1.GroupKind `json:"equivalences,omitempty"`
-	// Whether the claims of deleted StatefulSets are deleted too. Defaults to false.
+	// Whether the claims of a StatefulSet go when resource-manager deletes it. Defaults to false.
 	// +optional
 	DeletePersistentVolumeClaims *bool `json:"deletePersistentVolumeClaims,omitempty"`
 }
