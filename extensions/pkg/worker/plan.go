@@ -296,10 +296,14 @@ func machineConfiguration(
 func statusOf(deployments []Deployment) []extensionsv1alpha1.MachineDeployment {
 	status := make([]extensionsv1alpha1.MachineDeployment, 0, len(deployments))
 	for _, deployment := range deployments {
-		status = append(status, extensionsv1alpha1.MachineDeployment{
+		told := extensionsv1alpha1.MachineDeployment{
 			Name: deployment.Name, Minimum: deployment.Minimum, Maximum: deployment.Maximum,
 			Priority: deployment.Pool.Priority,
-		})
+		}
+		if settings := deployment.Pool.MachineControllerManager; settings != nil {
+			told.AutoPreserveFailedMachineMax = settings.AutoPreserveFailedMachineMax
+		}
+		status = append(status, told)
 	}
 	return status
 }

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -36,7 +37,8 @@ func idleFields(root string, patterns []string) ([]string, error) {
 		return nil, errors.New("the code does not compile")
 	}
 	idle := declare(loaded)
-	c := code{idle: idle, uncalled: map[*types.Func]function{}, called: map[*types.Func]bool{}}
+	c := code{idle: idle, uncalled: map[*types.Func]function{}, called: map[*types.Func]bool{},
+		dispatched: map[string]bool{}}
 	for _, p := range loaded {
 		for _, file := range p.Syntax {
 			c.read(p, file)
@@ -59,6 +61,8 @@ type code struct {
 	uncalled map[*types.Func]function
 	// called are functions that were called before they were read.
 	called map[*types.Func]bool
+	// dispatched are the names of interfaces' methods that were called.
+	dispatched map[string]bool
 }
 
 // function is one that has been declared.
@@ -86,12 +90,17 @@ func (c *code) read(p *packages.Package, file *ast.File) {
 		case refuses:
 			c.strike(p.TypesInfo, f)
 		case validates(object):
-		case inAPI && !c.called[object]:
+		case inAPI && !c.calls(object):
 			c.uncalled[object] = function{p.TypesInfo, f}
 		default:
 			c.strike(p.TypesInfo, f)
 		}
 	}
+}
+
+// calls says whether what was read before calls the function.
+func (c *code) calls(f *types.Func) bool {
+	return c.called[f] || f.Signature().Recv() != nil && c.dispatched[f.Name()]
 }
 
 // validates says whether a function returns mistakes in fields.
@@ -123,6 +132,8 @@ func (c *code) strike(info *types.Info, part ast.Node) {
 					noteSet(appendedTo(info, target, n.Rhs[i]), set)
 				}
 			}
+		case *ast.CallExpr:
+			c.convert(info, n)
 		case *ast.IncDecStmt:
 			noteSet(n.X, set)
 		case *ast.KeyValueExpr:
@@ -140,10 +151,14 @@ func (c *code) strike(info *types.Info, part ast.Node) {
 func (c *code) use(object types.Object, isSet bool) {
 	switch o := object.(type) {
 	case *types.Var:
-		if field := c.idle[o.Origin()]; field != nil && (field.isStatus || !isSet) {
+		if field := c.idle[o.Origin()]; field != nil && (field.isTold || !isSet) {
 			delete(c.idle, o.Origin())
 		}
 	case *types.Func:
+		if receiver := o.Signature().Recv(); receiver != nil && types.IsInterface(receiver.Type()) {
+			c.useImplementations(o.Name())
+			return
+		}
 		f, uncalled := c.uncalled[o.Origin()]
 		if !uncalled {
 			c.called[o.Origin()] = true
@@ -151,6 +166,34 @@ func (c *code) use(object types.Object, isSet bool) {
 		}
 		delete(c.uncalled, o.Origin())
 		c.strike(f.info, f.declaration)
+	}
+}
+
+// convert notes that a struct is made of another one, field by field.
+func (c *code) convert(info *types.Info, call *ast.CallExpr) {
+	target := info.Types[call.Fun]
+	if !target.IsType() || len(call.Args) != 1 {
+		return
+	}
+	to, isToStruct := target.Type.Underlying().(*types.Struct)
+	from, isFromStruct := info.TypeOf(call.Args[0]).Underlying().(*types.Struct)
+	if !isToStruct || !isFromStruct {
+		return
+	}
+	for i := range to.NumFields() {
+		c.use(to.Field(i), true)
+		c.use(from.Field(i), false)
+	}
+}
+
+// useImplementations takes a call of an interface's method for one of every method that has its name.
+func (c *code) useImplementations(method string) {
+	c.dispatched[method] = true
+	for f, known := range maps.Clone(c.uncalled) {
+		if f.Name() == method && f.Signature().Recv() != nil {
+			delete(c.uncalled, f)
+			c.strike(known.info, known.declaration)
+		}
 	}
 }
 

@@ -13,6 +13,9 @@ import (
 // and the configuration of gardenlet.
 var apis = regexp.MustCompile(`^(pkg/apis/.*|extensions/[^/]+/pkg/apis|pkg/gardenlet/config)$`)
 
+// asks matches the groups in which gardenlet asks extensions for what a Shoot says: there, setting is acting.
+var asks = regexp.MustCompile(`^pkg/apis/extensions/`)
+
 // folder is where a package is within its module.
 func folder(p *packages.Package) string {
 	if p.Module == nil {
@@ -24,8 +27,9 @@ func folder(p *packages.Package) string {
 // wireField is a field that has a name in JSON.
 type wireField struct {
 	name string
-	// isStatus is set for what is found below a status only.
-	isStatus bool
+	// isTold is set for what the product tells others: what is found below a status only, and what extensions are
+	// asked for.
+	isTold bool
 }
 
 // fields are those that no code acts upon, as far as is known.
@@ -36,14 +40,19 @@ func declare(loaded []*packages.Package) fields {
 	declared := fields{}
 	var structs []*types.Named
 	for _, p := range loaded {
-		if path := folder(p); apis.MatchString(path) {
-			structs = append(structs, declareStructs(p.Types.Scope(), strings.TrimPrefix(path, "pkg/apis/"), declared)...)
+		path := folder(p)
+		if !apis.MatchString(path) {
+			continue
+		}
+		found := declareStructs(p.Types.Scope(), strings.TrimPrefix(path, "pkg/apis/"), declared)
+		if !asks.MatchString(path) {
+			structs = append(structs, found...)
 		}
 	}
 	for _, structure := range written(structs) {
 		for field := range structure.Underlying().(*types.Struct).Fields() {
 			if known := declared[field]; known != nil && tagOf(structure, field) != "status" {
-				known.isStatus = false
+				known.isTold = false
 			}
 		}
 	}
@@ -69,7 +78,7 @@ func declareStructs(scope *types.Scope, path string, declared fields) []*types.N
 			// What an API answers a list with, whether or not code of ours lists.
 			isItems := tag == "items" && strings.HasSuffix(name, "List")
 			if tag != "" && tag != "-" && !field.Embedded() && !isItems {
-				declared[field] = &wireField{name: path + "." + name + "." + field.Name(), isStatus: true}
+				declared[field] = &wireField{name: path + "." + name + "." + field.Name(), isTold: true}
 			}
 		}
 	}
@@ -103,7 +112,8 @@ func written(structs []*types.Named) []*types.Named {
 		}
 	}
 	for _, structure := range structs {
-		if !had[structure] {
+		// An extension's own status hangs below none in Go: there it is raw JSON.
+		if !had[structure] && !strings.HasSuffix(structure.Obj().Name(), "Status") {
 			visit(structure)
 		}
 	}
