@@ -49,6 +49,6 @@ section records
 section "processes of this clone"
 for process in /proc/[0-9]*; do
   case "$(readlink "$process/exe" 2>/dev/null || true)" in
-    "$root"/*) printf '%s\n' "$(tr '\0' ' ' <"$process/cmdline" 2>/dev/null || true)" ;;
+    "$root"/*) printf '%s\n' "$(tr '\0\n' '  ' <"$process/cmdline" 2>/dev/null || true)" ;;
   esac
 done | sort

@@ -36,7 +36,7 @@ func (l *landscape) joinsAndLeaves(t *testing.T, name string, fleet, member kube
 // gets what policies send it, and is left without a trace. Before, it is one that the fleet talks to, and left without
 // a trace, too. The cluster is a shoot that is created although gardenlet is killed meanwhile; when it is deleted,
 // nothing of it is left.
-func TestFleetAgent(t *testing.T) {
+func fleetAgent(t *testing.T) {
 	l := open(t)
 	fleet := l.fleet(t)
 	edge := l.createShootDespiteAKill(t, "edge")

@@ -14,7 +14,7 @@ import (
 // control plane is left, and nobody takes that for a failure. Its gardenlet is killed meanwhile. Then it wakes up, with
 // a node, with everything that it stored, and with what the fleet has for it. Put to sleep by hand, it keeps its
 // machines until that runs elsewhere.
-func TestHibernation(t *testing.T) {
+func hibernation(t *testing.T) {
 	const namespace, sleepless = "shoot--demo--member2", "sleepless"
 	l := open(t)
 	garden, seed, fleet := l.gardenKubectl(), l.runtimeKubectl(), l.fleet(t)

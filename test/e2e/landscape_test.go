@@ -93,24 +93,40 @@ func (k kubectl) apply(t *testing.T, manifest string) {
 	}
 }
 
+// How eventually waits.
+const (
+	// worthTelling is how long a wait may take that the log need not know of.
+	worthTelling = 5 * time.Second
+	// slowly is the pause between attempts after that.
+	slowly = 1500 * time.Millisecond
+)
+
 // eventually repeats try until it succeeds.
 func eventually(t *testing.T, timeout time.Duration, try func(ctx context.Context) error) {
 	t.Helper()
 	const attempt = 20 * time.Second
-	for deadline := time.Now().Add(timeout); ; {
+	pause, begin := 500*time.Millisecond, time.Now()
+	for {
 		ctx, cancel := context.WithTimeout(t.Context(), attempt)
 		err := try(ctx)
 		cancel()
+		waited := time.Since(begin)
 		if err == nil {
+			if waited > worthTelling {
+				t.Logf("waited %s", waited.Round(time.Second))
+			}
 			return
 		}
-		if time.Now().After(deadline) {
+		if waited > timeout {
 			t.Fatalf("not within %s: %v", timeout, err)
+		}
+		if waited > worthTelling {
+			pause = slowly // Each attempt is a process, and takes from what is waited for.
 		}
 		select {
 		case <-t.Context().Done():
 			t.Fatal(t.Context().Err())
-		case <-time.After(500 * time.Millisecond):
+		case <-time.After(pause):
 		}
 	}
 }

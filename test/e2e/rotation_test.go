@@ -12,7 +12,7 @@ import (
 // All credentials of member2 are rotated, while gardenlet is killed once. A client with a kubeconfig of before works
 // until the rotation is completed; one of the time between works on; pods use their service account tokens all the
 // while; the fleet keeps its member.
-func TestRotateCredentials(t *testing.T) {
+func rotateCredentials(t *testing.T) {
 	l := open(t)
 	l.explainShoot(t, "member2")
 	l.waitForShoot(t, "member2", "", 5*time.Minute)

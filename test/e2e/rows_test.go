@@ -52,8 +52,23 @@ var halves = []row{
 	}},
 	{"garden", []rowTest{
 		{"ManagedSeed", becomesManagedSeed},
+		{"SecondLandscape", secondLandscape},
 	}},
 }
+
+// comings are two rows of tests that have gardenlet killed while a shoot comes, goes, sleeps or gets new credentials:
+// one of member2, which the fleet keeps meanwhile, and one of a shoot of its own, which joins the fleet and leaves it.
+var comings = []row{
+	{"member2", []rowTest{
+		{"Hibernation", hibernation},
+		{"RotateCredentials", rotateCredentials},
+	}},
+	{"edge", []rowTest{
+		{"FleetAgent", fleetAgent},
+	}},
+}
+
+func TestComings(t *testing.T) { sideBySide(t, comings) }
 
 func TestRows(t *testing.T) { sideBySide(t, rows) }
 
