@@ -187,18 +187,17 @@ func (a *actuator) runner(ctx context.Context, log logr.Logger,
 
 func (a *actuator) setStatus(infrastructure *extensionsv1alpha1.Infrastructure,
 	outputs map[string]json.RawMessage) error {
-	var network struct {
-		apis.Network `json:",inline"`
-		EgressCIDR   string `json:"egressCIDR"`
-	}
+	var network struct{ Name, CIDR, Gateway, Bridge, EgressCIDR string }
 	if err := json.Unmarshal(outputs["network"], &network); err != nil {
 		return fmt.Errorf("reading Terraform's output \"network\": %w", err)
 	}
 	status := apis.InfrastructureStatus{
 		TypeMeta:    metav1.TypeMeta{APIVersion: apis.APIVersion, Kind: "InfrastructureStatus"},
 		Namespace:   Namespace(infrastructure.Namespace),
-		Network:     network.Network,
 		Nameservers: a.options.Nameservers,
+		Network: apis.Network{
+			Name: network.Name, CIDR: network.CIDR, Gateway: network.Gateway, Bridge: network.Bridge,
+		},
 	}
 	var err error
 	if infrastructure.Status.ProviderStatus, err = apis.Encode(status); err != nil {

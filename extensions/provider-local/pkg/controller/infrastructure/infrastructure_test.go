@@ -106,14 +106,16 @@ func TestMachinesThatAreLeft(t *testing.T) {
 func TestStatus(t *testing.T) {
 	a, object := actuatorWith(t), infrastructureOf("")
 	outputs := map[string]json.RawMessage{
-		"network": json.RawMessage(`{"name":"n","cidr":"10.180.1.0/24","bridge":"b1","egressCIDR":"172.18.0.2/32"}`),
+		"network": json.RawMessage(`{"name":"n","cidr":"10.180.1.0/24","gateway":"10.180.1.1","bridge":"b1",` +
+			`"egressCIDR":"172.18.0.2/32"}`),
 	}
 	if err := a.setStatus(object, outputs); err != nil {
 		t.Fatal(err)
 	}
 	status, err := apis.Decode[apis.InfrastructureStatus](object.Status.ProviderStatus)
+	network := apis.Network{Name: "n", CIDR: "10.180.1.0/24", Gateway: "10.180.1.1", Bridge: "b1"}
 	if err != nil || status.Namespace != "infra-"+technicalID ||
-		!slices.Equal(status.Nameservers, []string{"172.18.0.2"}) || status.Network.CIDR != "10.180.1.0/24" {
+		!slices.Equal(status.Nameservers, []string{"172.18.0.2"}) || status.Network != network {
 		t.Errorf("got %+v, %v", status, err)
 	}
 	if *object.Status.NodesCIDR != "10.180.1.0/24" ||
