@@ -96,6 +96,7 @@ spec:
   machines:
   - {type: small, capacity: {cpu: %dm, memory: %s, pods: "50"}, costPerHour: "0.10"}
   limits: {machines: 2}
+  coolDownSeconds: 5
   pools:
   - {clusterSelector: {matchLabels: {failuredomain.kubernetes.io/region: dc2}}, maximum: 2}
   shoots:
@@ -104,7 +105,7 @@ spec:
     template:
       labels: {failuredomain.kubernetes.io/region: dc3}
       spec: %s
-  giveBack: {idleSeconds: 30}
+  giveBack: {idleSeconds: 20}
 ---
 apiVersion: apps/v1
 kind: Deployment
