@@ -212,9 +212,8 @@ func summarized(found map[string]bool) map[string]bool {
 
 // listening are ports of pods that their templates do not list.
 var listening = map[string][]networkPort{
-	"machine-m1":              {{corev1.ProtocolTCP, 10250}, {corev1.ProtocolUDP, 8472}},
-	"federation":              {{corev1.ProtocolTCP, egress.ServedAPIsPort}},
-	"kube-controller-manager": {{corev1.ProtocolTCP, 10257}}, "kube-scheduler": {{corev1.ProtocolTCP, 10259}},
+	"machine-m1": {{corev1.ProtocolTCP, 10250}, {corev1.ProtocolUDP, 8472}},
+	"federation": {{corev1.ProtocolTCP, egress.ServedAPIsPort}},
 }
 
 // newSeed makes a seed with two shoots, a fleet, an extension, and what is outside.

@@ -39,7 +39,6 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/component/kubecontrollermanager"
 	"github.com/trellis-garden/trellis/pkg/component/kubescheduler"
-	"github.com/trellis-garden/trellis/pkg/component/shootsystem"
 	"github.com/trellis-garden/trellis/pkg/etcd"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 	"github.com/trellis-garden/trellis/test/ports"
@@ -148,7 +147,7 @@ func TestShootControlPlane(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, object := range cp.systemObjects(t, shootsystem.Values{NodeAgentSecrets: []string{"osc"}}) {
+		for _, object := range cp.systemObjects(t) {
 			if err := component.Apply(t.Context(), target, object); err != nil {
 				t.Error(err)
 			}

@@ -8,16 +8,9 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
-	"github.com/trellis-garden/trellis/pkg/component/apiserverproxy"
-	"github.com/trellis-garden/trellis/pkg/component/coredns"
-	"github.com/trellis-garden/trellis/pkg/component/kubeproxy"
-	"github.com/trellis-garden/trellis/pkg/component/metricsserver"
 	"github.com/trellis-garden/trellis/pkg/component/networkpolicies"
-	"github.com/trellis-garden/trellis/pkg/component/shootsystem"
-	"github.com/trellis-garden/trellis/pkg/component/vpnseedserver"
-	"github.com/trellis-garden/trellis/pkg/component/vpnshoot"
 	"github.com/trellis-garden/trellis/pkg/etcd"
-	"github.com/trellis-garden/trellis/pkg/secrets"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
 )
 
 func newFlagSet(options *etcd.Options) *pflag.FlagSet {
@@ -28,37 +21,29 @@ func newFlagSet(options *etcd.Options) *pflag.FlagSet {
 
 // systemObjects are all objects that a shoot starts with, and, to let a real server check them too, the policies of its
 // namespace in the seed.
-func (cp *controlPlane) systemObjects(t *testing.T, values shootsystem.Values) []client.Object {
+func (cp *controlPlane) systemObjects(t *testing.T) []client.Object {
 	t.Helper()
-	private, public, err := vpnseedserver.ShootKeys(t.Context(), cp.secrets)
-	if err != nil {
-		t.Fatal(err)
+	shoot := &gardencorev1beta1.ShootSpec{
+		Provider: gardencorev1beta1.Provider{Workers: []gardencorev1beta1.Worker{{Name: "pool"}}},
 	}
-	bundle, err := component.CABundle(cp.secrets, component.CACluster)
-	if err != nil {
-		t.Fatal(err)
+	facts := component.Facts{
+		Images: map[string]string{}, PodNetworks: []string{"10.3.0.0/16"}, DNS: "10.4.0.10",
+		Hostname: "api.member1.demo.local.trellis.garden", TunnelEndpoint: "gw:51820", ProxyEndpoint: "gw:8443",
+		NodeAgentSecrets: []string{"osc"},
 	}
-	objects, err := kubeproxy.Objects(kubeproxy.Values{
-		Image: "kube-proxy", PodNetworks: []string{"10.3.0.0/16"},
-		Server:   "https://api.member1.demo.local.trellis.garden",
-		CABundle: bundle.Data[secrets.DataKeyCertificateBundle],
+	for _, name := range components.Images() {
+		facts.Images[name] = name
+	}
+	builder := &components.Builder{Secrets: cp.secrets, Values: components.Decide(facts, shoot)}
+	objects := networkpolicies.Objects(networkpolicies.Shoot, "default", networkpolicies.Values{
+		Networks: gardencorev1beta1.SeedNetworks{Pods: "10.1.0.0/16", Services: "10.2.0.0/16"},
 	})
-	if err != nil {
-		t.Fatal(err)
+	for _, c := range components.System {
+		made, err := c.Objects(t.Context(), builder)
+		if err != nil {
+			t.Fatalf("%s: %v", c.Name, err)
+		}
+		objects = append(objects, made...)
 	}
-	objects = append(objects, shootsystem.Objects(values)...)
-	objects = append(objects, coredns.Objects(coredns.Values{Image: "coredns", ClusterIP: "10.4.0.10"})...)
-	objects = append(objects, metricsserver.Objects(metricsserver.Values{
-		Image: "metrics-server", CABundle: bundle.Data[secrets.DataKeyCertificateBundle],
-	})...)
-	objects = append(objects, vpnshoot.Objects(vpnshoot.Values{
-		Image: "vpn", Endpoint: "gw:51820", PrivateKey: private, SeedPublicKey: public,
-	})...)
-	objects = append(objects, apiserverproxy.Objects(apiserverproxy.Values{
-		Image: "vpn", Gateway: "gw:8443", Authority: "api",
-	})...)
-	return append(objects, networkpolicies.Objects(networkpolicies.Shoot, "default",
-		networkpolicies.Values{
-			Networks: gardencorev1beta1.SeedNetworks{Pods: "10.1.0.0/16", Services: "10.2.0.0/16"},
-		})...)
+	return objects
 }
