@@ -127,10 +127,53 @@ func podsOf(t *testing.T, templates map[string][]podTemplate) map[string][]strin
 	t.Helper()
 	grows := gardencorev1beta1.Provider{Workers: []gardencorev1beta1.Worker{{Maximum: 1}}}
 	pods := maps.Clone(otherPods)
-	pods["shoot"] = controlPlanePods(t, templates, &gardencorev1beta1.ShootSpec{Provider: grows})
-	pods["fleet"] = append(controlPlanePods(t, templates, &gardencorev1beta1.ShootSpec{}),
-		"extensions/federation/pkg/fleet Deployment/federation")
+	shoots, fleets := podsBeside(templates)
+	pods["shoot"] = append(controlPlanePods(t, templates, &gardencorev1beta1.ShootSpec{Provider: grows}), shoots...)
+	pods["fleet"] = append(controlPlanePods(t, templates, &gardencorev1beta1.ShootSpec{}), fleets...)
 	return pods
+}
+
+// podsBeside are those that our extensions run beside control planes. The namespaces in their golden files tell whether
+// it is that of a shoot or of a fleet.
+func podsBeside(templates map[string][]podTemplate) (shoots, fleets []string) {
+	isOfExtension := func(source string) bool {
+		return slices.ContainsFunc(images.Extensions,
+			func(e images.Extension) bool { return strings.HasPrefix(source, e.Dir+"/") })
+	}
+	for _, source := range slices.Sorted(maps.Keys(templates)) {
+		for _, template := range templates[source] {
+			// A golden file with a Pod shows a part of another one's.
+			if !isOfExtension(source) || !strings.HasPrefix(template.namespace, "shoot--") ||
+				strings.HasPrefix(template.name, "Pod/") {
+				continue
+			}
+			pods := &shoots
+			if strings.HasSuffix(template.namespace, "--fleet") {
+				pods = &fleets
+			}
+			if pod := source + " " + template.name; !slices.Contains(*pods, pod) {
+				*pods = append(*pods, pod)
+			}
+		}
+	}
+	return shoots, fleets
+}
+
+func TestPodsOfExtensionsBesideControlPlanes(t *testing.T) {
+	dir := images.Extensions[0].Dir + "/pkg/example"
+	shoots, fleets := podsBeside(map[string][]podTemplate{
+		dir: {
+			{name: "Deployment/cloud-controller", namespace: "shoot--demo--one"},
+			{name: "Deployment/cloud-controller", namespace: "shoot--demo--one"},
+			{name: "Deployment/other", namespace: "shoot--demo--fleet"},
+			{name: "Deployment/node-plugin", namespace: "kube-system"}, {name: "Pod/part", namespace: "shoot--demo--one"},
+		},
+		"pkg/component/example": {{name: "Deployment/example", namespace: "shoot--demo--one"}},
+	})
+	if !slices.Equal(shoots, []string{dir + " Deployment/cloud-controller"}) ||
+		!slices.Equal(fleets, []string{dir + " Deployment/other"}) {
+		t.Errorf("got %q and %q", shoots, fleets)
+	}
 }
 
 // controlPlanePods are those of the components that a shoot has in its seed.
