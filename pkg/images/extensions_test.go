@@ -1,7 +1,6 @@
 package images
 
 import (
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -138,11 +137,14 @@ func TestAnExtensionIsNamedInThreeFiles(t *testing.T) {
 	}
 }
 
-// Tests take extensions as examples. One that names them all has a list, to which a new one would have to be added.
-func TestNoTestListsAllExtensions(t *testing.T) {
+// mostExamples is how many extensions a test takes as examples. One that names more has a list.
+const mostExamples = 3
+
+// Tests take extensions as examples. To a list of them a new one would have to be added.
+func TestNoTestListsExtensions(t *testing.T) {
 	onPurpose := map[string]string{
 		"pkg/images/extensions_test.go":                        "says which words stand for which",
-		"test/integration/gardenlet/attack_extensions_test.go": "attacks each, and leaves out what it does not know",
+		"test/integration/gardenlet/attack_extensions_test.go": "attacks each, and says what those that it runs need",
 	}
 	namedIn := map[string]int{}
 	for _, e := range Extensions {
@@ -151,13 +153,13 @@ func TestNoTestListsAllExtensions(t *testing.T) {
 		}
 	}
 	for path, n := range namedIn {
-		if strings.HasSuffix(path, "_test.go") && n == len(Extensions) && onPurpose[path] == "" {
-			t.Errorf("%s names all extensions: take Extensions instead", path)
+		if strings.HasSuffix(path, "_test.go") && n > mostExamples && onPurpose[path] == "" {
+			t.Errorf("%s names %d extensions: take Extensions instead", path, n)
 		}
 	}
 	for path := range onPurpose {
-		if namedIn[path] != len(Extensions) {
-			t.Errorf("%s no longer names all extensions", path)
+		if namedIn[path] <= mostExamples {
+			t.Errorf("%s no longer lists extensions", path)
 		}
 	}
 }
@@ -201,20 +203,21 @@ func filesWith(t *testing.T, texts ...string) []string {
 	return found
 }
 
-// The guide shows a commit that adds a provider. What it touches is what the test above allows, and enough for an
+// The guide lists what a commit that adds a provider touches. It is what the test above allows, and enough for an
 // extension.
 func TestTheGuideShowsWhatAnExtensionTouches(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs/extending.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, section, _ := strings.Cut(string(page), "\n## In this repository\n")
 	e := Extension{Name: "provider-example", Dir: "extensions/provider-example"}
 	line := `{Name: "` + e.Name + `", Dir: "` + e.Dir + `"},`
-	if !strings.Contains(string(page), line) {
+	if !strings.Contains(section, line) {
 		t.Errorf("docs/extending.md does not show %s", line)
 	}
 	var own, elsewhere []string
-	for _, match := range regexp.MustCompile(`(?m)^ (\S+) +\| +\d+ \++$`).FindAllStringSubmatch(string(page), -1) {
+	for _, match := range regexp.MustCompile("(?m)^\\| `(\\S+)` \\|").FindAllStringSubmatch(section, -1) {
 		if inside, ok := strings.CutPrefix(match[1], e.Dir+"/"); ok {
 			own = append(own, inside)
 		} else {
@@ -223,18 +226,15 @@ func TestTheGuideShowsWhatAnExtensionTouches(t *testing.T) {
 	}
 	for _, part := range partsOf(e) {
 		if !slices.Contains(own, part) {
-			t.Errorf("docs/extending.md shows no %s/%s", e.Dir, part)
+			t.Errorf("docs/extending.md lists no %s/%s", e.Dir, part)
 		}
 	}
 	for _, path := range elsewhere {
 		if !slices.Contains(places, path) {
-			t.Errorf("docs/extending.md shows a change of %s", path)
+			t.Errorf("docs/extending.md lists a change of %s", path)
 		}
 	}
-	if want := fmt.Sprintf("\n %d files changed,", len(own)+len(elsewhere)); !strings.Contains(string(page), want) {
-		t.Errorf("docs/extending.md does not show all files of the commit: it lacks %q", want)
-	}
 	if len(elsewhere) == 0 || len(elsewhere) > 3 {
-		t.Errorf("docs/extending.md shows changes of %q beside the folder, want three at most", elsewhere)
+		t.Errorf("docs/extending.md lists changes of %q beside the folder, want three at most", elsewhere)
 	}
 }

@@ -46,6 +46,7 @@ import (
 	gardenletextension "github.com/trellis-garden/trellis/pkg/gardenlet/extension"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extensionrights"
 	"github.com/trellis-garden/trellis/pkg/helm"
+	"github.com/trellis-garden/trellis/pkg/images"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
 
@@ -55,12 +56,6 @@ const (
 	attackedShoot, attackedFleet, foreignShoot, otherProvider = "shoot--attack--all", "shoot--attack--record", "shoot--attack--none", "shoot--attack--other"
 	machinesOfShoot                                           = "infra-" + attackedShoot
 )
-
-// ourExtensions are the folders of our extensions, with their charts.
-var ourExtensions = map[string]string{
-	"provider-local": "provider-local", "networking-flannel": "networking-flannel", "os-debian": "os-debian",
-	"extension-federation": "federation",
-}
 
 // right is something that an extension does or tries in a namespace.
 type right struct{ namespace, verb, group, resource, name string }
@@ -146,8 +141,8 @@ func refused(name string) []right {
 func TestAttackExtensionBeyondItsShoots(t *testing.T) {
 	seed := seedWithExtensions(t)
 	attackers := map[string]client.WithWatch{}
-	for name := range ourExtensions {
-		attackers[name] = accountOf(t, seed, name)
+	for _, e := range images.Extensions {
+		attackers[e.Name] = accountOf(t, seed, e.Name)
 	}
 	shoots(t, seed)
 	for name, attacker := range attackers {
@@ -245,16 +240,16 @@ func seedWithExtensions(t *testing.T) client.WithWatch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, folder := range ourExtensions {
-		installExtension(t, installer, name, folder)
+	for _, e := range images.Extensions {
+		installExtension(t, installer, e)
 	}
 	return seed
 }
 
 // installExtension installs a chart as gardenlet does, and removes it at the end of the test.
-func installExtension(t *testing.T, installer *helm.Client, name, folder string) {
+func installExtension(t *testing.T, installer *helm.Client, e images.Extension) {
 	t.Helper()
-	root := filepath.Join("..", "..", "..", "extensions", folder)
+	root, name := filepath.Join("..", "..", "..", e.Dir), e.Name
 	text, err := os.ReadFile(filepath.Join(root, "example", "controller-registration.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -560,7 +555,7 @@ func waitGone[T gardenletextension.Object](t *testing.T, seed client.WithWatch, 
 
 // runOurs runs controllers of our extensions, each with its account.
 func runOurs(ctx context.Context, t *testing.T, cloud string) error {
-	images, err := imagevector.Load()
+	vector, err := imagevector.Load()
 	if err != nil {
 		return err
 	}
@@ -574,7 +569,7 @@ func runOurs(ctx context.Context, t *testing.T, cloud string) error {
 		"networking-flannel": func(mgr manager.Manager) error {
 			return extension.Add(mgr, extension.Options[*extensionsv1alpha1.Network]{
 				Kind: "Network", Type: network.Type,
-				Actuator: &network.Actuator{Client: mgr.GetClient(), Images: images},
+				Actuator: &network.Actuator{Client: mgr.GetClient(), Images: vector},
 			})
 		},
 		"provider-local": func(mgr manager.Manager) error { return addProvider(mgr, cloud) },
