@@ -59,3 +59,7 @@ const (
 	// gardenlet makes and removes. The prefix is of lower case letters and a hyphen.
 	AnnotationRoleNamespacePrefix = "extensions.trellis.garden/namespace-prefix"
 )
+
+// AnnotationDefaultStorageClass is that of Kubernetes which, with the value "true", marks the class of volumes that ask
+// for none. Shoots get theirs with their ControlPlane.
+const AnnotationDefaultStorageClass = "storageclass.kubernetes.io/is-default-class"

@@ -61,7 +61,7 @@ func (a actuator) Delete(ctx context.Context, _ logr.Logger, controlPlane *exten
 func storageClass() client.Object {
 	return &storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "default", Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"},
+			Name: "default", Annotations: map[string]string{extensionsv1alpha1.AnnotationDefaultStorageClass: "true"},
 		},
 		Provisioner:          volumes.Provisioner,
 		ReclaimPolicy:        new(corev1.PersistentVolumeReclaimDelete),
