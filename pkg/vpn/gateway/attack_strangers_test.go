@@ -111,6 +111,23 @@ func TestAttackHalfSentHellos(t *testing.T) {
 	}
 }
 
+// While a gateway does not know its routes, strangers who ask for hosts take no more of it than at other times: who has to
+// make room is gone at once.
+func TestAttackHellosBeforeRoutesAreKnown(t *testing.T) {
+	hello := helloFor(t, "one.example.org")
+	streams := NewStreams(logr.Discard(), smallLimits)
+	streams.hold = time.Hour
+	address := listenerFor(t, streams.ServeTLS)
+	for range strangers {
+		dialFrom(t, "127.0.0.2", address, hello)
+	}
+	eventually(t, "the end of those that made room", func() bool {
+		_, handshakes, evicted := streams.usage()
+		return handshakes <= smallLimits.Handshakes/2+1 && streams.refused.Load() == evicted &&
+			evicted+uint64(handshakes) == strangers
+	})
+}
+
 // proxied asks the API server of a host through the PROXY port.
 func proxied(t *testing.T, address, host string) string {
 	t.Helper()

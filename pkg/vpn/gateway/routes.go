@@ -21,6 +21,8 @@ import (
 type Routes struct {
 	// hosts holds exact names, and wildcards as ".example.org".
 	hosts map[string]Backend
+	// complete says that they were made of all TLSRoutes that there are.
+	complete bool
 }
 
 // Backend is where connections for a host name go.

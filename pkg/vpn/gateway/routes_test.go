@@ -45,7 +45,7 @@ func servicesByKey(services ...*corev1.Service) func(types.NamespacedName) *core
 	}
 }
 
-// routesOf builds routes whose namespaces were given all of their hosts.
+// routesOf builds all routes, whose namespaces were given all of their hosts.
 func routesOf(routes []*gatewayv1.TLSRoute, services ...*corev1.Service) Routes {
 	var namespaces []*corev1.Namespace
 	for _, route := range routes {
@@ -57,6 +57,7 @@ func routesOf(routes []*gatewayv1.TLSRoute, services ...*corev1.Service) Routes 
 			namespace(route.Namespace, map[string]string{vpnv1alpha1.AnnotationHosts: strings.Join(hosts, ",")}))
 	}
 	built, _ := BuildRoutes(routes, BuildGrants("garden", namespaces), servicesByKey(services...))
+	built.complete = true
 	return built
 }
 

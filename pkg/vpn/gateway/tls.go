@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,29 +27,46 @@ const (
 	dialTimeout = 5 * time.Second
 	// lingerTimeout is how long a refused client may take to read the alert.
 	lingerTimeout = 2 * time.Second
+	// holdTimeout is how long a client waits for the routes of a gateway that has just begun. Clients of Kubernetes give
+	// a handshake ten seconds.
+	holdTimeout = 9 * time.Second
 )
 
 // Streams forwards TCP connections by host name. Its methods may be called concurrently.
 type Streams struct {
 	log    logr.Logger
 	routes atomic.Pointer[Routes]
+	// complete is closed when all routes are known.
+	complete     chan struct{}
+	completeOnce sync.Once
 	// tls and proxy are the places of the two listeners.
 	tls, proxy *slots
 	// patience is how long a client may take to say which host it wants.
 	patience time.Duration
+	// hold is how long it waits until all routes are known.
+	hold time.Duration
 
 	accepted, refused atomic.Uint64
 }
 
 // NewStreams returns Streams without routes, whose two listeners have the limits each.
 func NewStreams(log logr.Logger, limits Limits) *Streams {
-	s := &Streams{log: log, tls: newSlots(limits), proxy: newSlots(limits), patience: helloTimeout}
+	s := &Streams{
+		log: log, tls: newSlots(limits), proxy: newSlots(limits), patience: helloTimeout, hold: holdTimeout,
+		complete: make(chan struct{}),
+	}
 	s.SetRoutes(Routes{})
 	return s
 }
 
-// SetRoutes replaces the routes; open connections stay.
-func (s *Streams) SetRoutes(routes Routes) { s.routes.Store(&routes) }
+// SetRoutes replaces the routes; open connections stay. Clients that wait for all routes go on with the first that are
+// complete.
+func (s *Streams) SetRoutes(routes Routes) {
+	s.routes.Store(&routes)
+	if routes.complete {
+		s.completeOnce.Do(func() { close(s.complete) })
+	}
+}
 
 // Metrics returns the counters.
 func (s *Streams) Metrics() []prometheus.Collector {
@@ -104,8 +122,15 @@ func (s *Streams) serve(ctx context.Context, listener net.Listener, slots *slots
 		conn, err := listener.Accept()
 		if err == nil {
 			client := conn.(*net.TCPConn)
-			place := slots.enter(vpn.SourceOf(client.RemoteAddr().(*net.TCPAddr).AddrPort()), func() { abort(client) })
-			go s.handle(ctx, client, slots, place, name)
+			ctx, cancel := context.WithCancel(ctx)
+			place := slots.enter(vpn.SourceOf(client.RemoteAddr().(*net.TCPAddr).AddrPort()), func() {
+				abort(client)
+				cancel()
+			})
+			go func() {
+				defer cancel()
+				s.handle(ctx, client, slots, place, name)
+			}()
 			continue
 		}
 		if ctx.Err() != nil {
@@ -168,6 +193,7 @@ func (s *Streams) open(ctx context.Context, client *net.TCPConn, slots *slots, p
 		return opened, err
 	}
 	_ = client.SetReadDeadline(time.Time{})
+	s.awaitRoutes(ctx)
 	backend, ok := s.routes.Load().Lookup(host)
 	if !ok {
 		return opened, fmt.Errorf("%w %q", errUnknownHost, host)
@@ -187,6 +213,18 @@ func (s *Streams) open(ctx context.Context, client *net.TCPConn, slots *slots, p
 	}
 	opened.backend, opened.read = conn.(*net.TCPConn), read
 	return opened, nil
+}
+
+// awaitRoutes holds a client back until all routes are known, for a moment: kubectl and others give up when they are
+// refused. It keeps its place among the handshakes, and goes at once when ctx is done.
+func (s *Streams) awaitRoutes(ctx context.Context) {
+	timer := time.NewTimer(s.hold)
+	defer timer.Stop()
+	select {
+	case <-s.complete:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // refuseTLS sends an alert and waits for the client to read it: closing at once could reset the connection first.

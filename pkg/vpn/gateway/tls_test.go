@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -150,6 +151,48 @@ func TestStreamsRefuseWhatIsNoTLS(t *testing.T) {
 		if err != nil || len(answer) != 7 || answer[0] != 21 || answer[6] != 50 {
 			t.Errorf("%s: got % x, %v; want the alert decode_error", name, answer, err)
 		}
+	}
+}
+
+// A gateway that has just begun does not know its routes yet: clients wait for them, and get through.
+func TestStreamsHoldClientsUntilRoutesAreKnown(t *testing.T) {
+	known := *testStreams(t).routes.Load()
+	streams := NewStreams(logr.Discard(), DefaultLimits)
+	streams.hold = time.Hour
+	address := listenerFor(t, streams.ServeTLS)
+	type answer struct {
+		name string
+		err  error
+	}
+	answers := make(chan answer)
+	go func() {
+		name, err := get(address, "api.one.example.org")
+		answers <- answer{name, err}
+	}()
+	eventually(t, "a client that waits", func() bool {
+		_, handshakes, _ := streams.usage()
+		return handshakes == 1
+	})
+	streams.SetRoutes(Routes{hosts: map[string]Backend{}})
+	if refused := streams.refused.Load(); refused != 0 {
+		t.Errorf("%d clients were refused before the routes were known", refused)
+	}
+	streams.SetRoutes(known)
+	if got := <-answers; got.name != "one" || got.err != nil {
+		t.Errorf("got %q, %v", got.name, got.err)
+	}
+}
+
+// Routes that do not come hold nobody for ever.
+func TestStreamsHoldClientsForAMoment(t *testing.T) {
+	streams := NewStreams(logr.Discard(), DefaultLimits)
+	if streams.hold >= 10*time.Second {
+		t.Errorf("clients are held for %s, longer than those of Kubernetes wait", streams.hold)
+	}
+	streams.hold = time.Nanosecond
+	_, err := get(listenerFor(t, streams.ServeTLS), "api.one.example.org")
+	if err == nil || !strings.Contains(err.Error(), "unrecognized name") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -179,6 +179,11 @@ func (w *Watcher) Run(ctx context.Context) error {
 		return nil
 	}
 	w.touch()
+	group.Go(func() {
+		if toolscache.WaitForCacheSync(ctx.Done(), w.routes.HasSynced) {
+			w.touch()
+		}
+	})
 	for {
 		select {
 		case <-ctx.Done():
@@ -211,6 +216,7 @@ func (w *Watcher) touch() {
 }
 
 func (w *Watcher) rebuild() {
+	complete := w.RoutesSynced()
 	services := listOf[*corev1.Service](w.services)
 	byKey := func(key types.NamespacedName) *corev1.Service {
 		object, _, _ := w.services.GetStore().GetByKey(key.String())
@@ -219,6 +225,7 @@ func (w *Watcher) rebuild() {
 	}
 	grants := BuildGrants(w.operator, listOf[*corev1.Namespace](w.namespaces))
 	routes, refused := BuildRoutes(listOf[*gatewayv1.TLSRoute](w.routes), grants, byKey)
+	routes.complete = complete
 	servers, failed := BuildServers(services, grants)
 	w.warn(refused, failed)
 	w.report(routes, servers)

@@ -122,12 +122,14 @@ func TestWatcherWaitsForTheCRDAndFollowsChanges(t *testing.T) {
 		t.Error("TLSRoutes count as known without their CRD")
 	}
 	c.added <- tunnelService("demo", publicKey, "10.2.0.2")
-	await(t, reports, "the WireGuard server", func(r report) bool { return len(r.servers) == 1 && r.routes.Len() == 0 })
+	await(t, reports, "the WireGuard server", func(r report) bool {
+		return len(r.servers) == 1 && r.routes.Len() == 0 && !r.routes.complete
+	})
 
 	c.hasCRD.Store(true)
 	await(t, reports, "the route", func(r report) bool {
 		backend, ok := r.routes.Lookup("api.example.org")
-		return ok && backend.Address.String() == "10.2.0.1:443" && len(r.servers) == 1
+		return ok && backend.Address.String() == "10.2.0.1:443" && len(r.servers) == 1 && r.routes.complete
 	})
 }
 
