@@ -2,7 +2,9 @@ package docs
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,6 +72,26 @@ func TestAPIServersOutliveASlowEtcd(t *testing.T) {
 	}
 	if found < 3 {
 		t.Errorf("found only %d API servers", found)
+	}
+}
+
+// A process whose manager has leases and first lists of its own would end where the others go on.
+func TestManagersArePatient(t *testing.T) {
+	made := regexp.MustCompile(`\b(ctrl\.NewManager|manager\.New)\(`)
+	patient := regexp.MustCompile(`\b(managers\.Patient|command\.Inside)\(`)
+	found := 0
+	eachFile(t, ".go", func(path string, text []byte) {
+		if strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "test/") {
+			return
+		}
+		managers := len(made.FindAll(text, -1))
+		found += managers
+		if managers > len(patient.FindAll(text, -1)) {
+			t.Errorf("%s makes a manager without managers.Patient or command.Inside", path)
+		}
+	})
+	if found < 8 {
+		t.Errorf("found only %d managers", found)
 	}
 }
 

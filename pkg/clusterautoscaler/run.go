@@ -27,6 +27,7 @@ import (
 
 	"github.com/trellis-garden/trellis/pkg/answers"
 	"github.com/trellis-garden/trellis/pkg/clusterautoscaler/nodegroup"
+	"github.com/trellis-garden/trellis/pkg/managers"
 )
 
 const (
@@ -50,6 +51,9 @@ func Run(ctx context.Context, log logr.Logger, seed *rest.Config, options Option
 	if err != nil {
 		return err
 	}
+	registry, alive := prometheus.NewRegistry(), &heartbeat{}
+	alive.beat()
+	serve(ctx, log, options.Address, registry, alive)
 	machines, err := startMachines(ctx, log, seed, options, limits)
 	if err != nil {
 		return err
@@ -58,17 +62,12 @@ func Run(ctx context.Context, log logr.Logger, seed *rest.Config, options Option
 	if err := watched.start(ctx); err != nil {
 		return err
 	}
-	registry := prometheus.NewRegistry()
 	autoscaler, err := newAutoscaler(log, options, machines, clientset, recorder(ctx, clientset), newMetrics(registry))
 	if err != nil {
 		return err
 	}
 	autoscaler.look = func() (*Snapshot, error) { return watched.snapshot(time.Now()) }
 	autoscaler.takeBack(ctx)
-
-	alive := &heartbeat{}
-	alive.beat()
-	serve(ctx, log, options.Address, registry, alive)
 	autoscaler.loop(ctx, alive)
 	return nil
 }
@@ -110,18 +109,27 @@ func startMachines(ctx context.Context, log logr.Logger, seed *rest.Config, opti
 			log.Error(err, "Watching machines of the seed ended")
 		}
 	}()
-	for _, object := range []client.Object{
-		&machinev1alpha1.MachineDeployment{}, &machinev1alpha1.Machine{}, &machinev1alpha1.MachineClass{},
-	} {
-		// Returns when the kind has been read once.
-		if _, err := watched.GetCache().GetInformer(ctx, object); err != nil {
-			return nil, fmt.Errorf("reading machines of the seed: %w", err)
-		}
+	if err := managers.Begin(ctx, "0", func(ctx context.Context) error {
+		return readMachines(ctx, watched.GetCache())
+	}); err != nil {
+		return nil, err
 	}
 	return &nodegroup.Machines{
 		Client: watched.GetClient(), Namespace: options.Namespace, Limits: limits, Defaults: options.Groups,
 		Now: time.Now,
 	}, nil
+}
+
+// readMachines returns when all kinds have been read once.
+func readMachines(ctx context.Context, machines cache.Cache) error {
+	for _, object := range []client.Object{
+		&machinev1alpha1.MachineDeployment{}, &machinev1alpha1.Machine{}, &machinev1alpha1.MachineClass{},
+	} {
+		if _, err := machines.GetInformer(ctx, object); err != nil {
+			return fmt.Errorf("reading machines of the seed: %w", err)
+		}
+	}
+	return nil
 }
 
 func recorder(ctx context.Context, clientset kubernetes.Interface) record.EventRecorder {

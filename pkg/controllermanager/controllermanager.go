@@ -93,7 +93,8 @@ type part interface{ SetupWithManager(ctrl.Manager) error }
 
 // Run looks after the garden until the context ends.
 func Run(ctx context.Context, garden *rest.Config, options Options) error {
-	if err := registration.WaitUntilServed(ctx, garden); err != nil {
+	served := func(ctx context.Context) error { return registration.WaitUntilServed(ctx, garden) }
+	if err := managers.Begin(ctx, options.HealthAddress, served); err != nil {
 		return err
 	}
 	mgr, err := ctrl.NewManager(garden, managers.Patient(ctrl.Options{

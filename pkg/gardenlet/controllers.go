@@ -40,8 +40,8 @@ import (
 const apiServerPeriod = 10 * time.Second
 
 // addControllers adds everything that runs.
-func (a *agent) addControllers(ctx context.Context, mgr manager.Manager) error {
-	if err := a.addSeed(ctx, mgr); err != nil {
+func (a *agent) addControllers(mgr manager.Manager, own *ownSeed) error {
+	if err := a.addSeed(mgr, own); err != nil {
 		return err
 	}
 	if err := a.addControllerInstallation(mgr); err != nil {
@@ -83,12 +83,19 @@ func (a *agent) gardenClient(mgr manager.Manager) client.Client {
 	return &splitClient{Client: a.reader, cached: mgr.GetClient()}
 }
 
-// addSeed registers the seed, and adds its controller, its Lease and its conditions. The custom resource definitions
-// must be there before the other controllers start.
-func (a *agent) addSeed(ctx context.Context, mgr manager.Manager) error {
+// ownSeed is the seed of this gardenlet, as it was registered, and what reconciles it.
+type ownSeed struct {
+	object     *gardencorev1beta1.Seed
+	reconciler *seed.Reconciler
+	system     *seed.System
+}
+
+// register brings the seed's custom resource definitions, which must be there before the controllers start, and its Seed
+// object.
+func (a *agent) register(ctx context.Context) (*ownSeed, error) {
 	disco, err := discovery.NewDiscoveryClientForConfig(a.opts.Seed)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	system := &seed.System{Seed: a.seed, Helm: a.helm, Images: a.images, Config: a.config}
 	reconciler := &seed.Reconciler{
@@ -98,17 +105,22 @@ func (a *agent) addSeed(ctx context.Context, mgr manager.Manager) error {
 		reconciler.CertificateExpiration = &metav1.Time{Time: end}
 	}
 	if err := system.InstallCRDs(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	object, err := reconciler.Ensure(ctx)
 	if err != nil {
-		return fmt.Errorf("registering the seed: %w", err)
+		return nil, fmt.Errorf("registering the seed: %w", err)
 	}
+	return &ownSeed{object: object, reconciler: reconciler, system: system}, nil
+}
+
+// addSeed adds the controller of the seed, its Lease and its conditions.
+func (a *agent) addSeed(mgr manager.Manager, own *ownSeed) error {
 	lease := &seed.Lease{
-		Garden: a.reader, Seed: object, Log: ctrl.Log.WithName("seed-lease"),
+		Garden: a.reader, Seed: own.object, Log: ctrl.Log.WithName("seed-lease"),
 		Period: time.Duration(*a.config.Controllers.Seed.LeaseResyncSeconds) * time.Second,
 		Healthy: func(ctx context.Context) error {
-			_, err := disco.RESTClient().Get().AbsPath("/healthz").DoRaw(ctx)
+			_, err := own.reconciler.Discovery.RESTClient().Get().AbsPath("/healthz").DoRaw(ctx)
 			return err
 		},
 	}
@@ -118,13 +130,13 @@ func (a *agent) addSeed(ctx context.Context, mgr manager.Manager) error {
 			return err
 		}
 	}
-	if err := a.addSeedCare(mgr, system, lease); err != nil {
+	if err := a.addSeedCare(mgr, own.system, lease); err != nil {
 		return err
 	}
 	return builder.ControllerManagedBy(mgr).Named("seed").
 		For(&gardencorev1beta1.Seed{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{RateLimiter: backoff()}).
-		Complete(reconciler)
+		Complete(own.reconciler)
 }
 
 // addSeedCare adds the controller that looks at the seed by the clock from when its Seed is there.

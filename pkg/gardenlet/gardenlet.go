@@ -82,7 +82,7 @@ type agent struct {
 // Run starts everything and blocks until ctx ends, or the process has to start again with a new certificate (then the
 // error is bootstrap.ErrRenewed).
 func Run(ctx context.Context, opts Options) error {
-	a, err := newAgent(ctx, opts)
+	a, own, err := begin(ctx, opts)
 	if err != nil {
 		return err
 	}
@@ -90,10 +90,21 @@ func Run(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
-	if err := a.addControllers(ctx, mgr); err != nil {
+	if err := a.addControllers(mgr, own); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// begin connects to the seed and the garden and registers the seed, however long these do not answer.
+func begin(ctx context.Context, opts Options) (a *agent, own *ownSeed, err error) {
+	err = managers.Begin(ctx, opts.HealthAddress, func(ctx context.Context) (err error) {
+		if a, err = newAgent(ctx, opts); err == nil {
+			own, err = a.register(ctx)
+		}
+		return err
+	})
+	return a, own, err
 }
 
 // newAgent connects to the seed, gets access to the garden and connects to it.

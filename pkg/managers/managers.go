@@ -1,4 +1,5 @@
-// Package managers holds what the managers (of controller-runtime) of all of Trellis' programs have in common.
+// Package managers holds what the managers (of controller-runtime) of all of Trellis' programs have in common, and what
+// programs wait for before they have one.
 package managers
 
 import (

@@ -55,6 +55,9 @@ type Options struct {
 
 // Run starts the controllers on the seed and blocks until ctx ends.
 func Run(ctx context.Context, config *rest.Config, opts Options) error {
+	if err := managers.Begin(ctx, opts.HealthAddress, managers.Groups(config)); err != nil {
+		return err
+	}
 	mgr, err := newManager(config, opts)
 	if err != nil {
 		return err

@@ -38,7 +38,8 @@ type Options struct {
 
 // Run schedules shoots of the garden until the context ends.
 func Run(ctx context.Context, garden *rest.Config, options Options) error {
-	if err := registration.WaitUntilServed(ctx, garden); err != nil {
+	served := func(ctx context.Context) error { return registration.WaitUntilServed(ctx, garden) }
+	if err := managers.Begin(ctx, options.HealthAddress, served); err != nil {
 		return err
 	}
 	mgr, err := ctrl.NewManager(garden, managers.Patient(ctrl.Options{

@@ -138,6 +138,9 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	config = rest.CopyConfig(config)
 	// The fleet's API server says itself how much it can take (priority and fairness).
 	config.QPS = -1
+	if err := managers.Begin(ctx, options.HealthAddress, managers.Groups(config)); err != nil {
+		return err
+	}
 	var own *ownwrites.Client
 	mgr, err := manager.New(config, managers.Patient(manager.Options{
 		// The priority queue of controller-runtime v0.24 may wait for ever for a worker that has left when it is shut
