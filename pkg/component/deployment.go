@@ -31,19 +31,6 @@ type ControlPlaneDeploymentValues struct {
 	ConnectsTo []string
 }
 
-// HealthEndpoint is where a container tells about its health.
-type HealthEndpoint struct {
-	Scheme corev1.URIScheme
-	Port   int32
-	// Ready and Live are paths.
-	Ready, Live string
-}
-
-// SecureHealthz is /healthz over TLS, as the programs of Kubernetes serve it.
-func SecureHealthz(port int32) HealthEndpoint {
-	return HealthEndpoint{Scheme: corev1.URISchemeHTTPS, Port: port, Ready: "/healthz", Live: "/healthz"}
-}
-
 // ControlPlaneDeployment returns the Deployment of a simple part of a control plane.
 func ControlPlaneDeployment(v ControlPlaneDeploymentValues) *appsv1.Deployment {
 	labels := WithControlPlaneRole(v.Labels)
@@ -76,8 +63,9 @@ func ControlPlaneDeployment(v ControlPlaneDeploymentValues) *appsv1.Deployment {
 						Args:                     v.Args,
 						Env:                      v.Env,
 						Ports:                    v.Ports,
-						ReadinessProbe:           HTTPProbe(v.Health.Scheme, v.Health.Ready, v.Health.Port, 2, 3),
-						LivenessProbe:            HTTPProbe(v.Health.Scheme, v.Health.Live, v.Health.Port, 10, 6),
+						StartupProbe:             v.Health.Startup(),
+						ReadinessProbe:           v.Health.Readiness(2),
+						LivenessProbe:            v.Health.Liveness(),
 						Resources:                v.Requests,
 						SecurityContext:          HardenedContainer(),
 						TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,

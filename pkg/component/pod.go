@@ -132,19 +132,6 @@ func ProjectedSecrets(name string, secrets ...SecretFiles) corev1.Volume {
 	}}}
 }
 
-// HTTPProbe returns a GET probe with a time-out of five seconds.
-func HTTPProbe(scheme corev1.URIScheme, path string, port, periodSeconds, failureThreshold int32) *corev1.Probe {
-	return &corev1.Probe{
-		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
-			Scheme: scheme, Path: path, Port: intstr.FromInt32(port),
-		}},
-		TimeoutSeconds:   5,
-		PeriodSeconds:    periodSeconds,
-		SuccessThreshold: 1,
-		FailureThreshold: failureThreshold,
-	}
-}
-
 // SurgeStrategy brings up a new pod before the old one goes, so that one replica is enough for a rollout without a gap.
 func SurgeStrategy() appsv1.DeploymentStrategy {
 	return appsv1.DeploymentStrategy{

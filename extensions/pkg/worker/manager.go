@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -224,15 +223,8 @@ func finishContainer(container corev1.Container, port int32) corev1.Container {
 	container.ImagePullPolicy = corev1.PullIfNotPresent
 	container.Env = append(container.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: "96MiB"})
 	container.Resources = component.LimitMemory(component.Requests("5m", "24Mi"), mostMemory)
-	container.LivenessProbe = &corev1.Probe{
-		ProbeHandler: corev1.ProbeHandler{
-			HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(port)},
-		},
-		InitialDelaySeconds: 30,
-		PeriodSeconds:       10,
-		TimeoutSeconds:      5,
-		FailureThreshold:    6,
-	}
+	container.StartupProbe = component.Healthz(port).Startup()
+	container.LivenessProbe = component.Healthz(port).Liveness()
 	return container
 }
 

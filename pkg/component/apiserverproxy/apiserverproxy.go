@@ -96,8 +96,9 @@ func container(v Values) corev1.Container {
 			},
 		},
 		Resources:                component.Requests("5m", "20Mi"),
-		ReadinessProbe:           component.HTTPProbe(corev1.URISchemeHTTP, "/readyz", healthPort, 2, 5),
-		LivenessProbe:            component.HTTPProbe(corev1.URISchemeHTTP, "/healthz", healthPort, 10, 6),
+		StartupProbe:             component.Healthz(healthPort).Startup(),
+		ReadinessProbe:           component.Healthz(healthPort).Readiness(2),
+		LivenessProbe:            component.Healthz(healthPort).Liveness(),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
 }

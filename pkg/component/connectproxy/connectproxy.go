@@ -100,9 +100,6 @@ type Pod struct {
 // Deployment returns the Deployment as part of a control plane.
 func (p Proxy) Deployment(pod Pod) *appsv1.Deployment {
 	resources := component.LimitMemory(component.Requests("5m", "20Mi"), pod.MostMemory)
-	health := component.HealthEndpoint{
-		Scheme: corev1.URISchemeHTTP, Port: healthPort, Ready: "/readyz", Live: "/healthz",
-	}
 	return component.ControlPlaneDeployment(component.ControlPlaneDeploymentValues{
 		Namespace: p.Namespace,
 		Name:      p.Name,
@@ -114,7 +111,7 @@ func (p Proxy) Deployment(pod Pod) *appsv1.Deployment {
 		Requests:  resources,
 		Secrets:   pod.Files,
 		MountPath: p.MountPath,
-		Health:    health,
+		Health:    component.Healthz(healthPort),
 		Ports:     p.Ports,
 	})
 }

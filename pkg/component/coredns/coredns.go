@@ -152,8 +152,9 @@ func deployment(v Values, config string) *appsv1.Deployment {
 			},
 			Resources:                component.Requests("5m", "20Mi"),
 			SecurityContext:          component.HardenedContainer(),
-			ReadinessProbe:           component.HTTPProbe(corev1.URISchemeHTTP, "/ready", readinessPort, 2, 3),
-			LivenessProbe:            component.HTTPProbe(corev1.URISchemeHTTP, "/health", healthPort, 10, 6),
+			StartupProbe:             health(healthPort).Startup(),
+			ReadinessProbe:           health(readinessPort).Readiness(2),
+			LivenessProbe:            health(healthPort).Liveness(),
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			VolumeMounts:             []corev1.VolumeMount{{Name: "config", MountPath: configMount, ReadOnly: true}},
 		}},
@@ -171,4 +172,9 @@ func deployment(v Values, config string) *appsv1.Deployment {
 			},
 		},
 	}
+}
+
+// health is served by two plugins, at a port each.
+func health(port int32) component.HealthEndpoint {
+	return component.HealthEndpoint{Scheme: corev1.URISchemeHTTP, Port: port, Ready: "/ready", Live: "/health"}
 }

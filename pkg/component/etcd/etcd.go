@@ -339,6 +339,9 @@ func statefulSet(namespace string, v Values, names secretNames) *appsv1.Stateful
 func podSpec(namespace string, v Values, names secretNames) corev1.PodSpec {
 	// The database itself is in the page cache, which the kernel takes back.
 	resources := component.LimitMemory(component.AtLeast(component.Requests("10m", "60Mi"), v.MinAllowed), mostMemory)
+	health := component.HealthEndpoint{
+		Scheme: corev1.URISchemeHTTP, Port: healthPort, Ready: "/readyz", Live: "/livez",
+	}
 	container := corev1.Container{
 		Name:            "etcd",
 		Image:           v.Image,
@@ -349,12 +352,11 @@ func podSpec(namespace string, v Values, names secretNames) corev1.PodSpec {
 			{Name: "client", ContainerPort: ClientPort, Protocol: corev1.ProtocolTCP},
 			{Name: "health", ContainerPort: healthPort, Protocol: corev1.ProtocolTCP},
 		},
-		Resources:       resources,
-		SecurityContext: component.HardenedContainer(),
-		// A start may take as long as a backup takes to restore; afterwards probes are rare, they cost idle CPU.
-		StartupProbe:             component.HTTPProbe(corev1.URISchemeHTTP, "/readyz", healthPort, 1, 3600),
-		ReadinessProbe:           component.HTTPProbe(corev1.URISchemeHTTP, "/readyz", healthPort, 5, 2),
-		LivenessProbe:            component.HTTPProbe(corev1.URISchemeHTTP, "/livez", healthPort, 10, 6),
+		Resources:                resources,
+		SecurityContext:          component.HardenedContainer(),
+		StartupProbe:             restoring(health),
+		ReadinessProbe:           health.Readiness(5),
+		LivenessProbe:            health.Liveness(),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: claimName(v.Role), MountPath: volumeMount},
@@ -411,4 +413,11 @@ func arguments(namespace string, v Values) []string {
 		"--on-data-loss=" + onDataLoss,
 		"--quota-backend-bytes=" + strconv.FormatInt(v.Quota.Value(), 10),
 	}
+}
+
+// restoring is a start that may take as long as a backup takes to restore, up to an hour.
+func restoring(health component.HealthEndpoint) *corev1.Probe {
+	probe := health.Startup()
+	probe.HTTPGet.Path, probe.FailureThreshold = health.Ready, 3600
+	return probe
 }

@@ -161,10 +161,10 @@ func podSpec(v Values, mounted mountedSecrets) corev1.PodSpec {
 			Ports:           []corev1.ContainerPort{{Name: "https", ContainerPort: Port, Protocol: corev1.ProtocolTCP}},
 			// The startup probe gives a server with a large database five minutes, and when it first succeeds kubelet
 			// asks for readiness at once: clients wait for this.
-			StartupProbe:   component.HTTPProbe(corev1.URISchemeHTTPS, "/livez", Port, 1, 300),
-			ReadinessProbe: component.HTTPProbe(corev1.URISchemeHTTPS, "/readyz", Port, 5, 2),
+			StartupProbe:   health("/livez").Startup(),
+			ReadinessProbe: health("/livez").Readiness(5),
 			// A restart does not mend etcd.
-			LivenessProbe:            component.HTTPProbe(corev1.URISchemeHTTPS, "/livez?exclude=etcd", Port, 10, 6),
+			LivenessProbe:            health("/livez?exclude=etcd").Liveness(),
 			Resources:                resources,
 			SecurityContext:          component.HardenedContainer(),
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
@@ -176,6 +176,10 @@ func podSpec(v Values, mounted mountedSecrets) corev1.PodSpec {
 	})
 	addSidecar(&pod, v, mounted)
 	return pod
+}
+
+func health(live string) component.HealthEndpoint {
+	return component.HealthEndpoint{Scheme: corev1.URISchemeHTTPS, Port: Port, Ready: "/readyz", Live: live}
 }
 
 // inFolders puts the files of each Secret below a folder.

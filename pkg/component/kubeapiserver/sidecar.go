@@ -90,9 +90,11 @@ func sidecarProbe() *corev1.Probe {
 		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{
 			Command: []string{sidecarProgram, "egress-sidecar", "check", "--listen=" + egress.SidecarAddress},
 		}},
-		TimeoutSeconds:   10,
-		PeriodSeconds:    30,
-		SuccessThreshold: 1,
-		FailureThreshold: 3,
+		// A startup probe would hold kube-apiserver back.
+		InitialDelaySeconds: 120,
+		TimeoutSeconds:      10,
+		PeriodSeconds:       30,
+		SuccessThreshold:    1,
+		FailureThreshold:    6,
 	}
 }

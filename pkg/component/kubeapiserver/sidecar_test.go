@@ -63,8 +63,8 @@ func TestSidecarHasItsOwnCertificateOnly(t *testing.T) {
 	if len(mounts) != 1 || mounts[0].Name != sidecarName {
 		t.Errorf("the sidecar mounts %v", mounts)
 	}
-	if probe := pod.InitContainers[0].LivenessProbe; probe.Exec == nil || probe.TimeoutSeconds < 5 ||
-		probe.PeriodSeconds*probe.FailureThreshold < 60 {
+	if probe := pod.InitContainers[0].LivenessProbe; probe.Exec == nil || probe.TimeoutSeconds < 10 ||
+		probe.PeriodSeconds*probe.FailureThreshold < 180 {
 		t.Errorf("the sidecar's probe is %v", probe)
 	}
 }

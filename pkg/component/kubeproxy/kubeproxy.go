@@ -175,6 +175,7 @@ func daemonSet(v Values, config string) *appsv1.DaemonSet {
 }
 
 func container(v Values) corev1.Container {
+	health := component.HealthEndpoint{Scheme: corev1.URISchemeHTTP, Port: healthPort, Ready: "/healthz"}
 	return corev1.Container{
 		Name:            Name,
 		Image:           v.Image,
@@ -191,7 +192,7 @@ func container(v Values) corev1.Container {
 		},
 		SecurityContext:          &corev1.SecurityContext{Privileged: new(true)},
 		Resources:                component.Requests("5m", "30Mi"),
-		ReadinessProbe:           component.HTTPProbe(corev1.URISchemeHTTP, "/healthz", healthPort, 5, 3),
+		ReadinessProbe:           health.Readiness(5),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: "config", MountPath: mount, ReadOnly: true},

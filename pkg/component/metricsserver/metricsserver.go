@@ -177,8 +177,9 @@ func deployment(v Values, files string) *appsv1.Deployment {
 			Resources:       component.Requests("10m", "40Mi"),
 			SecurityContext: component.HardenedContainer(),
 			// It is ready once it has measured twice.
-			ReadinessProbe:           component.HTTPProbe(corev1.URISchemeHTTPS, "/readyz", port, 2, 5),
-			LivenessProbe:            component.HTTPProbe(corev1.URISchemeHTTPS, "/livez", port, 10, 6),
+			StartupProbe:             health().Startup(),
+			ReadinessProbe:           health().Readiness(2),
+			LivenessProbe:            health().Liveness(),
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			VolumeMounts:             []corev1.VolumeMount{{Name: "files", MountPath: mount, ReadOnly: true}},
 		}},
@@ -196,4 +197,8 @@ func deployment(v Values, files string) *appsv1.Deployment {
 			},
 		},
 	}
+}
+
+func health() component.HealthEndpoint {
+	return component.HealthEndpoint{Scheme: corev1.URISchemeHTTPS, Port: port, Ready: "/readyz", Live: "/livez"}
 }

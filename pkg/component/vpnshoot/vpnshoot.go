@@ -99,8 +99,9 @@ func container(v Values) corev1.Container {
 		// It makes a network interface, forwards and masquerades, in the pod's own network.
 		SecurityContext:          &corev1.SecurityContext{Privileged: new(true)},
 		Resources:                component.Requests("5m", "20Mi"),
-		ReadinessProbe:           component.HTTPProbe(corev1.URISchemeHTTP, "/readyz", healthPort, 2, 5),
-		LivenessProbe:            component.HTTPProbe(corev1.URISchemeHTTP, "/healthz", healthPort, 10, 6),
+		StartupProbe:             component.Healthz(healthPort).Startup(),
+		ReadinessProbe:           component.Healthz(healthPort).Readiness(2),
+		LivenessProbe:            component.Healthz(healthPort).Liveness(),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		VolumeMounts:             []corev1.VolumeMount{{Name: "keys", MountPath: mount, ReadOnly: true}},
 	}

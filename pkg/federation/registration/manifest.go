@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -162,14 +161,6 @@ func (i *Invitation) container(options AgentOptions) corev1.Container {
 	if len(options.Kinds) > 0 {
 		arguments = append(arguments, "--allow-kinds="+strings.Join(options.Kinds, ","))
 	}
-	health := func(path string) *corev1.Probe {
-		return &corev1.Probe{
-			ProbeHandler: corev1.ProbeHandler{
-				HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(agentHealthPort)},
-			},
-			PeriodSeconds: 10, TimeoutSeconds: 5, FailureThreshold: 6,
-		}
-	}
 	hardened := component.HardenedContainer()
 	hardened.RunAsNonRoot, hardened.RunAsUser = new(true), new(int64(65532))
 	return corev1.Container{
@@ -184,7 +175,8 @@ func (i *Invitation) container(options AgentOptions) corev1.Container {
 		Ports: []corev1.ContainerPort{
 			{Name: "metrics", ContainerPort: agentMetricsPort, Protocol: corev1.ProtocolTCP},
 		},
-		LivenessProbe: health("/healthz"),
+		StartupProbe:  component.Healthz(agentHealthPort).Startup(),
+		LivenessProbe: component.Healthz(agentHealthPort).Liveness(),
 	}
 }
 

@@ -70,8 +70,9 @@ func container(image string, config apis.FleetConfig) corev1.Container {
 			},
 			Limits: corev1.ResourceList{corev1.ResourceMemory: memoryLimit(config)},
 		},
-		ReadinessProbe: probe("/readyz", 2, 3),
-		LivenessProbe:  probe("/healthz", 10, 6),
+		StartupProbe:   component.Healthz(healthPort).Startup(),
+		ReadinessProbe: component.Healthz(healthPort).Readiness(2),
+		LivenessProbe:  component.Healthz(healthPort).Liveness(),
 	}
 }
 
@@ -123,15 +124,6 @@ func FillNetworkPolicy(policy *networkingv1.NetworkPolicy) {
 				Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(egress.ServedAPIsPort)),
 			}},
 		}},
-	}
-}
-
-func probe(path string, period, failures int32) *corev1.Probe {
-	return &corev1.Probe{
-		ProbeHandler: corev1.ProbeHandler{
-			HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(healthPort)},
-		},
-		PeriodSeconds: period, TimeoutSeconds: 5, FailureThreshold: failures,
 	}
 }
 
