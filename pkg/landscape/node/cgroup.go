@@ -92,8 +92,35 @@ func createCgroups(name string) error {
 				return fmt.Errorf("cgroup %s: %w", dir, err)
 			}
 		}
+		if err := h.prefer(top); err != nil {
+			return fmt.Errorf("share of the CPU of cgroup %s: %w", top, err)
+		}
 	}
 	return nil
+}
+
+// A landscape is very many processes, but the kernel gives its cgroup no more than a single process beside it, such as
+// each of a build's compilers. With ten times the default it holds its own against ten of them.
+const (
+	cpuWeight = "1000"  // of cpu.weight's 100 in the unified hierarchy
+	cpuShares = "10240" // of cpu.shares' 1024 in v1
+)
+
+// prefer raises the share of a cgroup, in the hierarchy that divides the CPU.
+func (h hierarchy) prefer(dir string) error {
+	name, share := "cpu.shares", cpuShares
+	if h.v2 {
+		name, share = "cpu.weight", cpuWeight
+	}
+	file, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_TRUNC, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(share)
+	return errors.Join(err, file.Close())
 }
 
 // createCgroup makes one directory usable: a v1 cpuset is empty until it is copied from the parent, and in v2 a

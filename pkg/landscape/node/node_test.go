@@ -204,3 +204,32 @@ func TestMissingControllers(t *testing.T) {
 		})
 	}
 }
+
+func TestLandscapeHasMoreOfTheCPUThanOneProcess(t *testing.T) {
+	for name, test := range map[string]struct {
+		v2         bool
+		file, want string
+	}{
+		"v2":                 {true, "cpu.weight", "1000"},
+		"v1":                 {false, "cpu.shares", "10240"},
+		"another hierarchy":  {false, "memory.limit_in_bytes", "100"},
+		"v2 without the CPU": {true, "memory.max", "100"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, test.file), []byte("100"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := (hierarchy{v2: test.v2}).prefer(dir); err != nil {
+				t.Fatal(err)
+			}
+			got, err := os.ReadFile(filepath.Join(dir, test.file))
+			if err != nil || string(got) != test.want {
+				t.Errorf("%s is %s, %v", test.file, got, err)
+			}
+			if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
+				t.Errorf("there are %v, %v", files, err)
+			}
+		})
+	}
+}
