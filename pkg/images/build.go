@@ -158,8 +158,8 @@ func (b *builder) compilations() []compilation {
 	all := []compilation{
 		{"Trellis", b.buildPrograms}, of("CNI plugins", cniPlugins), {"containerd", b.buildContainerd},
 	}
-	for _, image := range componentImages {
-		all = append(all, of(image.Name, image.Module))
+	for _, m := range componentModules {
+		all = append(all, of(m.Name, m))
 	}
 	for _, e := range b.Extensions {
 		for _, m := range e.Modules {

@@ -25,25 +25,6 @@ type Extension struct {
 	MachineFiles string
 }
 
-// Image is one with programs that modules are compiled to. The first of its layer is what it runs.
-type Image struct {
-	// Reference is registry/repository:tag, as in charts/images.yaml.
-	Reference string
-	// Privileged: it has tools for networks, and runs as root.
-	Privileged bool
-	Layer      ProgramLayer
-}
-
-// ProgramLayer is a layer with programs.
-type ProgramLayer struct {
-	// Name is unique among layers.
-	Name  string
-	Files []ProgramFile
-}
-
-// ProgramFile is a program of BinDir at a path in an image, without a leading slash.
-type ProgramFile struct{ Path, Program string }
-
 // Extensions are those of this repository, which a landscape has unless it is given others.
 var Extensions = []Extension{
 	{
@@ -101,7 +82,7 @@ func (e Extension) programs() []program {
 // cniProgram is the program of a network plugin of ours.
 func cniProgram(plugin string) string { return "cni-" + plugin }
 
-// groundOf says what an image of an extension starts from, and who runs in it.
+// groundOf says what an image starts from, and who runs in it.
 func groundOf(privileged bool) (from base, user string) {
 	if privileged {
 		return baseNetwork, ""

@@ -137,7 +137,7 @@ func TestWhatAnExtensionNamesIsCompiled(t *testing.T) {
 	for _, c := range b.compilations() {
 		steps = append(steps, c.name)
 	}
-	for _, name := range []string{"Terraform", "flannel", "Example"} {
+	for _, name := range []string{"Terraform", "flannel", "Example", "CoreDNS", "metrics-server"} {
 		if !slices.Contains(steps, name) {
 			t.Errorf("%s is not compiled in one of %q", name, steps)
 		}
@@ -145,12 +145,12 @@ func TestWhatAnExtensionNamesIsCompiled(t *testing.T) {
 }
 
 // What an extension names lies in images: in that of its program, in its others, in that of network plugins, and in
-// that of machines.
+// that of machines. Programs of components have images of the same kind.
 func TestWhatAnExtensionNamesIsInImages(t *testing.T) {
 	b := builderOf(t, everything)
 	for _, assemble := range []func() error{
 		func() error { return b.ownImages(t.Context()) }, func() error { return b.thirdPartyImages(t.Context()) },
-		func() error { return b.imagesOfExtensions(t.Context()) }, func() error { return b.machineImage(t.Context()) },
+		func() error { return b.imagesOfModules(t.Context()) }, func() error { return b.machineImage(t.Context()) },
 	} {
 		if err := assemble(); err != nil {
 			t.Fatal(err)
@@ -176,6 +176,10 @@ func TestWhatAnExtensionNamesIsInImages(t *testing.T) {
 				mirror + "registry.terraform.io" + provider, "usr/local/bin/provider-local",
 			},
 			"/usr/local/bin/provider-local", "",
+		},
+		"registry.k8s.io/coredns/coredns:v1.12.4": {[]string{"etc/static", "coredns"}, "/coredns", nonRoot},
+		"registry.k8s.io/metrics-server/metrics-server:" + metricsServerVersion: {
+			[]string{"etc/static", "metrics-server"}, "/metrics-server", nonRoot,
 		},
 		"registry.example/exampled:v1": {[]string{"etc/static", "opt/bin/exampled"}, "/opt/bin/exampled", nonRoot},
 		"ghcr.io/flannel-io/flannel:v0.26.7": {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,6 +37,15 @@ const (
 	ownRegistry = "ghcr.io/trellis-garden"
 	nonRoot     = "65532:65532"
 )
+
+// moduleImages are all images with what modules are compiled to: those of components and those of extensions.
+func (b *builder) moduleImages() []Image {
+	all := slices.Clone(componentImages)
+	for _, e := range b.Extensions {
+		all = append(all, e.Images...)
+	}
+	return all
+}
 
 // allPrograms are all that are built from the main module.
 func (b *builder) allPrograms() []program {
@@ -100,24 +108,41 @@ var cniPlugins = Module{
 	},
 }
 
-// componentImage is an image with one program of others, which a component of shoots runs.
-type componentImage struct {
-	Module
-	// reference is registry/repository:tag, as in charts/images.yaml.
-	reference string
+// Image is one with programs that modules are compiled to. The first of its layer is what it runs.
+type Image struct {
+	// Reference is registry/repository:tag, as in charts/images.yaml.
+	Reference string
+	// Privileged: it has tools for networks, and runs as root.
+	Privileged bool
+	Layer      ProgramLayer
 }
 
-// program is the file name of what the image runs.
-func (i componentImage) program() string { return path.Base(i.Packages[0]) }
-
-// componentImages are all of them.
-var componentImages = []componentImage{
-	{
-		Module{Name: "CoreDNS", Dir: "images/coredns", Packages: []string{"github.com/coredns/coredns"}},
-		"registry.k8s.io/coredns/coredns:v1.12.4",
-	},
-	{metricsServer, "registry.k8s.io/metrics-server/metrics-server:" + metricsServerVersion},
+// ProgramLayer is a layer with programs.
+type ProgramLayer struct {
+	// Name is unique among layers.
+	Name  string
+	Files []ProgramFile
 }
+
+// ProgramFile is a program of BinDir at a path in an image, without a leading slash.
+type ProgramFile struct{ Path, Program string }
+
+// componentModules are programs of others that components of shoots run, componentImages their images.
+var (
+	componentModules = []Module{coreDNS, metricsServer}
+	componentImages  = []Image{
+		{
+			Reference: "registry.k8s.io/coredns/coredns:v1.12.4",
+			Layer:     ProgramLayer{Name: "coredns", Files: []ProgramFile{{"coredns", "coredns"}}},
+		},
+		{
+			Reference: "registry.k8s.io/metrics-server/metrics-server:" + metricsServerVersion,
+			Layer:     ProgramLayer{Name: "metrics-server", Files: []ProgramFile{{"metrics-server", "metrics-server"}}},
+		},
+	}
+)
+
+var coreDNS = Module{Name: "CoreDNS", Dir: "images/coredns", Packages: []string{"github.com/coredns/coredns"}}
 
 // metricsServerVersion is that of its go.mod. The program tells it as its own, so it is linked in.
 const metricsServerVersion = "v0.9.0"

@@ -179,8 +179,7 @@ func writeFiles(dir string, files map[string]string) error {
 // assemble puts the layers together into images.
 func (b *builder) assemble(ctx context.Context) error {
 	for _, do := range []func(context.Context) error{
-		b.bases, b.ownImages, b.kubernetesImages, b.thirdPartyImages, b.imagesOfComponents, b.imagesOfExtensions,
-		b.machineImage,
+		b.bases, b.ownImages, b.kubernetesImages, b.thirdPartyImages, b.imagesOfModules, b.machineImage,
 	} {
 		if err := do(ctx); err != nil {
 			return err
@@ -281,22 +280,20 @@ func (b *builder) programLayer(layer ProgramLayer) (Layer, error) {
 	return b.binaryLayer(layer.Name, entries...)
 }
 
-// imagesOfExtensions are those beside the ones of their own programs.
-func (b *builder) imagesOfExtensions(context.Context) error {
-	for _, e := range b.Extensions {
-		for _, image := range e.Images {
-			layer, err := b.programLayer(image.Layer)
-			if err != nil {
-				return err
-			}
-			from, user := groundOf(image.Privileged)
-			err = b.writeImage(ImageSpec{
-				References: []string{image.Reference}, Layers: []Layer{b.layers[string(from)], layer},
-				Entrypoint: []string{"/" + image.Layer.Files[0].Path}, User: user,
-			})
-			if err != nil {
-				return fmt.Errorf("image %s: %w", image.Reference, err)
-			}
+// imagesOfModules are those of components, and those of extensions beside the ones of their own programs.
+func (b *builder) imagesOfModules(context.Context) error {
+	for _, image := range b.moduleImages() {
+		layer, err := b.programLayer(image.Layer)
+		if err != nil {
+			return err
+		}
+		from, user := groundOf(image.Privileged)
+		err = b.writeImage(ImageSpec{
+			References: []string{image.Reference}, Layers: []Layer{b.layers[string(from)], layer},
+			Entrypoint: []string{"/" + image.Layer.Files[0].Path}, User: user,
+		})
+		if err != nil {
+			return fmt.Errorf("image %s: %w", image.Reference, err)
 		}
 	}
 	return nil
@@ -362,25 +359,6 @@ func (b *builder) thirdPartyImages(context.Context) error {
 		},
 	} {
 		if err := b.writeImage(spec); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// imagesOfComponents have one program each.
-func (b *builder) imagesOfComponents(context.Context) error {
-	for _, image := range componentImages {
-		name := image.program()
-		layer, err := b.binaryLayer(name, LayerEntry{Path: name, Source: b.bin(name), Mode: 0o755})
-		if err != nil {
-			return err
-		}
-		err = b.writeImage(ImageSpec{
-			References: []string{image.reference}, Layers: []Layer{b.layers[string(baseStatic)], layer},
-			Entrypoint: []string{"/" + name},
-		})
-		if err != nil {
 			return err
 		}
 	}
