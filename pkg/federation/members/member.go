@@ -140,7 +140,11 @@ func RequestContext(ctx context.Context) (context.Context, context.CancelFunc) {
 // there is no such object, managed or not.
 func (m *Member) Managed(ctx context.Context, mapping *meta.RESTMapping,
 	namespace, name string) (*unstructured.Unstructured, error) {
-	if found := m.fromWatch(mapping, namespace, name); found != nil {
+	found, err := m.fromWatch(mapping, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	if found != nil {
 		return found.decode()
 	}
 	ctx, cancel := RequestContext(ctx)
@@ -156,10 +160,13 @@ func (m *Member) Managed(ctx context.Context, mapping *meta.RESTMapping,
 }
 
 // fromWatch starts the watch of the resource if there is none yet.
-func (m *Member) fromWatch(mapping *meta.RESTMapping, namespace, name string) *kept {
-	informer := m.watch(mapping.Resource)
+func (m *Member) fromWatch(mapping *meta.RESTMapping, namespace, name string) (*kept, error) {
+	informer, err := m.watch(mapping.Resource)
+	if err != nil {
+		return nil, fmt.Errorf("watching %s in member %s: %w", mapping.Resource.GroupResource(), m.name, err)
+	}
 	if !informer.HasSynced() {
-		return nil
+		return nil, nil
 	}
 	key := types.NamespacedName{Namespace: namespace, Name: name}.String()
 	if namespace == "" || mapping.Scope.Name() == meta.RESTScopeNameRoot {
@@ -167,29 +174,34 @@ func (m *Member) fromWatch(mapping *meta.RESTMapping, namespace, name string) *k
 	}
 	item, found, err := informer.GetStore().GetByKey(key)
 	if err != nil || !found {
-		return nil
+		return nil, err
 	}
 	object, _ := item.(*kept)
-	return object
+	return object, nil
 }
 
-func (m *Member) watch(resource schema.GroupVersionResource) toolscache.SharedIndexInformer {
+// watch fails rather than that changes in the member would not be reported, or whole objects kept.
+func (m *Member) watch(resource schema.GroupVersionResource) (toolscache.SharedIndexInformer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if informer, running := m.watched[resource]; running {
-		return informer
+		return informer, nil
 	}
 	informer := m.informers.ForResource(resource).Informer()
-	// Neither call fails before the informer has started.
-	_ = informer.SetTransform(keep)
-	_, _ = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+	if err := informer.SetTransform(keep); err != nil {
+		return nil, err
+	}
+	_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    m.report,
 		UpdateFunc: func(_, object any) { m.report(object) },
 		DeleteFunc: m.report,
 	})
+	if err != nil {
+		return nil, err
+	}
 	m.watched[resource] = informer
 	go informer.RunWithContext(m.ctx)
-	return informer
+	return informer, nil
 }
 
 func (m *Member) report(object any) {
