@@ -13,13 +13,17 @@ import (
 )
 
 // model is a small world in which decisions are carried out: machines come after a while, what waits is placed on them,
-// and the shoots' autoscalers remove what is not used.
+// and the shoots' autoscalers remove what is not used, and have machines made for pods that are not the fleet's.
 type model struct {
 	t  *testing.T
 	r  *rand.Rand
 	in Input
 	// used are the cores that are taken on the nodes of a pool, by node.
 	used map[string][]int64
+	// waiting are the cores that a pod of a member's own waits for, making the pool that its autoscaler has a machine
+	// made in for it; both by member.
+	waiting map[string]int64
+	making  map[string]string
 	// original is what pools were before the fleet touched them.
 	original map[string][2]int64
 	log      []string
@@ -29,7 +33,10 @@ const eachCores = 4 // of a machine
 
 func newModel(t *testing.T, seed uint64) *model {
 	r := rand.New(rand.NewPCG(seed, 1))
-	m := &model{t: t, r: r, used: map[string][]int64{}, original: map[string][2]int64{}}
+	m := &model{
+		t: t, r: r, used: map[string][]int64{}, original: map[string][2]int64{}, waiting: map[string]int64{},
+		making: map[string]string{},
+	}
 	cost := r.Int64N(4000)
 	m.in = Input{
 		Now: now, Machines: []Machine{
@@ -71,7 +78,11 @@ func (m *model) pools(each func(member *Member, p *Pool, key string)) {
 // show has the input say what the world is like.
 func (m *model) show() {
 	for i := range m.in.Members {
-		m.in.Members[i].Room, m.in.Members[i].Used = &core.Room{}, false
+		member := &m.in.Members[i]
+		member.Room, member.Used = &core.Room{}, false
+		if cores := m.waiting[member.Name]; cores > 0 {
+			member.Room.Pending = request(cores)
+		}
 	}
 	m.pools(func(member *Member, p *Pool, key string) {
 		p.Nodes = int64(len(m.used[key]))
@@ -123,6 +134,7 @@ func (m *model) live() {
 	})
 	for i := range m.in.Members {
 		m.start(&m.in.Members[i])
+		m.serve(&m.in.Members[i])
 	}
 	m.in.Items = slices.DeleteFunc(m.in.Items, func(i Item) bool { return i.Replicas <= 0 || m.r.IntN(50) == 0 })
 	if m.r.IntN(4) == 0 && len(m.in.Items) < 5 {
@@ -178,6 +190,39 @@ func (m *model) start(member *Member) {
 		if item := &m.in.Items[i]; item.Components != nil && item.Replicas > 0 && m.r.IntN(3) == 0 &&
 			m.run(member, item.Components) {
 			item.Replicas--
+		}
+	}
+}
+
+// serve is what people run in a member past the fleet: now and then a pod, which starts where there is room, and else
+// on a machine that the autoscaler has made within the maximum of a pool, or gives up some time.
+func (m *model) serve(member *Member) {
+	name := member.Name
+	if member.Grown {
+		return // What people run there is no use of the shoot.
+	}
+	switch {
+	case m.waiting[name] == 0 && m.r.IntN(20) == 0:
+		m.waiting[name] = 1 + m.r.Int64N(eachCores)
+	case m.waiting[name] > 0 && m.r.IntN(20) == 0:
+		m.waiting[name], m.making[name] = 0, ""
+	}
+	if wanted := m.waiting[name]; wanted > 0 && m.run(member, []core.Component{{Replicas: 1, Request: request(wanted)}}) {
+		m.waiting[name], m.making[name] = 0, ""
+	}
+	if m.waiting[name] == 0 {
+		return
+	}
+	for j := range member.Pools {
+		p := &member.Pools[j]
+		key := name + "/" + p.Name
+		switch {
+		case m.making[name] == key && m.r.IntN(3) == 0:
+			m.used[key] = append(m.used[key], m.waiting[name])
+			m.waiting[name], m.making[name] = 0, ""
+			return
+		case m.making[name] == "" && int64(len(m.used[key])) >= p.Minimum && int64(len(m.used[key])) < p.Maximum:
+			m.making[name] = key
 		}
 	}
 }
@@ -277,6 +322,10 @@ func (m *model) change(member *Member, a Action) {
 	if a.Kind == RestorePool && int64(len(m.used[key])) > a.Maximum {
 		m.fail("%s gets a maximum of %d with %d nodes", key, a.Maximum, len(m.used[key]))
 	}
+	if a.Kind == RestorePool && m.making[member.Name] == key && int64(len(m.used[key])) == a.Maximum &&
+		m.in.Now.Sub(p.Record.Since) <= ArrivalTimeout {
+		m.fail("%s gets a maximum of %d although its autoscaler is having one machine more made", key, a.Maximum)
+	}
 	if a.Kind == EnlargePool && a.Maximum > max(p.Ceiling, p.Maximum) {
 		m.fail("%s gets %d machines, above its ceiling %d", key, a.Maximum, p.Ceiling)
 	}
@@ -317,6 +366,62 @@ func (m *model) check() {
 	}
 }
 
+// checkHeld: a minimum is kept, for a while, for what waits and could run on the machines that it holds.
+func (m *model) checkHeld(out Output) {
+	adds := slices.ContainsFunc(out.Actions,
+		func(a Action) bool { return a.Kind == EnlargePool || a.Kind == CreateShoot })
+	for _, a := range out.Actions {
+		if a.Kind != LowerMinimum {
+			continue
+		}
+		member := &m.in.Members[slices.IndexFunc(m.in.Members, func(x Member) bool { return x.Name == a.Shoot })]
+		p := &member.Pools[slices.IndexFunc(member.Pools, func(p Pool) bool { return p.Name == a.Pool })]
+		if m.in.Now.Sub(p.Record.Since) > ArrivalTimeout {
+			continue
+		}
+		for _, item := range m.in.Items {
+			switch {
+			case item.Components != nil || item.Request.CPU > eachCores*1000 ||
+				!slices.Contains(item.Clusters, member.Name):
+			case !adds && m.places(item, true) < item.Replicas:
+				m.fail("%s/%s is given back while %s waits for more", member.Name, p.Name, item.Name)
+			case len(m.in.Items) == 1 && m.firstWithRoom(item) == member.Name:
+				m.fail("%s/%s is given back before %s has got its place there", member.Name, p.Name, item.Name)
+			}
+		}
+	}
+}
+
+// places for an item at most: in what is free, and on machines that pools may be waiting for.
+func (m *model) places(item Item, coming bool) int64 {
+	var sum int64
+	each := item.Request.CPU / 1000
+	m.pools(func(member *Member, p *Pool, key string) {
+		if !slices.Contains(item.Clusters, member.Name) && !(item.NewShoot && member.Grown) {
+			return
+		}
+		for _, used := range m.used[key] {
+			sum += (eachCores - used) / each
+		}
+		if coming {
+			sum += max(0, p.Minimum-int64(len(m.used[key]))) * (eachCores / each)
+		}
+	})
+	return sum
+}
+
+// firstWithRoom is the member that the only item which waits gets its first place in; empty if none has room.
+func (m *model) firstWithRoom(item Item) string {
+	item.NewShoot = false
+	for _, name := range slices.Sorted(slices.Values(item.Clusters)) {
+		item.Clusters = []string{name}
+		if m.places(item, false) > 0 {
+			return name
+		}
+	}
+	return ""
+}
+
 // shuffled is the same input in another order.
 func (m *model) shuffled() Input {
 	in := m.in
@@ -327,8 +432,8 @@ func (m *model) shuffled() Input {
 	return in
 }
 
-// Whatever happens: limits hold, nothing that is used is taken, nothing is given back too early, and in the end all is
-// as it was.
+// Whatever happens: limits hold, nothing that is used is taken, nothing is given back too early or while it is waited
+// for, and in the end all is as it was.
 func TestLongRuns(t *testing.T) {
 	runs := uint64(200)
 	if testing.Short() {
@@ -347,10 +452,11 @@ func TestLongRuns(t *testing.T) {
 			for _, a := range out.Actions {
 				kinds[a.Kind]++
 			}
+			m.checkHeld(out)
 			m.carryOut(out)
 			m.check()
 		}
-		m.end()
+		m.end(kinds)
 	}
 	for _, kind := range []Kind{
 		EnlargePool, LowerMinimum, RestorePool, CreateShoot, DrainShoot, KeepShoot, DeleteShoot,
@@ -361,22 +467,31 @@ func TestLongRuns(t *testing.T) {
 	}
 }
 
-// end: nothing waits and nothing is used any more; then everything is given back.
-func (m *model) end() {
-	m.in.Items = nil
+// end: nothing is used any more, and what waits does so for ever, or nothing waits; then everything is given back.
+func (m *model) end(kinds map[Kind]int) {
+	m.in.Limits.Machines = 0
+	stuck := m.r.IntN(2) == 0
 	for range 400 {
 		m.in.Now = m.in.Now.Add(time.Minute)
 		for key := range m.used {
 			clear(m.used[key])
 		}
+		m.in.Items = nil
+		clear(m.waiting)
 		m.live()
 		m.in.Items = nil
+		clear(m.waiting)
+		clear(m.making)
+		if stuck {
+			m.stick()
+		}
 		m.show()
 		out := Decide(m.in)
 		for _, a := range out.Actions {
 			if a.Kind == EnlargePool || a.Kind == CreateShoot {
-				m.fail("growth although nothing waits: %+v", a)
+				m.fail("growth although nothing may be had: %+v", a)
 			}
+			kinds[a.Kind]++
 		}
 		m.carryOut(out)
 	}
@@ -390,6 +505,19 @@ func (m *model) end() {
 			m.fail("%s has %d-%d, not %v as before; record %+v", key, p.Minimum, p.Maximum, before, p.Record)
 		}
 	})
+}
+
+// stick has an object wait that is never placed, though there is room and it could run on any machine, and pods of the
+// members' own that no machine is large enough for.
+func (m *model) stick() {
+	item := Item{Name: "stuck", Replicas: 1 + m.r.Int64N(20), Request: request(1)}
+	for i := range m.in.Members {
+		if member := &m.in.Members[i]; !member.Grown {
+			item.Clusters = append(item.Clusters, member.Name)
+			m.waiting[member.Name] = eachCores + 1
+		}
+	}
+	m.in.Items = []Item{item}
 }
 
 // FuzzDecide: no numbers lead to a crash, or beyond the limits.
