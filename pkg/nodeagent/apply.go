@@ -182,7 +182,7 @@ func (m *machine) remove(ctx context.Context, c changes) error {
 }
 
 func (m *machine) writeInline(file extensionsv1alpha1.File) error {
-	content, err := inlineContent(file.Content.Inline)
+	content, err := file.Content.Inline.Decode()
 	if err != nil {
 		return fmt.Errorf("file %s: %w", file.Path, err)
 	}

@@ -26,8 +26,6 @@ const (
 	BootstrapKubeconfigPath = "/var/lib/kubelet/kubeconfig-bootstrap"
 	// KubeletKubeconfigPath is written by kubelet once it has its certificate; node-agent then uses it too.
 	KubeletKubeconfigPath = "/var/lib/kubelet/kubeconfig-real"
-	// KubeletConfigPath is kubelet's configuration file; it is among the files of the OperatingSystemConfig.
-	KubeletConfigPath = "/var/lib/kubelet/config/kubelet"
 )
 
 // Config tells node-agent who it is and where its cluster is.

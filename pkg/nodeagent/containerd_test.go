@@ -2,10 +2,8 @@ package nodeagent
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -214,34 +212,6 @@ func TestKubeletStartsAgainForAnotherCgroupDriver(t *testing.T) {
 		if !slices.Equal(units.calls, c.want) {
 			t.Errorf("%s: got %v, want %v", name, units.calls, c.want)
 		}
-	}
-}
-
-// Where kubelet does not ask containerd, or gets no answer, its configuration tells what criConfig asks for.
-func TestKubeletIsToldACgroupDriverThatIsNotItsDefault(t *testing.T) {
-	plain, told := "maxPods: 110", "cgroupDriver: systemd\nmaxPods: 110\n"
-	encoded := base64.StdEncoding.EncodeToString([]byte(plain))
-	for name, c := range map[string]struct{ driver, inline, want string }{
-		"not its default": {"systemd", "data: '" + plain + "'", told},
-		"encoded":         {"systemd", "encoding: b64, data: " + encoded, told},
-		"by an extension": {"systemd", "data: 'cgroupDriver: cgroupfs'", "cgroupDriver: cgroupfs"},
-		"its default":     {"cgroupfs", "data: '" + plain + "'", plain},
-		"none":            {"null", "data: '" + plain + "'", plain},
-	} {
-		got, err := decode(fmt.Appendf(nil, "spec: {criConfig: {name: containerd, cgroupDriver: %s}, "+
-			"files: [{path: %s, content: {inline: {%s}}}]}", c.driver, KubeletConfigPath, c.inline), "host")
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		data, err := inlineContent(got.Files[0].Content.Inline)
-		if err != nil || string(data) != c.want {
-			t.Errorf("%s: got %q %v, want %q", name, data, err, c.want)
-		}
-	}
-	_, err := decode(fmt.Appendf(nil, "spec: {criConfig: {name: containerd, cgroupDriver: systemd}, "+
-		"files: [{path: %s, content: {inline: {data: '- no object'}}}]}", KubeletConfigPath), "host")
-	if err == nil || !strings.Contains(err.Error(), "file "+KubeletConfigPath) {
-		t.Errorf("want an error with the file's path, got %v", err)
 	}
 }
 

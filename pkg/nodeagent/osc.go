@@ -2,11 +2,8 @@ package nodeagent
 
 import (
 	"bytes"
-	"compress/gzip"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 
@@ -55,12 +52,11 @@ func decode(data []byte, host string) (*desired, error) {
 	if err != nil {
 		return nil, err
 	}
-	wanted := &desired{
+	return &desired{
 		Files: filesOf(host, append(slices.Clone(osc.Spec.Files), osc.Status.ExtensionFiles...)),
 		Units: mergeUnits(osc.Spec.Units, osc.Status.ExtensionUnits),
 		CRI:   osc.Spec.CRIConfig,
-	}
-	return wanted, wanted.tellKubelet()
+	}, nil
 }
 
 // cgroupDriver is the one that is asked for, or empty.
@@ -69,35 +65,6 @@ func (d *desired) cgroupDriver() extensionsv1alpha1.CgroupDriverName {
 		return ""
 	}
 	return *d.CRI.CgroupDriver
-}
-
-// tellKubelet writes the cgroup driver into kubelet's configuration where it is not kubelet's default, cgroupfs. Most
-// kubelets take containerd's instead, but containerd 1 tells none, and kubelets before Kubernetes 1.34 may not ask:
-// before 1.31 they do not, later a feature gate can keep them from it.
-func (d *desired) tellKubelet() error {
-	driver := d.cgroupDriver()
-	i := slices.IndexFunc(d.Files, func(f extensionsv1alpha1.File) bool { return f.Path == KubeletConfigPath })
-	if driver == "" || driver == extensionsv1alpha1.CgroupDriverCgroupfs || i < 0 || d.Files[i].Content.Inline == nil {
-		return nil
-	}
-	content, err := inlineContent(d.Files[i].Content.Inline)
-	if err != nil {
-		return fmt.Errorf("file %s: %w", KubeletConfigPath, err)
-	}
-	config := map[string]any{}
-	if err := yaml.Unmarshal(content, &config); err != nil {
-		return fmt.Errorf("file %s: %w", KubeletConfigPath, err)
-	}
-	// An extension that names one knows better.
-	if config["cgroupDriver"] != nil {
-		return nil
-	}
-	config["cgroupDriver"] = driver
-	if content, err = yaml.Marshal(config); err != nil {
-		return fmt.Errorf("file %s: %w", KubeletConfigPath, err)
-	}
-	d.Files[i].Content.Inline = &extensionsv1alpha1.FileContentInline{Data: string(content)}
-	return nil
 }
 
 // filesOf are the files that a machine gets. One for it alone takes the place of one of the same path for all.
@@ -265,27 +232,6 @@ func sameYAML(a, b any) bool {
 	left, leftErr := yaml.Marshal(a)
 	right, rightErr := yaml.Marshal(b)
 	return leftErr == nil && rightErr == nil && bytes.Equal(left, right)
-}
-
-// inlineContent decodes the content of a file: plain, "b64" (base64), or "gzip+b64".
-func inlineContent(inline *extensionsv1alpha1.FileContentInline) ([]byte, error) {
-	switch inline.Encoding {
-	case "":
-		return []byte(inline.Data), nil
-	case "b64", "base64":
-		return base64.StdEncoding.DecodeString(inline.Data)
-	case "gzip", "gz+b64", "gzip+b64", "gz", "gz+base64", "gzip+base64":
-		packed, err := base64.StdEncoding.DecodeString(inline.Data)
-		if err != nil {
-			packed = []byte(inline.Data)
-		}
-		reader, err := gzip.NewReader(bytes.NewReader(packed))
-		if err != nil {
-			return nil, err
-		}
-		return io.ReadAll(reader)
-	}
-	return nil, fmt.Errorf("unknown encoding %q; known are none, b64 and gzip+b64", inline.Encoding)
 }
 
 // defaultPermissions is the mode of files that name none.

@@ -105,13 +105,11 @@ func writeFile(script *strings.Builder, file extensionsv1alpha1.File, readSecret
 }
 
 func decode(inline *extensionsv1alpha1.FileContentInline) ([]byte, error) {
-	switch inline.Encoding {
-	case "":
-		return []byte(inline.Data), nil
-	case "b64", "base64":
-		return base64.StdEncoding.DecodeString(inline.Data)
+	data, err := inline.Decode()
+	if err != nil {
+		return nil, fmt.Errorf("content.inline: %w", err)
 	}
-	return nil, fmt.Errorf("content.inline.encoding: %q is not known; use none or b64", inline.Encoding)
+	return data, nil
 }
 
 const endOfFile = "END_OF_USER_DATA_FILE"

@@ -14,6 +14,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component/golden"
+	"github.com/trellis-garden/trellis/pkg/component/operatingsystemconfig"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan/plantest"
 )
@@ -51,6 +52,40 @@ func TestPoolOfTheWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.CheckText(t, "worker-pool", string(got))
+}
+
+// node-agent gets the cgroup driver that a webhook chose in kubelet's configuration too; what is in the seed stays.
+func TestNodeAgentGetsTheCgroupDriverOfKubelet(t *testing.T) {
+	osc := &extensionsv1alpha1.OperatingSystemConfig{Spec: extensionsv1alpha1.OperatingSystemConfigSpec{
+		CRIConfig: &extensionsv1alpha1.CRIConfig{CgroupDriver: new(extensionsv1alpha1.CgroupDriverSystemd)},
+	}}
+	kubelet := func(data string) []extensionsv1alpha1.File {
+		inline := &extensionsv1alpha1.FileContentInline{Data: data}
+		return []extensionsv1alpha1.File{{
+			Path:    operatingsystemconfig.PathKubeletConfig,
+			Content: extensionsv1alpha1.FileContent{Inline: inline},
+		}}
+	}
+	osc.Spec.Files, osc.Status.ExtensionFiles = kubelet("maxPods: 1"), kubelet("maxPods: 2")
+	before := osc.DeepCopy()
+	secret, err := nodeAgentSecret(plantest.New(t).Pools[0], osc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := &extensionsv1alpha1.OperatingSystemConfig{}
+	if err := yaml.Unmarshal(secret.Data[oscKey], got); err != nil {
+		t.Fatal(err)
+	}
+	for field, difference := range map[string]string{
+		"spec.files": cmp.Diff(kubelet("cgroupDriver: systemd\nmaxPods: 1\n"), got.Spec.Files),
+		"status.extensionFiles": cmp.Diff(kubelet("cgroupDriver: systemd\nmaxPods: 2\n"),
+			got.Status.ExtensionFiles),
+		"the object in the seed": cmp.Diff(before, osc),
+	} {
+		if difference != "" {
+			t.Errorf("%s: %s", field, difference)
+		}
+	}
 }
 
 func TestMachineCreationTimeout(t *testing.T) {

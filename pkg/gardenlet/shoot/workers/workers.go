@@ -221,14 +221,18 @@ func (w *Workers) deployNodeAgentConfiguration(ctx context.Context) error {
 	return managedresources.Deploy(ctx, w.Seed, w.Plan.Identity, resourceNodeAgent, objects...)
 }
 
-// nodeAgentSecret renders what node-agent reads: the core's units and files and those that the extension added.
+// nodeAgentSecret renders what node-agent reads: the core's units and files and those that the extension added. Webhooks
+// have changed what was deployed, the cgroup driver among it, so kubelet is told only here.
 func nodeAgentSecret(pool plan.Pool, osc *extensionsv1alpha1.OperatingSystemConfig) (*corev1.Secret, error) {
 	document := &extensionsv1alpha1.OperatingSystemConfig{Spec: *osc.Spec.DeepCopy()}
 	document.SetGroupVersionKind(
 		extensionsv1alpha1.SchemeGroupVersion.WithKind(extensionsv1alpha1.OperatingSystemConfigResource))
 	document.Name = osc.Name
-	document.Status.ExtensionUnits, document.Status.ExtensionFiles = osc.Status.ExtensionUnits,
-		osc.Status.ExtensionFiles
+	added := osc.Status.DeepCopy()
+	document.Status.ExtensionUnits, document.Status.ExtensionFiles = added.ExtensionUnits, added.ExtensionFiles
+	if err := operatingsystemconfig.TellKubelet(document); err != nil {
+		return nil, err
+	}
 	data, err := yaml.Marshal(document)
 	if err != nil {
 		return nil, err
