@@ -18,12 +18,12 @@ import (
 	"github.com/trellis-garden/trellis/pkg/apply"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-garden/trellis/pkg/component/managedresources"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/access"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/cleanup"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/hibernation"
-	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/managedresources"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/tasks"
 )
 

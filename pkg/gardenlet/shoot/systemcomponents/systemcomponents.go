@@ -11,13 +11,13 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/component/managedresources"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/controlplane"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/extensions"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/foundation"
-	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/managedresources"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/tasks"
 )
@@ -42,7 +42,7 @@ func (s *System) Add(g *flow.Graph, f foundation.Tasks, c controlplane.Tasks) []
 				if err != nil {
 					return err
 				}
-				return managedresources.Deploy(ctx, s.Seed, s.Plan.Identity, c.Name,
+				return managedresources.Deploy(ctx, s.Seed, s.Plan.Namespace, c.Name,
 					onSystemPools(objects, s.Plan.SystemPoolTolerations)...)
 			}),
 		}))
@@ -61,7 +61,7 @@ func (s *System) removeSystemComponents(ctx context.Context) error {
 		if s.Plan.Has(c.Name) {
 			continue
 		}
-		if err := managedresources.Remove(ctx, s.Seed, s.Plan.Identity, c.Name); err != nil {
+		if err := managedresources.Remove(ctx, s.Seed, s.Plan.Namespace, c.Name); err != nil {
 			return err
 		}
 	}

@@ -13,10 +13,10 @@ import (
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/clusterautoscaler"
+	"github.com/trellis-garden/trellis/pkg/component/managedresources"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/controlplane"
-	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/managedresources"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/tasks"
 )
@@ -103,7 +103,7 @@ func (w *Workers) removeAutoscaler(ctx context.Context) error {
 		return err
 	}
 	return errors.Join(autoscaler.WaitCleanup(ctx),
-		managedresources.Remove(ctx, w.Seed, w.Plan.Identity, resourceClusterAutoscaler))
+		managedresources.Remove(ctx, w.Seed, w.Plan.Namespace, resourceClusterAutoscaler))
 }
 
 // deployAutoscaler deploys the cluster-autoscaler with the limits that the Worker reports.
@@ -119,7 +119,7 @@ func (w *Workers) deployAutoscaler(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := managedresources.Deploy(ctx, w.Seed, w.Plan.Identity, resourceClusterAutoscaler, objects...); err != nil {
+	if err := managedresources.Deploy(ctx, w.Seed, w.Plan.Namespace, resourceClusterAutoscaler, objects...); err != nil {
 		return err
 	}
 	return clusterautoscaler.New(w.Seed, w.Plan.Namespace, values).Deploy(ctx)

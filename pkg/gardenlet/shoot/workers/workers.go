@@ -17,6 +17,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/component/managedresources"
 	"github.com/trellis-garden/trellis/pkg/component/operatingsystemconfig"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
@@ -25,7 +26,6 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/credentials"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/extensions"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/foundation"
-	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/managedresources"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/tasks"
 )
@@ -218,7 +218,7 @@ func (w *Workers) deployNodeAgentConfiguration(ctx context.Context) error {
 		}
 		objects = append(objects, secret)
 	}
-	return managedresources.Deploy(ctx, w.Seed, w.Plan.Identity, resourceNodeAgent, objects...)
+	return managedresources.Deploy(ctx, w.Seed, w.Plan.Namespace, resourceNodeAgent, objects...)
 }
 
 // nodeAgentSecret renders what node-agent reads: the core's units and files and those that the extension added. Webhooks

@@ -1,38 +1,38 @@
-// Package managedresources has resource-manager keep objects in a shoot.
+// Package managedresources has resource-manager keep objects in the shoot of a control plane.
 package managedresources
 
 import (
 	"context"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
-	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 	"github.com/trellis-garden/trellis/pkg/managedresources"
 )
 
-// Deploy has resource-manager keep exactly these objects in the shoot.
-func Deploy(ctx context.Context, seed client.Client, shoot plan.Identity, name string, objects ...client.Object) error {
+// Deploy has resource-manager keep exactly these objects in the shoot of a namespace.
+func Deploy(ctx context.Context, seed client.Client, namespace, name string, objects ...client.Object) error {
 	return managedresources.Write(ctx, seed, managedresources.Resource{
-		Namespace: shoot.Namespace, Name: name,
+		Namespace: namespace, Name: name,
 		InjectLabels: map[string]string{gardencorev1beta1.ShootNoCleanup: "true"},
 	}, objects...)
 }
 
 // Remove has resource-manager delete the objects in the shoot, and waits for that. Only then may their Secret go.
-func Remove(ctx context.Context, seed client.WithWatch, shoot plan.Identity, name string) error {
-	gone, err := managedresources.Delete(ctx, seed, shoot.Namespace, name)
+func Remove(ctx context.Context, seed client.Client, namespace, name string) error {
+	gone, err := managedresources.Delete(ctx, seed, namespace, name)
 	if err != nil || gone {
 		return err
 	}
-	if err := component.WaitUntilGone(ctx, seed,
-		&resourcesv1alpha1.ManagedResource{ObjectMeta: shoot.Meta(name)}); err != nil {
+	resource := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	if err := component.WaitUntilGone(ctx, seed, resource); err != nil {
 		return err
 	}
-	_, err = managedresources.Delete(ctx, seed, shoot.Namespace, name)
+	_, err = managedresources.Delete(ctx, seed, namespace, name)
 	return err
 }
 
