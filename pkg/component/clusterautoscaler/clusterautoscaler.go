@@ -17,11 +17,17 @@ import (
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-garden/trellis/pkg/component/managedresources"
+	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
 const (
 	// Name of the Deployment, of its service account in the seed, and of the one in the shoot.
 	Name = "cluster-autoscaler"
+
+	// shootResource is the ManagedResource with what belongs to it in the shoot.
+	shootResource = "shoot-core-" + Name
 
 	port int32 = 8085
 )
@@ -50,24 +56,44 @@ func Decide(f component.Facts) Values {
 	return Values{Image: f.Images[Name], Config: f.Kubernetes.ClusterAutoscaler}
 }
 
-// New returns the component. What it may do in the shoot is ShootObjects.
-func New(c client.Client, namespace string, values Values) component.Component {
+// Machines tells which machines there are, with their limits.
+type Machines func(context.Context) ([]extensionsv1alpha1.MachineDeployment, error)
+
+// New returns the component, with a ManagedResource of what it may do in the shoot. Only Deploy asks for machines.
+func New(c client.Client, namespace string, manager secrets.Manager, values Values,
+	machines Machines) component.Component {
 	return &deployer{
 		Part: component.Part{
-			Client: c, Namespace: namespace, Name: Name, Labels: Labels(), Others: access(namespace),
+			Client: c, Namespace: namespace, Name: Name, Labels: Labels(),
+			Others: append(access(namespace), &resourcesv1alpha1.ManagedResource{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: shootResource},
+			}),
 		},
-		values: values,
+		secrets: manager, values: values, machines: machines,
 	}
 }
 
 type deployer struct {
 	component.Part
-	values Values
+	secrets  secrets.Manager
+	values   Values
+	machines Machines
 }
 
 // Deploy implements component.Deployer. It fails until there is a token: a pod that is started without it would be
 // started again only much later.
 func (d *deployer) Deploy(ctx context.Context) error {
+	values, err := d.complete(ctx)
+	if err != nil {
+		return err
+	}
+	objects, err := shootObjects(values)
+	if err != nil {
+		return err
+	}
+	if err := managedresources.Deploy(ctx, d.Client, d.Namespace, shootResource, objects...); err != nil {
+		return err
+	}
 	if err := component.Apply(ctx, d.Client, access(d.Namespace)...); err != nil {
 		return err
 	}
@@ -79,7 +105,29 @@ func (d *deployer) Deploy(ctx context.Context) error {
 	if len(secret.Data[resourcesv1alpha1.DataKeyToken]) == 0 {
 		return fmt.Errorf("Secret %s has no token for the shoot; is resource-manager running?", key)
 	}
-	return component.Apply(ctx, d.Client, deployment(d.Namespace, d.values))
+	return component.Apply(ctx, d.Client, deployment(d.Namespace, values))
+}
+
+// complete adds to the values what was not known when they were decided.
+func (d *deployer) complete(ctx context.Context) (Values, error) {
+	values := d.values
+	kubeconfig, found := d.secrets.Get(kubeapiserver.GenericTokenKubeconfigName)
+	if !found {
+		return values, fmt.Errorf("secret %q has not been generated; deploy kube-apiserver before %s",
+			kubeapiserver.GenericTokenKubeconfigName, Name)
+	}
+	values.Kubeconfig = kubeconfig.Name
+	var err error
+	values.MachineDeployments, err = d.machines(ctx)
+	return values, err
+}
+
+// WaitCleanup implements component.Waiter. The Secret with the objects of the shoot goes after these.
+func (d *deployer) WaitCleanup(ctx context.Context) error {
+	if err := d.Part.WaitCleanup(ctx); err != nil {
+		return err
+	}
+	return managedresources.Remove(ctx, d.Client, d.Namespace, shootResource)
 }
 
 // access are the rights in the seed, and the request for a token in the shoot.

@@ -1,6 +1,7 @@
 package clusterautoscaler
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -11,16 +12,21 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/trellis-garden/trellis/pkg/apis"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/clusterautoscaler"
 	"github.com/trellis-garden/trellis/pkg/component/golden"
+	"github.com/trellis-garden/trellis/pkg/component/managedresources"
+	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
 const namespace = "shoot--demo--member1"
@@ -61,7 +67,7 @@ func TestObjects(t *testing.T) {
 	golden.Check(t, "access", access(namespace)...)
 	for name, config := range map[string]*gardencorev1beta1.ClusterAutoscaler{"defaults": nil, "settings": settings()} {
 		golden.Check(t, "deployment-"+name, deployment(namespace, values(config)))
-		objects, err := ShootObjects(values(config))
+		objects, err := shootObjects(values(config))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +111,7 @@ func TestPriorities(t *testing.T) {
 	} {
 		v := values(settings())
 		test.change(&v)
-		objects, err := ShootObjects(v)
+		objects, err := shootObjects(v)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,10 +131,20 @@ func TestPriorities(t *testing.T) {
 	}
 }
 
-// No pod is started before it has a token.
+// keyring has the kubeconfig that all share.
+type keyring struct{ secrets.Manager }
+
+func (keyring) Get(string, ...secrets.GetOption) (*corev1.Secret, bool) {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "generic-token-kubeconfig-11111111"}}, true
+}
+
+// No pod is started before it has a token. It knows the machines that there are then.
 func TestDeployNeedsAToken(t *testing.T) {
-	seed := fake.NewClientBuilder().Build()
-	autoscaler := New(seed, namespace, values(nil))
+	seed := fake.NewClientBuilder().WithScheme(apis.SeedScheme()).Build()
+	machines := func(context.Context) ([]extensionsv1alpha1.MachineDeployment, error) {
+		return values(nil).MachineDeployments, nil
+	}
+	autoscaler := New(seed, namespace, keyring{}, Values{Image: "cluster-autoscaler:v1"}, machines)
 	if err := autoscaler.Deploy(t.Context()); err == nil || !strings.Contains(err.Error(), "no token for the shoot") {
 		t.Fatalf("got %v, want that there is no token", err)
 	}
@@ -147,15 +163,27 @@ func TestDeployNeedsAToken(t *testing.T) {
 	if err := seed.List(t.Context(), list); err != nil || len(list.Items) != 1 {
 		t.Fatalf("%d Deployments, %v", len(list.Items), err)
 	}
+	want := deployment(namespace, values(nil)).Spec.Template.Spec
+	if got := list.Items[0].Spec.Template.Spec; !equality.Semantic.DeepEqual(got, want) {
+		t.Errorf("its pods are %+v, want %+v", got, want)
+	}
 	if err := seed.Get(t.Context(), client.ObjectKeyFromObject(token), token); err != nil ||
 		string(token.Data["token"]) != "a" {
 		t.Errorf("the token has become %q (%v)", token.Data["token"], err)
 	}
+	inShoot, err := managedresources.List(t.Context(), seed, namespace)
+	if err != nil || len(inShoot) != 1 {
+		t.Errorf("%d ManagedResources, %v", len(inShoot), err)
+	}
 	if err := autoscaler.Destroy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := autoscaler.WaitCleanup(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, left := range []client.ObjectList{
 		list, &corev1.SecretList{}, &corev1.ServiceAccountList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
+		&resourcesv1alpha1.ManagedResourceList{},
 	} {
 		if err := seed.List(t.Context(), left); err != nil || meta.LenList(left) > 0 {
 			t.Errorf("%T has %d items after Destroy (%v)", left, meta.LenList(left), err)

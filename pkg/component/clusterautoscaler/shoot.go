@@ -16,8 +16,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component"
 )
 
-// ShootObjects are what belongs to the cluster-autoscaler in the shoot: its rights, and the priorities of the pools.
-func ShootObjects(v Values) ([]client.Object, error) {
+// shootObjects are what belongs to the cluster-autoscaler in the shoot: its rights, and the priorities of the pools.
+func shootObjects(v Values) ([]client.Object, error) {
 	objects := rights()
 	if !wantsPriorities(v) {
 		return objects, nil

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
@@ -51,7 +52,7 @@ func Decide(f component.Facts) Values {
 	}
 }
 
-// New returns the component. The authority ca-vpn must have been generated before Deploy.
+// New returns the component. The authority ca-vpn and the Namespace must be there before Deploy.
 func New(c client.Client, namespace string, manager secrets.Manager, values Values) component.Component {
 	return &deployer{Proxy: newProxy(c, namespace), secrets: manager, values: values}
 }
@@ -87,7 +88,7 @@ func ShootKeys(ctx context.Context, manager secrets.Manager) (privateKey, seedPu
 	return shoot.Data[secrets.DataKeyWireGuardPrivateKey], seed.Data[secrets.DataKeyWireGuardPublicKey], nil
 }
 
-// Deploy implements component.Deployer.
+// Deploy implements component.Deployer. The gateway takes the key of the seed's end from the Namespace.
 func (d *deployer) Deploy(ctx context.Context) error {
 	if len(d.values.PodNetworks) == 0 || len(d.values.ServiceNetworks) == 0 {
 		return fmt.Errorf("%s: the pod and service networks must be given", Name)
@@ -109,7 +110,28 @@ func (d *deployer) Deploy(ctx context.Context) error {
 		{Secret: shoot.Name, Files: map[string]string{secrets.DataKeyWireGuardPublicKey: "peer-public-key"}},
 	}, files...)
 	publicKey := string(seed.Data[secrets.DataKeyWireGuardPublicKey])
+	if err := giveKey(ctx, d.Client, d.Namespace, publicKey); err != nil {
+		return err
+	}
 	return component.Apply(ctx, d.Client, service(d.Namespace, publicKey), deployment(d.Namespace, d.values, files))
+}
+
+// giveKey notes at a namespace which WireGuard key its Service may have. It is a patch of its own, so that applying
+// the Namespace, before there is a key, does not take it away.
+func giveKey(ctx context.Context, seed client.Client, name, key string) error {
+	namespace := &corev1.Namespace{}
+	if err := seed.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
+		return fmt.Errorf("reading Namespace %s: %w", name, err)
+	}
+	if namespace.Annotations[vpnv1alpha1.AnnotationPublicKey] == key {
+		return nil
+	}
+	patch := client.MergeFrom(namespace.DeepCopy())
+	metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, vpnv1alpha1.AnnotationPublicKey, key)
+	if err := seed.Patch(ctx, namespace, patch); err != nil {
+		return fmt.Errorf("giving Namespace %s its WireGuard key: %w", name, err)
+	}
+	return nil
 }
 
 func service(namespace, publicKey string) *corev1.Service {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -31,7 +32,8 @@ func TestObjects(t *testing.T) {
 }
 
 func TestBothEndsKnowEachOther(t *testing.T) {
-	c := fake.NewClientBuilder().Build()
+	of := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	c := fake.NewClientBuilder().WithObjects(of).Build()
 	manager, err := secrets.New(t.Context(), c, namespace, secrets.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +56,12 @@ func TestBothEndsKnowEachOther(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: Name}, service); err != nil {
 		t.Fatal(err)
 	}
-	if service.Annotations[vpnv1alpha1.AnnotationPublicKey] != string(seedPublic) {
-		t.Error("the gateway is told another public key than the shoot")
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(of), of); err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range []client.Object{service, of} {
+		if object.GetAnnotations()[vpnv1alpha1.AnnotationPublicKey] != string(seedPublic) {
+			t.Errorf("the gateway is told another public key than the shoot by the %T", object)
+		}
 	}
 }

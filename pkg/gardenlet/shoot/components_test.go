@@ -22,7 +22,7 @@ func TestAComponentIsOneLine(t *testing.T) {
 	controlPlane, system := components.ControlPlane, components.System
 	t.Cleanup(func() { components.ControlPlane, components.System = controlPlane, system })
 	components.ControlPlane = append(slices.Clip(controlPlane), components.Component{
-		Name: "pretended", Images: []string{"pretended"}, Companion: true,
+		Name: "pretended", Images: []string{"pretended"},
 		Recipe: components.Recipe{
 			Decide: decide, Build: func(*components.Builder, any) component.Component { return nil },
 		},
@@ -60,4 +60,61 @@ func TestAComponentIsOneLine(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a line says of its stage decides what the component waits for, and what waits for it.
+func TestAStageWaits(t *testing.T) {
+	const secrets, apiServer = "Initializing secrets management", "Waiting until kube-apiserver is ready"
+	for stage, test := range map[components.Stage]struct{ after, before, waitedFor string }{
+		components.Controllers: {after: apiServer},
+		components.Stores:      {after: secrets, before: apiServer, waitedFor: "Waiting until pretended is ready"},
+		components.Tunnels: {
+			after: secrets, before: "Waiting until the tunnel to the nodes is up", waitedFor: "Deploying pretended",
+		},
+		components.Autoscalers: {after: "Waiting until worker pools are ready"},
+	} {
+		graph := flowWith(t, components.Component{
+			Name: "pretended", Stage: stage,
+			Recipe: components.Recipe{Build: func(*components.Builder, any) component.Component { return nil }},
+		})
+		if dependencies := dependenciesOf(graph, "Deploying pretended"); dependencies != test.after {
+			t.Errorf("stage %d: it waits for %q, want %q", stage, dependencies, test.after)
+		}
+		if !strings.Contains(dependenciesOf(graph, test.before), test.waitedFor) {
+			t.Errorf("stage %d: %q does not wait for it:\n%s", stage, test.before, graph)
+		}
+	}
+}
+
+// No line is without tasks, but those of what extensions deploy.
+func TestComponentsHaveTasks(t *testing.T) {
+	graph := flowWith(t)
+	for _, c := range components.ControlPlane {
+		for _, task := range []string{"Deploying " + c.Name, "Waiting until " + c.Name + " is ready"} {
+			if has := dependenciesOf(graph, task) != ""; has != (c.Recipe.Build != nil) {
+				t.Errorf("%s: the flow has a task %q: %v", c.Name, task, has)
+			}
+		}
+	}
+}
+
+// flowWith is the flow of a shoot with workers and more components in the control plane.
+func flowWith(t *testing.T, more ...components.Component) string {
+	t.Helper()
+	listed := components.ControlPlane
+	t.Cleanup(func() { components.ControlPlane = listed })
+	components.ControlPlane = append(slices.Clip(listed), more...)
+	graph, err := operation(t, func(*plan.Inputs) {}).ReconcileFlow()
+	if err != nil {
+		t.Fatal(err)
+	}
+	components.ControlPlane = listed
+	return graph.String()
+}
+
+// dependenciesOf are what a task of a printed flow waits for; empty if it has none.
+func dependenciesOf(graph, task string) string {
+	_, rest, _ := strings.Cut(graph, "  "+task+" <- ")
+	dependencies, _, _ := strings.Cut(rest, "\n")
+	return dependencies
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/trellis-garden/trellis/pkg/flow"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 )
 
@@ -23,7 +24,7 @@ func (o *Operation) ReconcileFlow() (*flow.Flow, error) {
 	c := o.controlPlane.Add(g, f, ready)
 	o.publication.AddAuthorities(g, append(c.AuthoritiesReplaced, f.Secrets)...)
 	deployed := o.system.Add(g, f, c)
-	o.workers.Add(g, f, ready, c, deployed)
+	o.controlPlane.AddStage(g, components.Autoscalers, o.workers.Add(g, f, ready, c, deployed))
 	if o.Plan.Hibernation == plan.FallingAsleep {
 		o.hibernation.Add(g, g.Last()...)
 	}

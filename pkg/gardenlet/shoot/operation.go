@@ -51,6 +51,11 @@ func newOperation(p *plan.Plan, in *plan.Inputs, garden client.Client, seed clie
 		Seed: seed, Namespace: p.Namespace, Secrets: keyring, NodeNetworks: infra.NodeNetworks,
 		APIServer: p.APIServer.Values, Values: p.Values,
 	}
+	machines := &workers.Workers{
+		Plan: p, Seed: seed, Components: builder, Extensions: objects, Infrastructure: infra,
+		AuthorizedKeys: published.AuthorizedKeys, Log: log, Since: in.Shoot.Status.RetryCycleStartTime,
+	}
+	builder.Machines = machines.Machines
 	return &Operation{
 		Plan: p, Inputs: in, keyring: keyring, publication: published, infrastructure: infra,
 		foundation: &foundation.Foundation{
@@ -62,12 +67,8 @@ func newOperation(p *plan.Plan, in *plan.Inputs, garden client.Client, seed clie
 			Plan: p, Seed: seed, Log: log, Secrets: keyring, Components: builder, Extensions: objects,
 			Infrastructure: infra,
 		},
-		system: &systemcomponents.System{Plan: p, Seed: seed, Components: builder},
-		workers: &workers.Workers{
-			Plan: p, Seed: seed, Components: builder, Extensions: objects, Infrastructure: infra,
-			AuthorizedKeys: published.AuthorizedKeys,
-			Log:            log, Since: in.Shoot.Status.RetryCycleStartTime,
-		},
+		system:      &systemcomponents.System{Plan: p, Seed: seed, Components: builder},
+		workers:     machines,
 		hibernation: &hibernation.Hibernation{Plan: p, Seed: seed, Extensions: objects},
 	}
 }

@@ -23,16 +23,22 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component/vpnshoot"
 )
 
-// Stage says in which order components of the control plane stop, and wake up: what stops later wakes up earlier.
+// Stage says what a component of the control plane waits for before it is deployed. When a shoot falls asleep, API
+// servers stop after all others, and stores at last; they wake up the other way round.
 type Stage int
 
 const (
-	// Controllers are all that need kube-apiserver. They stop first.
+	// Controllers wait for kube-apiserver, and nothing else.
 	Controllers Stage = iota
-	// APIServers write to the stores.
-	APIServers
-	// Stores are StatefulSets, whose data stay.
+	// Stores wait for secrets only. They are StatefulSets, whose data stay.
 	Stores
+	// APIServers wait until the stores are deployed, to which they write. The flow has tasks of its own for them.
+	APIServers
+	// Tunnels wait for secrets, and until it is known which networks the nodes have.
+	Tunnels
+	// Autoscalers wait for the workers. They make and remove machines, so they stop while others do that, and a shoot
+	// that falls asleep gets none.
+	Autoscalers
 )
 
 // Component is one part of a shoot. The flows, the images and values of the Plan, hibernation, deletion and the
@@ -49,14 +55,12 @@ type Component struct {
 
 	// Stage of a component of the control plane.
 	Stage Stage
-	// Companion says that it needs kube-apiserver and nothing else. The flow has tasks of their own for the others.
-	Companion bool
 	// Empties says that a shoot that sleeps cannot be emptied, to be deleted, without it. Stores and API servers are
 	// needed anyway.
 	Empties bool
 }
 
-// ControlPlane are what the seed runs for a shoot, in the order in which they start.
+// ControlPlane are what the seed runs for a shoot; it is deleted from the end to the beginning.
 var ControlPlane = []Component{
 	{
 		Name: etcdcomponent.Name(etcdcomponent.Main), Images: []string{"etcd-steward"}, Stage: Stores,
@@ -71,20 +75,20 @@ var ControlPlane = []Component{
 		Recipe: Recipe{Build: func(b *Builder, _ any) component.Component { return b.KubeAPIServer() }},
 	},
 	{
-		Name: kubecontrollermanager.Name, Images: []string{"kube-controller-manager"}, Companion: true, Empties: true,
+		Name: kubecontrollermanager.Name, Images: []string{"kube-controller-manager"}, Empties: true,
 		Recipe: inSeed(kubecontrollermanager.Decide, kubecontrollermanager.New),
 	},
 	{
-		Name: kubescheduler.Name, Images: []string{"kube-scheduler"}, LeftOut: isWorkerless, Companion: true,
+		Name: kubescheduler.Name, Images: []string{"kube-scheduler"}, LeftOut: isWorkerless,
 		Recipe: inSeed(kubescheduler.Decide, kubescheduler.New),
 	},
 	{
-		Name: vpnseedserver.Name, Images: []string{"vpn"}, LeftOut: isWorkerless,
+		Name: vpnseedserver.Name, Images: []string{"vpn"}, LeftOut: isWorkerless, Stage: Tunnels,
 		Recipe: with(vpnseedserver.Decide, vpnSeedServer),
 	},
 	{Name: "machine-controller-manager", LeftOut: isWorkerless},
 	{
-		Name: clusterautoscaler.Name, Images: []string{"cluster-autoscaler"}, LeftOut: isFixed,
+		Name: clusterautoscaler.Name, Images: []string{"cluster-autoscaler"}, LeftOut: isFixed, Stage: Autoscalers,
 		Recipe: with(clusterautoscaler.Decide, clusterAutoscaler),
 	},
 }
@@ -137,13 +141,9 @@ func Images() []string {
 	return slices.Compact(images)
 }
 
-// Named is the component of the control plane of that name.
-func Named(name string) Component {
-	i := slices.IndexFunc(ControlPlane, func(c Component) bool { return c.Name == name })
-	if i < 0 {
-		panic("no component is called " + name)
-	}
-	return ControlPlane[i]
+// Of are the components of a stage.
+func Of(stage Stage) []Component {
+	return slices.DeleteFunc(slices.Clone(ControlPlane), func(c Component) bool { return c.Stage != stage })
 }
 
 // Decide makes the values of the components that a shoot has.
@@ -201,8 +201,6 @@ func vpnSeedServer(b *Builder, values vpnseedserver.Values) component.Component 
 	return vpnseedserver.New(b.Seed, b.Namespace, b.Secrets, values)
 }
 
-// clusterAutoscaler is the component, as far as it is known before there is a Worker: enough to wait for it and to
-// delete it.
 func clusterAutoscaler(b *Builder, values clusterautoscaler.Values) component.Component {
-	return clusterautoscaler.New(b.Seed, b.Namespace, values)
+	return clusterautoscaler.New(b.Seed, b.Namespace, b.Secrets, values, b.Machines)
 }

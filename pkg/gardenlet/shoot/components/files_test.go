@@ -13,7 +13,8 @@ import (
 // of each table of docs/ that it does not pass without. Another place that names it would be one more to remember.
 func TestAComponentIsNamedInItsLine(t *testing.T) {
 	for pkg, image := range map[string]string{
-		"kubescheduler": "kube-scheduler", "coredns": "coredns", "apiserverproxy": "",
+		"kubescheduler": "kube-scheduler", "clusterautoscaler": "cluster-autoscaler", "coredns": "coredns",
+		"apiserverproxy": "",
 	} {
 		importPath := `"github.com/trellis-garden/trellis/pkg/component/` + pkg + `"`
 		var found []string

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/secrets"
@@ -42,8 +43,10 @@ type Builder struct {
 	// APIServer are the values of kube-apiserver, Values those of all others.
 	APIServer kubeapiserver.Values
 	Values    Values
-	// NodeNetworks are known when the infrastructure is; nil if nothing is deployed.
+	// NodeNetworks are known when the infrastructure is, Machines, with their limits, when the workers are; nil if
+	// nothing is deployed.
 	NodeNetworks func() []string
+	Machines     func(context.Context) ([]extensionsv1alpha1.MachineDeployment, error)
 }
 
 // KubeAPIServer is the component.
@@ -66,6 +69,17 @@ func (c Component) Workload(namespace string) client.Object {
 		return &appsv1.StatefulSet{ObjectMeta: meta}
 	}
 	return &appsv1.Deployment{ObjectMeta: meta}
+}
+
+// Stop stops what a control plane has of a stage, and waits until its last pods are gone: those of kube-apiserver still
+// write to etcd. Volumes stay.
+func Stop(ctx context.Context, seed client.Client, namespace string, stage Stage) error {
+	for _, c := range Of(stage) {
+		if err := component.Stop(ctx, seed, c.Workload(namespace)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // inSeed makes a component of the control plane of its values.

@@ -5,21 +5,17 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
-	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
-	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
-	"github.com/trellis-garden/trellis/pkg/component/vpnseedserver"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
@@ -39,8 +35,10 @@ const (
 
 // Tasks are those that others wait for.
 type Tasks struct {
-	// APIServer: the API server answers. VPN: the seed's side of the tunnel is deployed.
-	APIServer, VPN flow.TaskID
+	// APIServer: the API server answers.
+	APIServer flow.TaskID
+	// Tunnels: the seed's ends of tunnels are deployed.
+	Tunnels []flow.TaskID
 	// AuthoritiesReplaced are what those wait for who would otherwise trust, or present, what the API server does not
 	// know yet.
 	AuthoritiesReplaced []flow.TaskID
@@ -64,11 +62,10 @@ type ControlPlane struct {
 	Infrastructure Infrastructure
 }
 
-// Add adds etcd, the API server and its companions. The API server is deployed together with its etcds, not
+// Add adds etcd, the API server, and what needs no workers. The API server is deployed together with its etcds, not
 // after them: it waits for them by itself, and its start goes on meanwhile.
 func (c *ControlPlane) Add(g *flow.Graph, f foundation.Tasks, infrastructure flow.TaskID) Tasks {
-	main, mainReady := c.addEtcd(g, f, etcdcomponent.Main)
-	events, eventsReady := c.addEtcd(g, f, etcdcomponent.Events)
+	stores, storesReady := c.AddStage(g, components.Stores, f.Secrets)
 	before := c.Extensions.Add(g, gardencorev1beta1.BeforeKubeAPIServer, f.Secrets, f.References)
 
 	g.Add(flow.Task{
@@ -76,11 +73,11 @@ func (c *ControlPlane) Add(g *flow.Graph, f foundation.Tasks, infrastructure flo
 		Dependencies: []flow.TaskID{f.Namespace},
 	})
 	deployed := g.Add(flow.Task{
-		Name: "Deploying kube-apiserver", Dependencies: append([]flow.TaskID{f.Secrets, main, events}, before...),
+		Name: "Deploying kube-apiserver", Dependencies: slices.Concat([]flow.TaskID{f.Secrets}, stores, before),
 		Fn: tasks.Retried(c.deployKubeAPIServer),
 	})
 	t := Tasks{APIServer: g.Add(flow.Task{
-		Name: "Waiting until kube-apiserver is ready", Dependencies: []flow.TaskID{deployed, mainReady, eventsReady},
+		Name: "Waiting until kube-apiserver is ready", Dependencies: append(storesReady, deployed),
 		Fn: tasks.Rollout(c.awaitKubeAPIServer),
 	})}
 	g.Add(flow.Task{
@@ -93,21 +90,11 @@ func (c *ControlPlane) Add(g *flow.Graph, f foundation.Tasks, infrastructure flo
 		Fn:     flow.TaskFn(c.renewTokens).RetryUntilTimeout(tasks.RetryInterval, tasks.RolloutTimeout),
 		SkipIf: !c.Plan.Rotation.RenewsTokens, Dependencies: []flow.TaskID{t.APIServer},
 	})
-	// Certificates for the VPN and the networks it reaches: without a network of its own the shoot gets the
-	// infrastructure's.
-	t.VPN = g.Add(flow.Task{
-		Name: "Deploying vpn-seed-server", SkipIf: !c.Plan.Has(vpnseedserver.Name),
-		Dependencies: append([]flow.TaskID{f.Secrets}, c.ifNodesUnknown(infrastructure)...),
-		Fn:           tasks.Retried(c.deployVPNSeedServer),
-	})
+	t.Tunnels, _ = c.AddStage(g, components.Tunnels, append(c.ifNodesUnknown(infrastructure), f.Secrets)...)
 	if c.Plan.Rotation.ReplacesAuthorities {
 		t.AuthoritiesReplaced = []flow.TaskID{t.APIServer}
 	}
-	for _, companion := range components.ControlPlane {
-		if companion.Companion {
-			c.addComponent(g, companion, t.APIServer)
-		}
-	}
+	c.AddStage(g, components.Controllers, t.APIServer)
 	c.addProviderControlPlane(g, f, infrastructure, t.APIServer)
 	c.Extensions.AddUnwanted(g, t.APIServer)
 	c.Extensions.Add(g, gardencorev1beta1.AfterKubeAPIServer, t.APIServer, f.References)
@@ -133,32 +120,27 @@ func (c *ControlPlane) ifNodesUnknown(infrastructure flow.TaskID) []flow.TaskID 
 	return []flow.TaskID{infrastructure}
 }
 
-// addEtcd adds one etcd.
-func (c *ControlPlane) addEtcd(g *flow.Graph, f foundation.Tasks,
-	role etcdcomponent.Role) (deployed, ready flow.TaskID) {
-	etcd := components.Named(etcdcomponent.Name(role))
-	deployed = g.Add(flow.Task{
-		Name: fmt.Sprintf("Deploying %s etcd", role), Dependencies: []flow.TaskID{f.Secrets},
-		Fn: tasks.Retried(func(ctx context.Context) error { return etcd.Build(c.Components).Deploy(ctx) }),
-	})
-	ready = g.Add(flow.Task{
-		Name: fmt.Sprintf("Waiting until %s etcd is ready", role), Dependencies: []flow.TaskID{deployed},
-		Fn: tasks.Rollout(func(ctx context.Context) error { return etcd.Build(c.Components).Wait(ctx) }),
-	})
+// AddStage adds the components of a stage after what they wait for.
+func (c *ControlPlane) AddStage(g *flow.Graph, stage components.Stage,
+	after ...flow.TaskID) (deployed, ready []flow.TaskID) {
+	asleep := stage == components.Autoscalers && c.Plan.Hibernation != plan.Awake
+	for _, part := range components.Of(stage) {
+		if part.Recipe.Build == nil {
+			continue
+		}
+		skip := asleep || !c.Plan.Has(part.Name)
+		task := g.Add(flow.Task{
+			Name: "Deploying " + part.Name, SkipIf: skip, Dependencies: after,
+			Fn: tasks.Retried(func(ctx context.Context) error { return part.Build(c.Components).Deploy(ctx) }),
+		})
+		deployed = append(deployed, task)
+		ready = append(ready, g.Add(flow.Task{
+			Name: fmt.Sprintf("Waiting until %s is ready", part.Name), SkipIf: skip,
+			Dependencies: []flow.TaskID{task},
+			Fn:           tasks.Rollout(func(ctx context.Context) error { return part.Build(c.Components).Wait(ctx) }),
+		}))
+	}
 	return deployed, ready
-}
-
-// addComponent adds a component of the control plane, and the wait for it.
-func (c *ControlPlane) addComponent(g *flow.Graph, part components.Component, after flow.TaskID) {
-	skip := !c.Plan.Has(part.Name)
-	deployed := g.Add(flow.Task{
-		Name: "Deploying " + part.Name, SkipIf: skip, Dependencies: []flow.TaskID{after},
-		Fn: tasks.Retried(func(ctx context.Context) error { return part.Build(c.Components).Deploy(ctx) }),
-	})
-	g.Add(flow.Task{
-		Name: fmt.Sprintf("Waiting until %s is ready", part.Name), SkipIf: skip, Dependencies: []flow.TaskID{deployed},
-		Fn: tasks.Rollout(func(ctx context.Context) error { return part.Build(c.Components).Wait(ctx) }),
-	})
 }
 
 // addProviderControlPlane adds what the provider deploys into the control plane.
@@ -191,36 +173,6 @@ func (c *ControlPlane) deployProviderControlPlane(ctx context.Context) error {
 			SecretRef: credentials.CloudProvider(c.Plan.Identity),
 		}
 	})
-}
-
-// deployVPNSeedServer deploys the seed's end of the tunnel, whose key the gateway takes from the Namespace.
-func (c *ControlPlane) deployVPNSeedServer(ctx context.Context) error {
-	_, key, err := vpnseedserver.ShootKeys(ctx, c.Secrets)
-	if err != nil {
-		return err
-	}
-	if err := giveKey(ctx, c.Seed, c.Plan.Namespace, string(key)); err != nil {
-		return err
-	}
-	return components.Named(vpnseedserver.Name).Build(c.Components).Deploy(ctx)
-}
-
-// giveKey notes at a namespace which WireGuard key its Service may have. It is a patch of its own, so that applying
-// the Namespace, before there is a key, does not take it away.
-func giveKey(ctx context.Context, seed client.Client, name, key string) error {
-	namespace := &corev1.Namespace{}
-	if err := seed.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
-		return fmt.Errorf("reading Namespace %s: %w", name, err)
-	}
-	if namespace.Annotations[vpnv1alpha1.AnnotationPublicKey] == key {
-		return nil
-	}
-	patch := client.MergeFrom(namespace.DeepCopy())
-	metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, vpnv1alpha1.AnnotationPublicKey, key)
-	if err := seed.Patch(ctx, namespace, patch); err != nil {
-		return fmt.Errorf("giving Namespace %s its WireGuard key: %w", name, err)
-	}
-	return nil
 }
 
 // deployRoute tells the seed's gateway which names lead to this API server.

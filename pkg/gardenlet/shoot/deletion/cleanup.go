@@ -94,8 +94,8 @@ func (d *Deletion) wakeUp(ctx context.Context) error {
 	}
 	for _, stage := range []components.Stage{components.Stores, components.APIServers, components.Controllers} {
 		var workloads []client.Object
-		for _, c := range components.ControlPlane {
-			if c.Stage == stage && (stage != components.Controllers || c.Empties) {
+		for _, c := range components.Of(stage) {
+			if stage != components.Controllers || c.Empties {
 				workloads = append(workloads, c.Workload(d.Plan.Namespace))
 			}
 		}

@@ -28,7 +28,6 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/publication"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/tasks"
-	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/workers"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
@@ -65,7 +64,7 @@ func (d *Deletion) Flow() (*flow.Flow, error) {
 	})
 
 	cleaned := d.addCleanup(g, g.Add(flow.Task{
-		Name: "Stopping cluster-autoscaler", Fn: tasks.Rollout(d.stopAutoscaler),
+		Name: "Stopping autoscalers", Fn: tasks.Rollout(d.stopAutoscalers),
 		Dependencies: []flow.TaskID{initialized},
 	}))
 
@@ -113,9 +112,9 @@ func (d *Deletion) Flow() (*flow.Flow, error) {
 	return g.Compile()
 }
 
-// stopAutoscaler keeps the cluster-autoscaler from making machines while others go.
-func (d *Deletion) stopAutoscaler(ctx context.Context) error {
-	return workers.StopAutoscaler(ctx, d.Seed, d.Plan.Identity)
+// stopAutoscalers keeps autoscalers from making machines while others go.
+func (d *Deletion) stopAutoscalers(ctx context.Context) error {
+	return components.Stop(ctx, d.Seed, d.Plan.Namespace, components.Autoscalers)
 }
 
 // removeFromGarden deletes what users got to know.
@@ -180,15 +179,15 @@ func (d *Deletion) deleteManagedResources(ctx context.Context) error {
 
 // destroyControlPlane deletes everything that runs but the etcds.
 func (d *Deletion) destroyControlPlane(ctx context.Context) error {
-	return errors.Join(d.destroy(ctx, components.Controllers, components.APIServers),
+	return errors.Join(d.destroy(ctx, func(s components.Stage) bool { return s != components.Stores }),
 		component.Delete(ctx, d.Seed, controlplane.Route(d.Plan.Identity)))
 }
 
-// destroy deletes the components of stages, in the reverse order of their start.
-func (d *Deletion) destroy(ctx context.Context, stages ...components.Stage) error {
+// destroy deletes the components of some stages, from the end of their list to its beginning.
+func (d *Deletion) destroy(ctx context.Context, of func(components.Stage) bool) error {
 	var all []error
 	for _, c := range slices.Backward(components.ControlPlane) {
-		if slices.Contains(stages, c.Stage) && c.Recipe.Build != nil {
+		if of(c.Stage) && c.Recipe.Build != nil {
 			all = append(all, c.Build(d.Components).Destroy(ctx))
 		}
 	}
@@ -197,7 +196,7 @@ func (d *Deletion) destroy(ctx context.Context, stages ...components.Stage) erro
 
 // destroyEtcds deletes the etcds and their volumes.
 func (d *Deletion) destroyEtcds(ctx context.Context) error {
-	if err := d.destroy(ctx, components.Stores); err != nil {
+	if err := d.destroy(ctx, func(s components.Stage) bool { return s == components.Stores }); err != nil {
 		return err
 	}
 	err := d.Seed.DeleteAllOf(ctx, &corev1.PersistentVolumeClaim{}, client.InNamespace(d.Plan.Namespace))

@@ -211,7 +211,7 @@ func (h *Hibernation) stopControllers(ctx context.Context) error {
 	}
 	later := map[string]bool{}
 	for _, c := range components.ControlPlane {
-		later[c.Name] = c.Stage != components.Controllers
+		later[c.Name] = c.Stage == components.APIServers || c.Stage == components.Stores
 	}
 	var all []error
 	for i := range list.Items {
@@ -222,18 +222,7 @@ func (h *Hibernation) stopControllers(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// stop stops what is of a stage, and waits until its last pods are gone: those of kube-apiserver still write to etcd.
-// Volumes stay.
+// stop makes a task that stops a stage.
 func (h *Hibernation) stop(stage components.Stage) flow.TaskFn {
-	return func(ctx context.Context) error {
-		for _, c := range components.ControlPlane {
-			if c.Stage != stage {
-				continue
-			}
-			if err := component.Stop(ctx, h.Seed, c.Workload(h.Plan.Namespace)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	return func(ctx context.Context) error { return components.Stop(ctx, h.Seed, h.Plan.Namespace, stage) }
 }

@@ -38,8 +38,8 @@ func TestLastErrors(t *testing.T) {
 		},
 		{"of tasks", flow.Errors{
 			{TaskID: "Deploying infrastructure", Err: fmt.Errorf("waiting: %w", flow.Permanent(quota))},
-			{TaskID: "Deploying main etcd", Err: errors.New("no storage")},
-		}, []string{"Deploying infrastructure", "Deploying main etcd"}, quota.Codes},
+			{TaskID: "Deploying etcd-main", Err: errors.New("no storage")},
+		}, []string{"Deploying infrastructure", "Deploying etcd-main"}, quota.Codes},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := lastErrors(test.err, now)

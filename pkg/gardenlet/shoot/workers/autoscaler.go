@@ -2,7 +2,6 @@ package workers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,9 +10,6 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
-	"github.com/trellis-garden/trellis/pkg/component"
-	"github.com/trellis-garden/trellis/pkg/component/clusterautoscaler"
-	"github.com/trellis-garden/trellis/pkg/component/managedresources"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/controlplane"
@@ -21,54 +17,47 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/tasks"
 )
 
-// resourceClusterAutoscaler is the ManagedResource with what belongs to the cluster-autoscaler in the shoot.
-const resourceClusterAutoscaler = "shoot-core-cluster-autoscaler"
-
-// addAutoscalerStop adds what happens to the cluster-autoscaler before pools are changed: it must not act on limits
-// that are about to change, nor on machines that are to go for hibernation.
+// addAutoscalerStop adds what happens to autoscalers before pools are changed: they must not act on limits that are
+// about to change, nor on machines that are to go for hibernation.
 func (w *Workers) addAutoscalerStop(g *flow.Graph, c controlplane.Tasks) flow.TaskID {
 	return g.Add(flow.Task{
-		Name: "Stopping cluster-autoscaler unless it may go on", SkipIf: w.Plan.Workerless,
+		Name: "Stopping autoscalers unless they may go on", SkipIf: w.Plan.Workerless,
 		Dependencies: []flow.TaskID{c.APIServer},
-		Fn:           tasks.Rollout(w.restrainAutoscaler),
+		Fn:           tasks.Rollout(w.restrainAutoscalers),
 	})
 }
 
-// addAutoscaler adds the cluster-autoscaler, which gets its limits from the status of the Worker.
-func (w *Workers) addAutoscaler(g *flow.Graph, workerReady flow.TaskID) {
-	skip := !w.Plan.Has(clusterautoscaler.Name) || w.Plan.Hibernation != plan.Awake
-	deployed := g.Add(flow.Task{
-		Name: "Deploying cluster-autoscaler", Fn: tasks.Retried(w.deployAutoscaler), SkipIf: skip,
-		Dependencies: []flow.TaskID{workerReady},
-	})
-	g.Add(flow.Task{
-		Name: "Waiting until cluster-autoscaler is ready", SkipIf: skip, Dependencies: []flow.TaskID{deployed},
-		Fn: tasks.Rollout(func(ctx context.Context) error { return w.autoscaler().Wait(ctx) }),
-	})
-}
-
-// restrainAutoscaler removes the cluster-autoscaler of a shoot that needs none any more, and stops one that would be
-// in the way. Otherwise it goes on.
-func (w *Workers) restrainAutoscaler(ctx context.Context) error {
-	if !w.Plan.Has(clusterautoscaler.Name) {
-		return w.removeAutoscaler(ctx)
-	}
-	if w.Plan.Hibernation == plan.Awake {
-		changes, err := w.limitsChange(ctx)
-		if err != nil || !changes {
+// restrainAutoscalers removes the autoscalers that a shoot does without, and stops the others if they would be in the
+// way.
+func (w *Workers) restrainAutoscalers(ctx context.Context) error {
+	for _, c := range components.Of(components.Autoscalers) {
+		if w.Plan.Has(c.Name) {
+			continue
+		}
+		autoscaler := c.Build(w.Components)
+		if err := autoscaler.Destroy(ctx); err != nil {
+			return err
+		}
+		if err := autoscaler.WaitCleanup(ctx); err != nil {
 			return err
 		}
 	}
-	return StopAutoscaler(ctx, w.Seed, w.Plan.Identity)
+	if mayGoOn, err := w.mayScale(ctx); err != nil || mayGoOn {
+		return err
+	}
+	return components.Stop(ctx, w.Seed, w.Plan.Namespace, components.Autoscalers)
 }
 
-// limitsChange says whether the number of machines that a pool may have is about to change.
-func (w *Workers) limitsChange(ctx context.Context) (bool, error) {
+// mayScale says whether the shoot stays awake, and no pool is about to have another number of machines.
+func (w *Workers) mayScale(ctx context.Context) (bool, error) {
+	if w.Plan.Hibernation != plan.Awake {
+		return false, nil
+	}
 	worker := &extensionsv1alpha1.Worker{}
 	if err := client.IgnoreNotFound(w.Seed.Get(ctx, w.Plan.Key(w.Plan.ShootName), worker)); err != nil {
 		return false, fmt.Errorf("reading Worker %s: %w", w.Plan.Key(w.Plan.ShootName), err)
 	}
-	return limitsDiffer(worker.Spec.Pools, w.Plan.Pools), nil
+	return !limitsDiffer(worker.Spec.Pools, w.Plan.Pools), nil
 }
 
 // limitsDiffer compares the pools of the Worker with those that are planned. Pools that come or go change no others.
@@ -86,43 +75,13 @@ func limitsDiffer(current []extensionsv1alpha1.WorkerPool, planned []plan.Pool) 
 	return false
 }
 
-// StopAutoscaler stops the cluster-autoscaler, if there is one, and waits until its last pod is gone.
-func StopAutoscaler(ctx context.Context, seed client.WithWatch, shoot plan.Identity) error {
-	return component.Stop(ctx, seed, components.Named(clusterautoscaler.Name).Workload(shoot.Namespace))
-}
-
-// autoscaler is the component, to wait for it or to delete it.
-func (w *Workers) autoscaler() component.Component {
-	return components.Named(clusterautoscaler.Name).Build(w.Components)
-}
-
-// removeAutoscaler deletes the cluster-autoscaler and what belongs to it in the shoot.
-func (w *Workers) removeAutoscaler(ctx context.Context) error {
-	autoscaler := w.autoscaler()
-	if err := autoscaler.Destroy(ctx); err != nil {
-		return err
-	}
-	return errors.Join(autoscaler.WaitCleanup(ctx),
-		managedresources.Remove(ctx, w.Seed, w.Plan.Namespace, resourceClusterAutoscaler))
-}
-
-// deployAutoscaler deploys the cluster-autoscaler with the limits that the Worker reports.
-func (w *Workers) deployAutoscaler(ctx context.Context) error {
+// Machines are those that the Worker reports, with their limits.
+func (w *Workers) Machines(ctx context.Context) ([]extensionsv1alpha1.MachineDeployment, error) {
 	worker := &extensionsv1alpha1.Worker{}
 	if err := w.Seed.Get(ctx, w.Plan.Key(w.Plan.ShootName), worker); err != nil {
-		return fmt.Errorf("reading Worker %s: %w", w.Plan.Key(w.Plan.ShootName), err)
+		return nil, fmt.Errorf("reading Worker %s: %w", w.Plan.Key(w.Plan.ShootName), err)
 	}
-	values := components.ValuesOf[clusterautoscaler.Values](w.Plan.Values, clusterautoscaler.Name)
-	values.Kubeconfig = w.Components.KubeAPIServer().GenericTokenKubeconfigSecretName()
-	values.MachineDeployments = worker.Status.MachineDeployments
-	objects, err := clusterautoscaler.ShootObjects(values)
-	if err != nil {
-		return err
-	}
-	if err := managedresources.Deploy(ctx, w.Seed, w.Plan.Namespace, resourceClusterAutoscaler, objects...); err != nil {
-		return err
-	}
-	return clusterautoscaler.New(w.Seed, w.Plan.Namespace, values).Deploy(ctx)
+	return worker.Status.MachineDeployments, nil
 }
 
 // autoscalerOptions translates the settings of a pool for the cluster-autoscaler.

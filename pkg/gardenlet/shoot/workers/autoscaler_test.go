@@ -44,7 +44,7 @@ func TestLimitsDiffer(t *testing.T) {
 
 // The autoscaler goes on while nothing changes that it acts on, stops for changes and for hibernation, and goes when
 // no pool needs it.
-func TestRestrainAutoscaler(t *testing.T) {
+func TestRestrainAutoscalers(t *testing.T) {
 	pools := []extensionsv1alpha1.WorkerPool{{Name: "pool", Minimum: 1, Maximum: 2, Zones: []string{"a"}}}
 	for name, test := range map[string]struct {
 		change func(*plan.Inputs)
@@ -76,10 +76,10 @@ func TestRestrainAutoscaler(t *testing.T) {
 				deployment, &extensionsv1alpha1.Worker{
 					ObjectMeta: w.Plan.Meta(w.Plan.ShootName), Spec: extensionsv1alpha1.WorkerSpec{Pools: pools},
 				},
-				&resourcesv1alpha1.ManagedResource{ObjectMeta: w.Plan.Meta(resourceClusterAutoscaler)},
+				&resourcesv1alpha1.ManagedResource{ObjectMeta: w.Plan.Meta("shoot-core-cluster-autoscaler")},
 			).Build()
 			w.Components = &components.Builder{Seed: w.Seed, Namespace: w.Plan.Namespace}
-			if err := w.restrainAutoscaler(t.Context()); err != nil {
+			if err := w.restrainAutoscalers(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			err := w.Seed.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment)

@@ -4,6 +4,7 @@ package workers
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -56,9 +57,10 @@ type Workers struct {
 	AuthorizedKeys func() ([]string, error)
 }
 
-// Add adds machines and their operating system, and the checks that they are part of the cluster.
+// Add adds machines and their operating system, and the checks that they are part of the cluster. It returns the task
+// after which the machines are there.
 func (w *Workers) Add(g *flow.Graph, f foundation.Tasks, infrastructure flow.TaskID, c controlplane.Tasks,
-	system []flow.TaskID) {
+	system []flow.TaskID) flow.TaskID {
 	osc := g.Add(flow.Task{
 		Name: "Deploying operating system configurations", Fn: tasks.Retried(w.deployOperatingSystemConfigs),
 		SkipIf:       w.Plan.Workerless,
@@ -88,11 +90,10 @@ func (w *Workers) Add(g *flow.Graph, f foundation.Tasks, infrastructure flow.Tas
 				extension.WorkerTiming)
 		},
 	})
-	w.addAutoscaler(g, workerReady)
 	w.Extensions.Add(g, gardencorev1beta1.AfterWorker, workerReady)
 	w.addContainerRuntimes(g, workerReady)
 	skipChecks := w.Plan.Workerless || w.Plan.SkipReadiness || w.Plan.Hibernation != plan.Awake
-	tunnel := append([]flow.TaskID{workerReady, c.VPN}, system...)
+	tunnel := slices.Concat([]flow.TaskID{workerReady}, c.Tunnels, system)
 	g.Add(flow.Task{
 		Name: "Waiting until the tunnel to the nodes is up", SkipIf: skipChecks, Dependencies: tunnel,
 		Fn: flow.TaskFn(w.checkTunnel).RetryUntilTimeout(tasks.RetryInterval, tasks.RolloutTimeout),
@@ -103,6 +104,7 @@ func (w *Workers) Add(g *flow.Graph, f foundation.Tasks, infrastructure flow.Tas
 		Fn: flow.TaskFn(w.checkNodeConfigurations).RetryUntilTimeout(tasks.RetryInterval,
 			tasks.RolloutTimeout),
 	})
+	return workerReady
 }
 
 // oscValues are what the operating system configuration of a pool is made from.
