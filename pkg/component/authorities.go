@@ -3,13 +3,15 @@ package component
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
-// The certificate authorities of a control plane.
+// The certificate authorities that several parts of a control plane need. One that is a part's own is named in its
+// package.
 const (
 	// CACluster signs kube-apiserver's certificate; it is what clients of the cluster trust.
 	CACluster = "ca"
@@ -21,8 +23,6 @@ const (
 	CAFrontProxy = "ca-front-proxy"
 	// CAKubelet signs kubelets' serving certificates and kube-apiserver's client certificate towards them.
 	CAKubelet = "ca-kubelet"
-	// CAMetricsServer signs metrics-server's certificate.
-	CAMetricsServer = "ca-metrics-server"
 	// CAEgress signs both sides of the connections between kube-apiservers and the egress proxy of their seed. It lies
 	// in the namespace garden.
 	CAEgress = "ca-egress"
@@ -30,34 +30,27 @@ const (
 	CAVPN = "ca-vpn"
 )
 
-// CertificateAuthorities returns the configurations of the authorities that a control plane needs; one without workers
-// has no kubelets, nothing that measures them, and no VPN.
-func CertificateAuthorities(workerless bool) []secrets.CertificateConfig {
-	list := []secrets.CertificateConfig{
-		{Name: CACluster, CommonName: "kubernetes", CertType: secrets.CACert},
-		{Name: CAClient, CommonName: "kubernetes-client", CertType: secrets.CACert},
-		{Name: CAETCD, CommonName: "etcd", CertType: secrets.CACert},
-		{Name: CAFrontProxy, CommonName: "front-proxy", CertType: secrets.CACert},
-	}
-	if workerless {
-		return list
-	}
-	return append(list,
-		secrets.CertificateConfig{Name: CAKubelet, CommonName: "kubelet", CertType: secrets.CACert},
-		secrets.CertificateConfig{Name: CAMetricsServer, CommonName: "metrics-server", CertType: secrets.CACert},
-		secrets.CertificateConfig{Name: CAVPN, CommonName: "vpn", CertType: secrets.CACert},
-	)
-}
-
-// GenerateCertificateAuthorities makes the authorities. Every part of a control plane relies on them.
-func GenerateCertificateAuthorities(ctx context.Context, manager secrets.Manager, workerless bool,
+// GenerateCertificateAuthorities makes the authorities of some names, on which the parts of a control plane rely.
+func GenerateCertificateAuthorities(ctx context.Context, manager secrets.Manager, names []string,
 	options ...secrets.Option) error {
-	for _, config := range CertificateAuthorities(workerless) {
+	for _, name := range names {
+		config := secrets.CertificateConfig{Name: name, CommonName: commonName(name), CertType: secrets.CACert}
 		if _, err := manager.Generate(ctx, config, options...); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// commonName is what an authority of this name is called in its certificate.
+func commonName(name string) string {
+	switch name {
+	case CACluster:
+		return "kubernetes"
+	case CAClient:
+		return "kubernetes-client"
+	}
+	return strings.TrimPrefix(name, "ca-")
 }
 
 // CABundle returns the Secret with the certificates to trust of an authority.

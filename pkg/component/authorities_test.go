@@ -1,33 +1,42 @@
 package component
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
+	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
 func TestCertificateAuthorities(t *testing.T) {
-	for workerless, want := range map[bool][]string{
-		false: {"ca", "ca-client", "ca-etcd", "ca-front-proxy", "ca-kubelet", "ca-metrics-server", "ca-vpn"},
-		true:  {"ca", "ca-client", "ca-etcd", "ca-front-proxy"},
-	} {
-		manager, err := secrets.New(t.Context(), fake.NewClientBuilder().Build(), "ns", secrets.Options{})
+	manager, err := secrets.New(t.Context(), fake.NewClientBuilder().Build(), "ns", secrets.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A control plane that runs would get another authority if its common name were another one.
+	wanted := map[string]string{
+		"ca": "kubernetes", "ca-client": "kubernetes-client", "ca-etcd": "etcd", "ca-front-proxy": "front-proxy",
+		"ca-kubelet": "kubelet", "ca-metrics-server": "metrics-server", "ca-vpn": "vpn",
+	}
+	names := slices.Collect(maps.Keys(wanted))
+	if err := GenerateCertificateAuthorities(t.Context(), manager, names); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range wanted {
+		bundle, err := CABundleData(manager, name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := GenerateCertificateAuthorities(t.Context(), manager, workerless); err != nil {
-			t.Fatal(err)
+		certificates, err := cert.ParseCertsPEM(bundle)
+		if err != nil || certificates[0].Subject.CommonName != want {
+			t.Errorf("%s is called %q, want %q (%v)", name, certificates[0].Subject.CommonName, want, err)
 		}
-		for _, name := range []string{
-			"ca", "ca-client", "ca-etcd", "ca-front-proxy", "ca-kubelet", "ca-metrics-server", "ca-vpn",
-		} {
-			if _, err := CABundle(manager, name); (err == nil) != slices.Contains(want, name) {
-				t.Errorf("workerless %t: bundle of %s: %v", workerless, name, err)
-			}
-		}
+	}
+	if _, err := CABundle(manager, "ca-other"); err == nil {
+		t.Error("there is an authority that nobody asked for")
 	}
 }
 

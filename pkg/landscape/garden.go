@@ -125,7 +125,7 @@ func gardenManager(ctx context.Context, c client.Client, rotation encryption.Rec
 // deployGarden deploys the control plane of the garden with the same components that shoots have, and its own
 // processes. All start together and wait for each other, except for what would only fail without the API server.
 func (r *run) deployGarden(ctx context.Context, c *cluster, manager secrets.Manager, stage encryption.Stage) error {
-	if err := component.GenerateCertificateAuthorities(ctx, manager, true); err != nil {
+	if err := component.GenerateCertificateAuthorities(ctx, manager, kubeapiserver.Authorities()); err != nil {
 		return err
 	}
 	first, second, err := r.gardenComponents(c.client, manager, stage)

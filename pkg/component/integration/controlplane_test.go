@@ -39,6 +39,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/component/kubecontrollermanager"
 	"github.com/trellis-garden/trellis/pkg/component/kubescheduler"
+	"github.com/trellis-garden/trellis/pkg/component/metricsserver"
 	"github.com/trellis-garden/trellis/pkg/etcd"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 	"github.com/trellis-garden/trellis/test/ports"
@@ -231,7 +232,8 @@ func newControlPlaneOf(t *testing.T, options secrets.Options) *controlPlane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := component.GenerateCertificateAuthorities(t.Context(), manager, false); err != nil {
+	authorities := append(kubeapiserver.Authorities(), component.CAKubelet, component.CAVPN, metricsserver.Authority)
+	if err := component.GenerateCertificateAuthorities(t.Context(), manager, authorities); err != nil {
 		t.Fatal(err)
 	}
 	cp := &controlPlane{

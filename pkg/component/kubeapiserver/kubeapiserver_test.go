@@ -280,7 +280,8 @@ func TestDeployIsStableAndDestroyLeavesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := component.GenerateCertificateAuthorities(t.Context(), manager, false); err != nil {
+		if err := component.GenerateCertificateAuthorities(t.Context(), manager,
+			append(Authorities(), component.CAKubelet, component.CAVPN)); err != nil {
 			t.Fatal(err)
 		}
 		apiserver := New(c, namespace, manager, shootValues())

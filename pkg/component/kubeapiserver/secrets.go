@@ -70,6 +70,12 @@ func files(secret *corev1.Secret, keys ...string) component.SecretFiles {
 	return result
 }
 
+// Authorities are those that every kube-apiserver needs, with its etcds.
+func Authorities() []string {
+	return []string{component.CACluster, component.CAClient, component.CAETCD, component.CAFrontProxy}
+}
+
+// authorities are those whose bundles the process reads.
 func authorities(v Values) []string {
 	list := []string{component.CAClient, component.CAETCD, component.CAFrontProxy}
 	if !v.IsWorkerless {

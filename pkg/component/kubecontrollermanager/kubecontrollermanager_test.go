@@ -56,7 +56,8 @@ func TestDeployNeedsTheServiceAccountKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := component.GenerateCertificateAuthorities(t.Context(), manager, false); err != nil {
+	if err := component.GenerateCertificateAuthorities(t.Context(), manager,
+		[]string{component.CACluster, component.CAClient, component.CAKubelet}); err != nil {
 		t.Fatal(err)
 	}
 	err = New(c, namespace, manager, Values{}).Deploy(t.Context())

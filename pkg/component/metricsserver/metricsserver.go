@@ -27,6 +27,9 @@ const (
 	group, version       = "metrics.k8s.io", "v1beta1"
 	mount                = "/etc/metrics-server"
 	servicePort    int32 = 443
+	// Authority signs its certificate, and is its own.
+	Authority = "ca-metrics-server"
+
 	port           int32 = 8443
 	fileKubeletCA        = "kubelet-ca.crt"
 	readRole             = "system:" + Name
@@ -49,7 +52,7 @@ type Values struct {
 func ServerCertificate(ctx context.Context, manager secrets.Manager) (*corev1.Secret, error) {
 	host := Name + "." + metav1.NamespaceSystem + ".svc"
 	return manager.Generate(ctx, secrets.CertificateConfig{
-		Name: Name, CommonName: Name, CertType: secrets.ServerCert, SigningCA: component.CAMetricsServer,
+		Name: Name, CommonName: Name, CertType: secrets.ServerCert, SigningCA: Authority,
 		DNSNames: []string{Name, Name + "." + metav1.NamespaceSystem, host, host + ".cluster.local"},
 	})
 }
@@ -65,7 +68,7 @@ func (v Values) WithKeys(ctx context.Context, manager secrets.Manager) (Values, 
 	}
 	v.Certificate, v.PrivateKey = certificate.Data[secrets.DataKeyCertificate],
 		certificate.Data[secrets.DataKeyPrivateKey]
-	if v.CABundle, err = component.CABundleData(manager, component.CAMetricsServer); err != nil {
+	if v.CABundle, err = component.CABundleData(manager, Authority); err != nil {
 		return v, err
 	}
 	v.KubeletCABundle, err = component.CABundleData(manager, component.CAKubelet)

@@ -27,7 +27,8 @@ func TestServerCertificateIsThatOfTheService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := component.GenerateCertificateAuthorities(t.Context(), manager, false); err != nil {
+	if err := component.GenerateCertificateAuthorities(t.Context(), manager,
+		[]string{Authority}); err != nil {
 		t.Fatal(err)
 	}
 	secret, err := ServerCertificate(t.Context(), manager)
@@ -38,7 +39,7 @@ func TestServerCertificateIsThatOfTheService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundle, err := component.CABundle(manager, component.CAMetricsServer)
+	bundle, err := component.CABundle(manager, Authority)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,8 @@ func TestBothEndsKnowEachOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := component.GenerateCertificateAuthorities(t.Context(), manager, false); err != nil {
+	if err := component.GenerateCertificateAuthorities(t.Context(), manager,
+		[]string{component.CAVPN}); err != nil {
 		t.Fatal(err)
 	}
 	if err := New(c, namespace, manager, values()).Deploy(t.Context()); err != nil {

@@ -6,13 +6,18 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/trellis-garden/trellis/pkg/apis"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan/plantest"
+	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
 // One line in a list brings a component into the plan with its image, into the flow, and among what must be healthy.
@@ -95,6 +100,60 @@ func TestComponentsHaveTasks(t *testing.T) {
 				t.Errorf("%s: the flow has a task %q: %v", c.Name, task, has)
 			}
 		}
+	}
+}
+
+// The authorities of the lines are enough: whatever a shoot has can be made with them.
+func TestComponentsHaveTheirAuthorities(t *testing.T) {
+	for name, change := range map[string]func(*plan.Inputs){
+		"workers": func(*plan.Inputs) {}, "workerless": plantest.Workerless,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := plantest.New(t, change)
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.Namespace}}
+			seed := fake.NewClientBuilder().WithScheme(apis.SeedScheme()).WithObjects(namespace).Build()
+			b := builder(t, seed, p)
+			if err := component.GenerateCertificateAuthorities(t.Context(), b.Secrets, p.Authorities); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range slices.Concat(components.ControlPlane, components.System) {
+				if !p.Has(c.Name) {
+					continue
+				}
+				var err error
+				switch {
+				case c.Recipe.Objects != nil:
+					_, err = c.Objects(t.Context(), b)
+				case c.Recipe.Build != nil && c.Stage != components.Autoscalers:
+					err = c.Build(b).Deploy(t.Context())
+				}
+				if err != nil {
+					t.Errorf("%s: %v", c.Name, err)
+				}
+			}
+		})
+	}
+}
+
+// builder makes the components of a plan. It knows the authority of the seed.
+func builder(t *testing.T, seed client.Client, p *plan.Plan) *components.Builder {
+	t.Helper()
+	garden, err := secrets.New(t.Context(), seed, "garden", secrets.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority, err := garden.Generate(t.Context(),
+		secrets.CertificateConfig{Name: component.CAEgress, CommonName: "egress", CertType: secrets.CACert})
+	if err != nil {
+		t.Fatal(err)
+	}
+	manager, err := secrets.New(t.Context(), seed, p.Namespace,
+		secrets.Options{Authorities: map[string]*corev1.Secret{component.CAEgress: authority}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &components.Builder{
+		Seed: seed, Namespace: p.Namespace, Secrets: manager, APIServer: p.APIServer.Values, Values: p.Values,
 	}
 }
 

@@ -82,7 +82,7 @@ func deployedFiles() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := component.GenerateCertificateAuthorities(ctx, manager, true); err != nil {
+	if err := component.GenerateCertificateAuthorities(ctx, manager, kubeapiserver.Authorities()); err != nil {
 		return nil, err
 	}
 	values := kubeapiserver.Values{

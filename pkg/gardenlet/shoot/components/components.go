@@ -48,6 +48,8 @@ type Component struct {
 	Name string
 	// Images are the names in the image vector that it runs.
 	Images []string
+	// Authorities are the certificate authorities that it needs, also those that others need.
+	Authorities []string
 	// LeftOut says which shoots do without it; nil: none does.
 	LeftOut func(*gardencorev1beta1.ShootSpec) bool
 	// Recipe makes it; empty if an extension of the seed deploys it.
@@ -72,7 +74,8 @@ var ControlPlane = []Component{
 	},
 	{
 		Name: kubeapiserver.Name, Images: []string{"kube-apiserver", "vpn"}, Stage: APIServers,
-		Recipe: Recipe{Build: func(b *Builder, _ any) component.Component { return b.KubeAPIServer() }},
+		Authorities: kubeapiserver.Authorities(),
+		Recipe:      Recipe{Build: func(b *Builder, _ any) component.Component { return b.KubeAPIServer() }},
 	},
 	{
 		Name: kubecontrollermanager.Name, Images: []string{"kube-controller-manager"}, Empties: true,
@@ -84,7 +87,8 @@ var ControlPlane = []Component{
 	},
 	{
 		Name: vpnseedserver.Name, Images: []string{"vpn"}, LeftOut: isWorkerless, Stage: Tunnels,
-		Recipe: with(vpnseedserver.Decide, vpnSeedServer),
+		Authorities: []string{component.CAVPN},
+		Recipe:      with(vpnseedserver.Decide, vpnSeedServer),
 	},
 	{Name: "machine-controller-manager", LeftOut: isWorkerless},
 	{
@@ -110,7 +114,8 @@ var System = []Component{
 	},
 	{
 		Name: MetricsServer, Images: []string{"metrics-server"}, LeftOut: isWorkerless,
-		Recipe: withKeys(metricsserver.Decide, sure(metricsserver.Objects)),
+		Authorities: []string{metricsserver.Authority},
+		Recipe:      withKeys(metricsserver.Decide, sure(metricsserver.Objects)),
 	},
 	{
 		Name: "shoot-core-apiserver-proxy", Images: []string{"vpn"}, LeftOut: isWorkerless,
@@ -128,8 +133,11 @@ const (
 	MetricsServer = "shoot-core-metrics-server"
 )
 
-// imagesOfMachines are what machines need beside the images of components.
-var imagesOfMachines = []string{"pause"}
+// imagesOfMachines and authoritiesOfMachines are what machines need beside what components do.
+var (
+	imagesOfMachines      = []string{"pause"}
+	authoritiesOfMachines = []string{component.CAKubelet}
+)
 
 // Images are the names of the images that shoots need, sorted.
 func Images() []string {
@@ -139,6 +147,21 @@ func Images() []string {
 	}
 	slices.Sort(images)
 	return slices.Compact(images)
+}
+
+// Authorities are the names of the certificate authorities that a shoot needs, sorted.
+func Authorities(shoot *gardencorev1beta1.ShootSpec) []string {
+	var authorities []string
+	if !isWorkerless(shoot) {
+		authorities = slices.Clone(authoritiesOfMachines)
+	}
+	for _, c := range slices.Concat(ControlPlane, System) {
+		if c.IsPartOf(shoot) {
+			authorities = append(authorities, c.Authorities...)
+		}
+	}
+	slices.Sort(authorities)
+	return slices.Compact(authorities)
 }
 
 // Of are the components of a stage.

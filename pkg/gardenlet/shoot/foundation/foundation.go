@@ -165,7 +165,7 @@ func (f *Foundation) initializeSecrets(ctx context.Context) error {
 	if f.Plan.Rotation.KeepOldAuthorities {
 		options = append(options, secrets.KeepOld())
 	}
-	if err := component.GenerateCertificateAuthorities(ctx, manager, f.Plan.Workerless, options...); err != nil {
+	if err := component.GenerateCertificateAuthorities(ctx, manager, f.Plan.Authorities, options...); err != nil {
 		return err
 	}
 	f.Keyring.Manager = manager

@@ -79,6 +79,8 @@ type Plan struct {
 	Pools []Pool
 	// Components are the names of what the seed runs for the shoot, and of what resource-manager keeps in it.
 	Components []string
+	// Authorities are the names of the certificate authorities that these need.
+	Authorities []string
 	// SSHAccess says whether users may log in to machines.
 	SSHAccess bool
 	// Seed is what the seed asks of every control plane.
@@ -138,9 +140,10 @@ func New(in *Inputs, gateway config.Gateway, images imagevector.Vector) (*Plan, 
 	}
 	p.Seed = planSeed(&in.Seed.Spec)
 	p.Components = components.Names(slices.Concat(components.ControlPlane, components.System), &shoot.Spec)
+	p.Authorities = components.Authorities(&shoot.Spec)
 	p.SSHAccess = !p.Workerless && gardencorev1beta1.SSHAccessEnabled(&shoot.Spec)
 	planRotations := func(in *Inputs) error {
-		p.Rotation = planRotation(&in.Shoot.Status, p.APIServer.EncryptionScheme())
+		p.Rotation = planRotation(&in.Shoot.Status, p.Authorities, p.APIServer.EncryptionScheme())
 		return nil
 	}
 	p.ClusterIdentity = ptr.Deref(shoot.Status.ClusterIdentity,

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
-	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/encryption"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/rotation"
@@ -36,8 +35,8 @@ type Encryption struct {
 	Initiated time.Time
 }
 
-// planRotation translates the phases.
-func planRotation(status *gardencorev1beta1.ShootStatus, wanted encryption.Scheme) Rotation {
+// planRotation translates the phases. The names are those of all certificate authorities.
+func planRotation(status *gardencorev1beta1.ShootStatus, names []string, wanted encryption.Scheme) Rotation {
 	var phases *gardencorev1beta1.ShootCredentialsRotation
 	plan := Rotation{Initiated: map[string]time.Time{}}
 	if credentials := status.Credentials; credentials != nil {
@@ -49,8 +48,8 @@ func planRotation(status *gardencorev1beta1.ShootStatus, wanted encryption.Schem
 	plan.KeepOldAuthorities, plan.KeepOldServiceAccountKey = rotation.KeepsOld(authorities), rotation.KeepsOld(key)
 	plan.ReplacesAuthorities = rotation.Introduces(authorities) || authorities == gardencorev1beta1.RotationCompleting
 	plan.RenewsTokens = rotation.Introduces(key)
-	for _, config := range component.CertificateAuthorities(false) {
-		plan.initiated(phases, rotation.CertificateAuthorities, config.Name)
+	for _, name := range names {
+		plan.initiated(phases, rotation.CertificateAuthorities, name)
 	}
 	plan.initiated(phases, rotation.ServiceAccountKey, kubeapiserver.ServiceAccountKeyName)
 	plan.initiated(phases, rotation.ETCDEncryptionKey, kubeapiserver.EncryptionKeyName)

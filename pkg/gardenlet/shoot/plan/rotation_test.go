@@ -33,7 +33,7 @@ func TestPlanOfRotations(t *testing.T) {
 				ServiceAccountKey:      &gardencorev1beta1.ServiceAccountKeyRotation{Phase: phase},
 				ETCDEncryptionKey:      &gardencorev1beta1.ETCDEncryptionKeyRotation{Phase: phase},
 			}},
-		}, encryption.Scheme{})
+		}, []string{component.CACluster, component.CAVPN}, encryption.Scheme{})
 		word := func(is bool, what string) string {
 			if is {
 				return what
@@ -49,7 +49,7 @@ func TestPlanOfRotations(t *testing.T) {
 			t.Errorf("phase %q means %q, want %q", phase, got, wanted[i])
 		}
 		if !plan.Initiated[component.CAVPN].Equal(at.Time) ||
-			len(plan.Initiated) != len(component.CertificateAuthorities(false)) {
+			!plan.Initiated[component.CACluster].Equal(at.Time) || len(plan.Initiated) != 2 {
 			t.Errorf("phase %q: the rotations began at %v", phase, plan.Initiated)
 		}
 	}
