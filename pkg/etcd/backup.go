@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/storage/backend"
 )
 
@@ -98,14 +96,6 @@ func takeSnapshot(database backend.Backend, revision int64, dir string, now time
 		return Snapshot{}, fmt.Errorf("taking a snapshot: %w", err)
 	}
 	return taken, nil
-}
-
-func currentRevision(ctx context.Context, client *clientv3.Client) (int64, error) {
-	response, err := client.Get(ctx, "\x00", clientv3.WithCountOnly())
-	if err != nil {
-		return 0, err
-	}
-	return response.Header.Revision, nil
 }
 
 func writeDurably(path string, write func(io.Writer) error) error {

@@ -15,12 +15,8 @@ import (
 // advertisedPeerURL is the only member's address in the membership; nobody connects to it.
 const advertisedPeerURL = "http://127.0.0.1:2380"
 
-// revisionBump is added to the revision on restoring: caches of clients, which may have seen later revisions than
-// the backup holds, then start over instead of believing that nothing happened.
-const revisionBump = 1_000_000_000
-
-// prepare makes the data directory fit for a start: nothing to do for a fresh or an orderly stopped one; after a
-// crash it is verified; when the data is lost or damaged, it is restored.
+// prepare makes the data directory fit for a start: nothing to do for an orderly stopped one; after a crash it is
+// verified; when the data is lost or damaged, it is restored; when there was none, it is made.
 func (s *Steward) prepare(ctx context.Context) error {
 	if err := os.MkdirAll(s.options.DataDir, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
@@ -50,8 +46,11 @@ func (s *Steward) prepare(ctx context.Context) error {
 
 func (s *Steward) prepareEmpty(ctx context.Context) error {
 	snapshots, err := ListSnapshots(s.options.BackupDir)
-	if err != nil || len(snapshots) == 0 {
+	if err != nil {
 		return err
+	}
+	if len(snapshots) == 0 {
+		return s.startEmpty(nil)
 	}
 	s.log.Error("THE DATA IS GONE although there are backups; restoring", zap.String("dataDir", s.options.DataDir))
 	return s.restoreNewest(ctx, snapshots)
@@ -79,7 +78,7 @@ func (s *Steward) replaceData(ctx context.Context, kind string, reason error) er
 	}
 	if len(snapshots) == 0 {
 		s.log.Error("STARTING EMPTY: there is no backup and the policy allows it")
-		return nil
+		return s.startEmpty(nil)
 	}
 	return s.restoreNewest(ctx, snapshots)
 }
@@ -111,7 +110,12 @@ func (s *Steward) restoreNewest(ctx context.Context, snapshots []Snapshot) error
 			zap.Error(err))
 		all = append(all, fmt.Errorf("%s: %w", snapshot.Path, err))
 	}
-	return fmt.Errorf("none of %d backups can be restored: %w", len(snapshots), errors.Join(all...))
+	err := fmt.Errorf("none of %d backups can be restored: %w", len(snapshots), errors.Join(all...))
+	if s.options.OnDataLoss != StartEmpty {
+		return err
+	}
+	s.log.Error("STARTING EMPTY: no backup can be restored and the policy allows it", zap.Error(err))
+	return s.startEmpty(snapshots)
 }
 
 const unfinishedRestore = "restoring"
@@ -123,25 +127,51 @@ func (s *Steward) removeUnfinishedRestore() error {
 // Restore builds a data directory from a snapshot, whose checksum is verified. The directory must hold no data; it is
 // filled in one step, so an interrupted restore leaves none.
 func Restore(name, dataDir string, from Snapshot, log *zap.Logger) error {
+	if from.Revision == 0 {
+		named, _ := parseSnapshotName(filepath.Base(from.Path))
+		from.Revision = named.Revision
+	}
+	return fill(name, dataDir, database{
+		path: from.Path, hasChecksum: true, bump: revisionBeyond(from.Revision, time.Now()) - from.Revision,
+	}, log)
+}
+
+// database is the file of one, which data is built from.
+type database struct {
+	path string
+	// hasChecksum says that it ends in one, as snapshots do.
+	hasChecksum bool
+	// bump is added to its revision.
+	bump int64
+}
+
+// fill builds the data of a member in a directory that has none, in one step.
+func fill(name, dataDir string, from database, log *zap.Logger) error {
 	if hasData(dataDir) {
 		return fmt.Errorf("%s holds data already", dataDir)
 	}
 	temporary := filepath.Join(dataDir, unfinishedRestore)
-	if err := os.RemoveAll(temporary); err != nil {
-		return err
-	}
-	err := snapshot.NewV3(log).Restore(snapshot.RestoreConfig{
-		SnapshotPath:        from.Path,
-		Name:                name,
-		OutputDataDir:       temporary,
-		PeerURLs:            []string{advertisedPeerURL},
-		InitialCluster:      name + "=" + advertisedPeerURL,
-		InitialClusterToken: clusterToken,
-		RevisionBump:        revisionBump,
-		MarkCompacted:       true,
-	})
+	err := build(name, temporary, from, log)
 	if err == nil {
 		err = os.Rename(filepath.Join(temporary, memberDir), filepath.Join(dataDir, memberDir))
 	}
 	return errors.Join(err, os.RemoveAll(temporary), syncDir(dataDir))
+}
+
+// build writes a data directory for the only member of a new cluster. What clients know is compacted there.
+func build(name, dataDir string, from database, log *zap.Logger) error {
+	if err := os.RemoveAll(dataDir); err != nil {
+		return err
+	}
+	return snapshot.NewV3(log).Restore(snapshot.RestoreConfig{
+		SnapshotPath:        from.path,
+		SkipHashCheck:       !from.hasChecksum,
+		Name:                name,
+		OutputDataDir:       dataDir,
+		PeerURLs:            []string{advertisedPeerURL},
+		InitialCluster:      name + "=" + advertisedPeerURL,
+		InitialClusterToken: clusterToken,
+		RevisionBump:        uint64(from.bump),
+		MarkCompacted:       true,
+	})
 }

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 )
@@ -97,16 +98,17 @@ func TestDamagedDataIsRestored(t *testing.T) {
 			options := testOptions(t)
 			p := startProcess(t, options)
 			written := writeUntil(t, p, 50)
-			snapshot := p.waitForSnapshot(t, int64(written))
+			snapshot := p.waitForSnapshot(t, p.revision(t))
 			p.kill(t)
 			test.damage(t, options.DataDir)
 
 			p = startProcess(t, options)
 			defer p.kill(t)
 			checkKeys(t, p, written)
-			if revision := p.revision(t); revision < revisionBump+snapshot.Revision {
+			if revision := p.revision(t); revision <= snapshot.Revision {
 				t.Errorf("revision is %d after restoring %d: clients would not notice", revision, snapshot.Revision)
 			}
+			checkCompacted(t, p, snapshot.Revision)
 			if log := p.log(); !strings.Contains(log, "RESTORED") || !strings.Contains(log, test.says) {
 				t.Errorf("the log does not tell what happened:\n%s", log)
 			}
@@ -118,9 +120,9 @@ func TestDamagedBackupFallsBackToTheOneBefore(t *testing.T) {
 	options := testOptions(t)
 	p := startProcess(t, options)
 	written := writeUntil(t, p, 20)
-	p.waitForSnapshot(t, int64(written))
+	p.waitForSnapshot(t, p.revision(t))
 	p.put(t, "later", "x")
-	newest := p.waitForSnapshot(t, int64(written)+1)
+	newest := p.waitForSnapshot(t, p.revision(t))
 	p.kill(t)
 	overwrite(t, newest.Path, 8192, 100)
 	removeAll(t, filepath.Join(options.DataDir, memberDir))
@@ -133,16 +135,18 @@ func TestDamagedBackupFallsBackToTheOneBefore(t *testing.T) {
 func TestStaleDataIsReplaced(t *testing.T) {
 	options := testOptions(t)
 	p := startProcess(t, options)
-	written := writeUntil(t, p, 50)
-	p.waitForSnapshot(t, int64(written))
 	p.stop(t)
-	backups := options.BackupDir
-
-	options.DataDir, options.BackupDir = t.TempDir(), ""
+	rolledBack := t.TempDir()
+	if err := os.CopyFS(rolledBack, os.DirFS(options.DataDir)); err != nil {
+		t.Fatal(err)
+	}
 	p = startProcess(t, options)
+	revision := p.revision(t)
+	written := writeUntil(t, p, 50)
+	p.waitForSnapshot(t, revision+int64(written))
 	p.stop(t)
 
-	options.BackupDir = backups
+	options.DataDir = rolledBack
 	p = startProcess(t, options)
 	defer p.kill(t)
 	checkKeys(t, p, written)
@@ -156,6 +160,7 @@ func TestDataLossWithoutBackup(t *testing.T) {
 	options.BackupDir = ""
 	p := startProcess(t, options)
 	writeUntil(t, p, 5)
+	seen := p.revision(t)
 	p.kill(t)
 	overwrite(t, dbPath(options.DataDir), 0, 64<<10)
 
@@ -167,9 +172,51 @@ func TestDataLossWithoutBackup(t *testing.T) {
 	p = startProcess(t, options)
 	defer p.kill(t)
 	checkKeys(t, p, 0)
+	checkCompacted(t, p, seen)
 	if aside, _ := filepath.Glob(filepath.Join(options.DataDir, "damaged-*", "snap", "db")); len(aside) != 1 {
 		t.Errorf("the damaged data was not kept: %v", aside)
 	}
+}
+
+func TestLostVolumeStartsBeyondWhatClientsKnow(t *testing.T) {
+	options := testOptions(t)
+	p := startProcess(t, options)
+	writeUntil(t, p, 5)
+	seen := p.revision(t)
+	p.kill(t)
+
+	options.DataDir, options.BackupDir = t.TempDir(), t.TempDir()
+	p = startProcess(t, options)
+	checkKeys(t, p, 0)
+	checkCompacted(t, p, seen)
+	checkKeys(t, p, writeUntil(t, p, 5))
+	p.kill(t)
+}
+
+func TestDataLossWithUnusableBackups(t *testing.T) {
+	options := testOptions(t)
+	p := startProcess(t, options)
+	writeUntil(t, p, 5)
+	newest := p.waitForSnapshot(t, p.revision(t))
+	p.kill(t)
+	removeAll(t, filepath.Join(options.DataDir, memberDir))
+	backups, err := ListSnapshots(options.BackupDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, backup := range backups {
+		truncate(t, backup.Path, 1000)
+	}
+
+	err = New(options, zap.NewNop()).Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "can be restored") {
+		t.Fatalf("got %v, want a refusal", err)
+	}
+	options.OnDataLoss = StartEmpty
+	p = startProcess(t, options)
+	defer p.kill(t)
+	checkKeys(t, p, 0)
+	checkCompacted(t, p, newest.Revision)
 }
 
 // process is a steward in a process of its own.
@@ -309,7 +356,7 @@ func (p *process) waitForSnapshot(t *testing.T, revision int64) Snapshot {
 	var newest Snapshot
 	p.waitUntil(t, "a snapshot", func() error {
 		list, err := ListSnapshots(p.options.BackupDir)
-		if err != nil || len(list) == 0 || list[0].Revision < revision+1 {
+		if err != nil || len(list) == 0 || list[0].Revision < revision {
 			return fmt.Errorf("have %v, error %v", list, err)
 		}
 		newest = list[0]
@@ -334,6 +381,15 @@ func checkKeys(t *testing.T, p *process, want int) {
 	}
 	if response.Count != int64(want) {
 		t.Errorf("%d keys are there, want %d", response.Count, want)
+	}
+}
+
+// checkCompacted checks that a client which knows a revision has to list anew.
+func checkCompacted(t *testing.T, p *process, revision int64) {
+	t.Helper()
+	response := <-p.client.Watch(t.Context(), "key/", clientv3.WithPrefix(), clientv3.WithRev(revision+1))
+	if !errors.Is(response.Err(), rpctypes.ErrCompacted) {
+		t.Errorf("a watch from revision %d got %v, %d events", revision, response.Err(), len(response.Events))
 	}
 }
 

@@ -1,0 +1,49 @@
+package etcd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/etcd/server/v3/storage/schema"
+)
+
+// startEmpty makes data without keys, whose revision is beyond that of data which was there before and of backups
+// that cannot be used. It does so on the first start too, which looks like that after the loss of a volume: clients
+// whose caches are of an earlier life must find their revisions compacted.
+func (s *Steward) startEmpty(unusable []Snapshot) error {
+	var known int64
+	if len(unusable) > 0 {
+		known = unusable[0].Revision
+	}
+	path := filepath.Join(s.options.DataDir, "empty.db")
+	err := makeEmptyDatabase(path)
+	if err == nil {
+		from := database{path: path, bump: revisionBeyond(known, time.Now())}
+		err = fill(s.options.Name, s.options.DataDir, from, s.log)
+	}
+	if err := errors.Join(err, os.RemoveAll(path)); err != nil {
+		return fmt.Errorf("making empty data in %s: %w", s.options.DataDir, err)
+	}
+	return nil
+}
+
+// makeEmptyDatabase writes a database that has what bumping a revision needs.
+func makeEmptyDatabase(path string) error {
+	if err := os.RemoveAll(path); err != nil {
+		return err
+	}
+	db, err := bolt.Open(path, 0o600, nil)
+	if err != nil {
+		return err
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		_, keys := tx.CreateBucket(schema.Key.Name())
+		_, meta := tx.CreateBucket(schema.Meta.Name())
+		return errors.Join(keys, meta)
+	})
+	return errors.Join(err, db.Close())
+}
