@@ -28,7 +28,8 @@ func newCommand() *cobra.Command {
 		Use:   "etcd-steward",
 		Short: "Run one etcd and look after its data",
 		Long: `etcd-steward runs an etcd in process. Before it starts, the data directory is verified (after a crash in full); data
-that is lost, damaged or older than the newest backup is moved aside and restored. While it runs, full snapshots are
+that is lost, damaged or older than the newest backup is moved aside and restored. When only the write-ahead log is
+damaged and the database has more than the newest backup, the data is rebuilt from the database. While it runs, full snapshots are
 taken to --backup-dir and pruned, fragmented space is given back, and an exhausted quota is relieved.`,
 		Example: `  # with client certificates and hourly snapshots
   etcd-steward --name etcd-main-0 --data-dir /var/etcd/data --listen-client-urls https://0.0.0.0:2379 \
@@ -48,7 +49,7 @@ taken to --backup-dir and pruned, fragmented space is given back, and an exhaust
 		},
 	}
 	options.AddFlags(command.Flags())
-	command.AddCommand(newVerifyCommand(), newSnapshotsCommand(), newRestoreCommand())
+	command.AddCommand(newVerifyCommand(), newInspectCommand(), newSnapshotsCommand(), newRestoreCommand())
 	return command
 }
 
@@ -67,6 +68,25 @@ func newVerifyCommand() *cobra.Command {
 		Short: "Verify the data of a stopped etcd; fails with what is wrong",
 		Args:  cobra.NoArgs,
 		RunE:  func(*cobra.Command, []string) error { return etcd.Verify(dataDir) },
+	}
+	command.Flags().StringVar(&dataDir, "data-dir", dataDir, "data directory of etcd")
+	return command
+}
+
+func newInspectCommand() *cobra.Command {
+	dataDir := etcd.DefaultOptions().DataDir
+	command := &cobra.Command{
+		Use:   etcd.InspectCommand,
+		Short: "Verify the database of a stopped etcd without its write-ahead log, and print its revision",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			revision, err := etcd.Inspect(dataDir)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(command.OutOrStdout(), revision)
+			return err
+		},
 	}
 	command.Flags().StringVar(&dataDir, "data-dir", dataDir, "data directory of etcd")
 	return command

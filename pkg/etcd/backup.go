@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -74,6 +75,40 @@ func ListSnapshots(dir string) ([]Snapshot, error) {
 		return b.Taken.Compare(a.Taken)
 	})
 	return list, nil
+}
+
+// newestIntact returns the newest snapshot whose checksum is right.
+func newestIntact(newestFirst []Snapshot) (Snapshot, bool) {
+	for _, snapshot := range newestFirst {
+		if checkSnapshot(snapshot.Path) == nil {
+			return snapshot, true
+		}
+	}
+	return Snapshot{}, false
+}
+
+// checkSnapshot compares a snapshot with its checksum.
+func checkSnapshot(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	hash, want := sha256.New(), make([]byte, sha256.Size)
+	if _, err := io.CopyN(hash, file, info.Size()-sha256.Size); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if _, err := io.ReadFull(file, want); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if !bytes.Equal(hash.Sum(nil), want) {
+		return fmt.Errorf("%s: its checksum is wrong", path)
+	}
+	return nil
 }
 
 // takeSnapshot writes a snapshot of a running etcd. The file appears under its name only when it is complete and on

@@ -24,6 +24,9 @@ func (s *Steward) prepare(ctx context.Context) error {
 	if err := s.removeUnfinishedRestore(); err != nil {
 		return err
 	}
+	if err := s.finishRebuild(); err != nil {
+		return err
+	}
 	if !hasData(s.options.DataDir) {
 		return s.prepareEmpty(ctx)
 	}
@@ -36,7 +39,7 @@ func (s *Steward) prepare(ctx context.Context) error {
 	err := verifyInProcess(ctx, s.options.DataDir)
 	var damage *damageError
 	if errors.As(err, &damage) {
-		return s.replaceData(ctx, "damaged", damage)
+		return s.mend(ctx, damage)
 	}
 	if err != nil {
 		return fmt.Errorf("verifying the data: %w", err)
@@ -67,13 +70,8 @@ func (s *Steward) replaceData(ctx context.Context, kind string, reason error) er
 			"with --on-data-loss=%s to give the data up",
 			s.options.DataDir, kind, reason, s.options.BackupDir, StartEmpty)
 	}
-	aside := filepath.Join(s.options.DataDir, fmt.Sprintf("%s-%s", kind, time.Now().UTC().Format("20060102T150405Z")))
-	s.log.Error("THE DATA IS UNUSABLE; keeping it aside", zap.String("kind", kind), zap.Error(reason),
-		zap.String("movedTo", aside))
-	if err := s.keepOnlyLatestAside(kind); err != nil {
-		return err
-	}
-	if err := os.Rename(filepath.Join(s.options.DataDir, memberDir), aside); err != nil {
+	s.log.Error("THE DATA IS UNUSABLE", zap.String("kind", kind), zap.Error(reason))
+	if err := s.setAside(kind); err != nil {
 		return err
 	}
 	if len(snapshots) == 0 {
@@ -83,13 +81,22 @@ func (s *Steward) replaceData(ctx context.Context, kind string, reason error) er
 	return s.restoreNewest(ctx, snapshots)
 }
 
-// keepOnlyLatestAside makes room: one copy of unusable data is for people to look at, more would fill the volume.
-func (s *Steward) keepOnlyLatestAside(kind string) error {
+// setAside moves unusable data out of the way, for people to look at. It keeps one of a kind; more would fill the
+// volume.
+func (s *Steward) setAside(kind string) error {
 	earlier, err := filepath.Glob(filepath.Join(s.options.DataDir, kind+"-*"))
 	for _, path := range earlier {
 		err = errors.Join(err, os.RemoveAll(path))
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("deleting unusable data of earlier: %w", err)
+	}
+	aside := filepath.Join(s.options.DataDir, kind+"-"+time.Now().UTC().Format("20060102T150405Z"))
+	if err := os.Rename(filepath.Join(s.options.DataDir, memberDir), aside); err != nil {
+		return fmt.Errorf("setting unusable data aside: %w", err)
+	}
+	s.log.Warn("unusable data is kept aside", zap.String("movedTo", aside))
+	return nil
 }
 
 func (s *Steward) restoreNewest(ctx context.Context, snapshots []Snapshot) error {

@@ -3,6 +3,7 @@ package etcd
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,6 +30,11 @@ const serveEnv = "ETCD_STEWARD_TEST_OPTIONS"
 func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == VerifyCommand {
 		exit(Verify(os.Args[3]))
+	}
+	if len(os.Args) == 4 && os.Args[1] == InspectCommand {
+		revision, err := Inspect(os.Args[3])
+		fmt.Println(revision)
+		exit(err)
 	}
 	if encoded := os.Getenv(serveEnv); encoded != "" {
 		var options Options
@@ -87,7 +93,14 @@ func TestDamagedDataIsRestored(t *testing.T) {
 		},
 		{"an emptied database", func(t *testing.T, dir string) { truncate(t, dbPath(dir), 0) }, "damaged"},
 		{"a shortened database", func(t *testing.T, dir string) { truncate(t, dbPath(dir), 10000) }, "damaged"},
-		{"an overwritten log", func(t *testing.T, dir string) { overwrite(t, firstWAL(t, dir), 300, 2000) }, "damaged"},
+		{
+			"a database and a log that are overwritten",
+			func(t *testing.T, dir string) {
+				overwrite(t, dbPath(dir), 4096, 64<<10)
+				overwrite(t, firstWAL(t, dir), 300, 2000)
+			},
+			"damaged",
+		},
 		{
 			"a lost directory", func(t *testing.T, dir string) { removeAll(t, filepath.Join(dir, memberDir)) },
 			"THE DATA IS GONE",
@@ -335,6 +348,13 @@ func (p *process) stop(t *testing.T) {
 	}
 }
 
+// crash ends the steward as a crash does, but after all that was written has reached the database.
+func (p *process) crash(t *testing.T) {
+	t.Helper()
+	p.stop(t)
+	removeAll(t, filepath.Join(p.options.DataDir, cleanMarker))
+}
+
 func (p *process) put(t *testing.T, key, value string) {
 	t.Helper()
 	if _, err := p.client.Put(t.Context(), key, value); err != nil {
@@ -395,14 +415,35 @@ func checkCompacted(t *testing.T, p *process, revision int64) {
 
 func overwrite(t *testing.T, path string, offset int64, length int) {
 	t.Helper()
+	overwriteWith(t, path, offset, bytes.Repeat([]byte{0xa5}, length))
+}
+
+func overwriteWith(t *testing.T, path string, offset int64, content []byte) {
+	t.Helper()
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = file.WriteAt(bytes.Repeat([]byte{0xa5}, length), offset)
+	_, err = file.WriteAt(content, offset)
 	if err := errors.Join(err, file.Close()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// withChecksum returns content as the file of a snapshot has it.
+func withChecksum(content string) string {
+	sum := sha256.Sum256([]byte(content))
+	return content + string(sum[:])
 }
 
 func truncate(t *testing.T, path string, size int64) {

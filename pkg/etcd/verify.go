@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,29 +38,48 @@ func hasData(dataDir string) bool {
 // Verify reads the whole database and the write-ahead log of a stopped etcd and returns what is wrong with them. A
 // torn last record, as a power cut leaves it, is not wrong: etcd drops what it never acknowledged.
 func Verify(dataDir string) (err error) {
-	// The memory map of a damaged database may fault; that must be an answer, too. Faults in goroutines of bbolt
-	// still end the process, which is why a steward verifies in a process of its own.
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("reading the data panics: %v", cause)
-		}
-	}()
+	defer recoverFault(&err)()
 	logged, err := verifyWAL(walDir(dataDir))
 	if err != nil {
 		return fmt.Errorf("write-ahead log: %w", err)
 	}
-	applied, err := verifyDatabase(dbPath(dataDir))
+	state, err := verifyDatabase(dbPath(dataDir))
 	if err != nil {
 		return fmt.Errorf("database: %w", err)
 	}
 	// An entry is applied to the database only after it is durable in the log. A log that ends before is not torn by
 	// a crash but damaged, and etcd would cut it there.
-	if logged < applied {
+	if logged < state.applied {
 		return fmt.Errorf("write-ahead log: it ends at entry %d, but entry %d is applied to the database", logged,
-			applied)
+			state.applied)
 	}
 	return nil
+}
+
+// Inspect reads the whole database of a stopped etcd, without its log, and returns its last revision.
+func Inspect(dataDir string) (revision int64, err error) {
+	defer recoverFault(&err)()
+	state, err := verifyDatabase(dbPath(dataDir))
+	if err != nil {
+		return 0, fmt.Errorf("database: %w", err)
+	}
+	if state.revision == 0 {
+		return 0, errors.New("database: nothing was ever written to it")
+	}
+	return state.revision, nil
+}
+
+// recoverFault makes an error of what reading damaged data does; what it returns is to be deferred. The memory map
+// of a damaged database may fault; that must be an answer, too. Faults in goroutines of bbolt still end the process,
+// which is why a steward verifies in a process of its own.
+func recoverFault(err *error) func() {
+	before := debug.SetPanicOnFault(true)
+	return func() {
+		debug.SetPanicOnFault(before)
+		if cause := recover(); cause != nil {
+			*err = fmt.Errorf("reading the data panics: %v", cause)
+		}
+	}
 }
 
 // verifyWAL reads the log and returns the index of its last entry.
@@ -90,11 +110,19 @@ func verifyWAL(dir string) (uint64, error) {
 	return entries[len(entries)-1].Index, nil
 }
 
-// verifyDatabase checks every page of the database and returns the index of the last entry applied to it.
-func verifyDatabase(path string) (applied uint64, err error) {
+// databaseState is how far a database is.
+type databaseState struct {
+	// applied is the index of the last entry of the log that is in it.
+	applied uint64
+	// revision is the last one of its keys.
+	revision int64
+}
+
+// verifyDatabase checks every page of the database.
+func verifyDatabase(path string) (state databaseState, err error) {
 	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: 5 * time.Second})
 	if err != nil {
-		return 0, err
+		return state, err
 	}
 	defer func() { _ = db.Close() }()
 	err = db.View(func(tx *bolt.Tx) error {
@@ -104,31 +132,71 @@ func verifyDatabase(path string) (applied uint64, err error) {
 				first = err
 			}
 		}
-		if meta := tx.Bucket(schema.Meta.Name()); first == nil && meta != nil {
-			if value := meta.Get(schema.MetaConsistentIndexKeyName); len(value) == 8 {
-				applied = binary.BigEndian.Uint64(value)
-			}
+		if first != nil {
+			return first
 		}
-		return first
+		state = readState(tx)
+		return nil
 	})
-	return applied, err
+	return state, err
 }
 
-// VerifyCommand is the argument with which the executable verifies the data directory named by --data-dir and exits.
-const VerifyCommand = "verify"
+// readState returns nothing of a database that an etcd has only begun.
+func readState(tx *bolt.Tx) (state databaseState) {
+	keys, meta := tx.Bucket(schema.Key.Name()), tx.Bucket(schema.Meta.Name())
+	if keys == nil || meta == nil {
+		return state
+	}
+	if value := meta.Get(schema.MetaConsistentIndexKeyName); len(value) == 8 {
+		state.applied = binary.BigEndian.Uint64(value)
+	}
+	// Compaction takes away even the last revision, when that deleted a key.
+	last, _ := keys.Cursor().Last()
+	for _, at := range [][]byte{
+		last, meta.Get(schema.ScheduledCompactKeyName), meta.Get(schema.FinishedCompactKeyName),
+	} {
+		if len(at) >= 8 {
+			state.revision = max(state.revision, int64(binary.BigEndian.Uint64(at)))
+		}
+	}
+	return state
+}
+
+// The arguments with which the executable verifies the data directory named by --data-dir and exits.
+const (
+	// VerifyCommand verifies all.
+	VerifyCommand = "verify"
+	// InspectCommand verifies the database only, and prints its revision.
+	InspectCommand = "inspect"
+)
 
 // verifyInProcess runs Verify in a child process, which a damaged database may crash.
 func verifyInProcess(ctx context.Context, dataDir string) error {
+	_, err := runOnData(ctx, VerifyCommand, dataDir)
+	return err
+}
+
+// inspectInProcess runs Inspect in a child process.
+func inspectInProcess(ctx context.Context, dataDir string) (int64, error) {
+	output, err := runOnData(ctx, InspectCommand, dataDir)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(strings.TrimSpace(output), 10, 64)
+}
+
+// runOnData runs a command of this executable and returns what it prints, or as a damageError why it failed.
+func runOnData(ctx context.Context, command, dataDir string) (string, error) {
 	executable, err := os.Executable()
 	if err != nil {
-		return err
+		return "", err
 	}
-	output, err := exec.CommandContext(ctx, executable, VerifyCommand, "--data-dir", dataDir).CombinedOutput()
+	output, err := exec.CommandContext(ctx, executable, command, "--data-dir", dataDir).Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && ctx.Err() == nil {
-		return &damageError{fmt.Errorf("%s (%w)", lastLine(string(output)), err)}
+		return "", &damageError{fmt.Errorf("%s (%w)", lastLine(string(exit.Stderr)), err)}
 	}
-	return err
+	return string(output), err
 }
 
 // damageError says that the data cannot be used, as opposed to failing to find out.

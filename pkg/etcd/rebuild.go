@@ -1,0 +1,72 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// rebuiltData is a complete member, which takes the place of the damaged one. A start finishes what was interrupted.
+const rebuiltData = "rebuilt"
+
+// mend replaces damaged data by what has most: the database, where only the log beside it is damaged, or a backup.
+func (s *Steward) mend(ctx context.Context, damage error) error {
+	snapshots, err := ListSnapshots(s.options.BackupDir)
+	if err != nil {
+		return err
+	}
+	revision, err := inspectInProcess(ctx, s.options.DataDir)
+	var databaseDamage *damageError
+	if errors.As(err, &databaseDamage) {
+		return s.replaceData(ctx, "damaged", damage)
+	}
+	if err != nil {
+		return fmt.Errorf("verifying the database: %w", err)
+	}
+	if newest, found := newestIntact(snapshots); found && newest.Revision > revision {
+		return s.replaceData(ctx, "damaged", damage)
+	}
+	return s.rebuild(revision, damage)
+}
+
+// rebuild makes a new member of the database. What only the log held is lost: at most what was written in the moment
+// before etcd ended, as the database is on disk ten times a second.
+func (s *Steward) rebuild(revision int64, damage error) error {
+	s.health.set(phaseRestoring)
+	s.log.Error("THE WRITE-AHEAD LOG IS DAMAGED, the database is not; rebuilding from it", zap.Error(damage),
+		zap.Int64("revision", revision))
+	temporary := filepath.Join(s.options.DataDir, unfinishedRestore)
+	err := build(s.options.Name, temporary, database{
+		path: dbPath(s.options.DataDir), bump: revisionBeyond(revision, time.Now()) - revision,
+	}, s.log)
+	if err == nil {
+		err = os.Rename(filepath.Join(temporary, memberDir), filepath.Join(s.options.DataDir, rebuiltData))
+	}
+	if err := errors.Join(err, os.RemoveAll(temporary), syncDir(s.options.DataDir)); err != nil {
+		return fmt.Errorf("rebuilding from the database in %s: %w", s.options.DataDir, err)
+	}
+	return s.finishRebuild()
+}
+
+// finishRebuild puts rebuilt data in its place, if there is any.
+func (s *Steward) finishRebuild() error {
+	rebuilt := filepath.Join(s.options.DataDir, rebuiltData)
+	if _, err := os.Stat(rebuilt); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if hasData(s.options.DataDir) {
+		if err := s.setAside("damaged"); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(rebuilt, filepath.Join(s.options.DataDir, memberDir)); err != nil {
+		return fmt.Errorf("putting rebuilt data in place: %w", err)
+	}
+	s.log.Warn("REBUILT from the database; what only the write-ahead log held is lost")
+	return syncDir(s.options.DataDir)
+}
