@@ -112,16 +112,14 @@ func checkSnapshot(path string) error {
 }
 
 // takeSnapshot writes a snapshot of a running etcd. The file appears under its name only when it is complete and on
-// disk.
-func takeSnapshot(database backend.Backend, revision int64, dir string, now time.Time) (Snapshot, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return Snapshot{}, fmt.Errorf("taking a snapshot: %w", err)
-	}
+// disk. It is given up when hasRoom fails, which is asked while it is written.
+func takeSnapshot(database backend.Backend, revision int64, dir string, now time.Time,
+	hasRoom func() error) (Snapshot, error) {
 	taken := Snapshot{Path: filepath.Join(dir, snapshotName(revision, now)), Revision: revision, Taken: now}
 	view := database.Snapshot()
 	err := writeDurably(taken.Path, func(w io.Writer) error {
 		hash := sha256.New()
-		if _, err := view.WriteTo(io.MultiWriter(w, hash)); err != nil {
+		if _, err := view.WriteTo(io.MultiWriter(&checkedWriter{Writer: w, check: hasRoom}, hash)); err != nil {
 			return err
 		}
 		_, err := w.Write(hash.Sum(nil))
@@ -131,6 +129,25 @@ func takeSnapshot(database backend.Backend, revision int64, dir string, now time
 		return Snapshot{}, fmt.Errorf("taking a snapshot: %w", err)
 	}
 	return taken, nil
+}
+
+// checkedWriter asks check before every so many bytes, and writes no more once that fails.
+type checkedWriter struct {
+	io.Writer
+	check     func() error
+	unchecked int
+}
+
+const checkEveryBytes = 16 << 20
+
+func (w *checkedWriter) Write(content []byte) (int, error) {
+	if w.unchecked += len(content); w.unchecked >= checkEveryBytes {
+		w.unchecked = 0
+		if err := w.check(); err != nil {
+			return 0, err
+		}
+	}
+	return w.Writer.Write(content)
 }
 
 func writeDurably(path string, write func(io.Writer) error) error {

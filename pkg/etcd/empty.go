@@ -11,6 +11,9 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 )
 
+// emptyDatabase is where a database without keys is made, which data is then built from.
+const emptyDatabase = "empty.db"
+
 // startEmpty makes data without keys, whose revision is beyond that of data which was there before and of backups
 // that cannot be used. It does so on the first start too, which looks like that after the loss of a volume: clients
 // whose caches are of an earlier life must find their revisions compacted.
@@ -19,7 +22,7 @@ func (s *Steward) startEmpty(unusable []Snapshot) error {
 	if len(unusable) > 0 {
 		known = unusable[0].Revision
 	}
-	path := filepath.Join(s.options.DataDir, "empty.db")
+	path := filepath.Join(s.options.DataDir, emptyDatabase)
 	err := makeEmptyDatabase(path)
 	if err == nil {
 		from := database{path: path, bump: revisionBeyond(known, time.Now())}

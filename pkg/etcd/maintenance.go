@@ -2,11 +2,14 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.uber.org/zap"
 )
 
@@ -74,8 +77,8 @@ func (s *Steward) snapshot(ctx context.Context) error {
 		return err
 	}
 	// The revision was read before, so the file may hold a little more than its name says, never less.
-	taken, err := takeSnapshot(s.etcd.Server.Backend(), revision, s.options.BackupDir, time.Now())
-	if err != nil {
+	taken, err := s.takeWithinRoom(s.etcd.Server.Backend(), revision)
+	if err := s.skipWithoutRoom(careSnapshot, err); err != nil || taken.Path == "" {
 		return err
 	}
 	s.log.Info("took a snapshot", zap.String("path", taken.Path), zap.Int64("revision", taken.Revision))
@@ -88,21 +91,74 @@ func (s *Steward) defragment(_ context.Context) error {
 	if s.options.DefragmentationPeriod == 0 || !worthDefragmenting(backend.Size(), backend.SizeInUse()) {
 		return nil
 	}
-	return s.defragmentNow()
+	return s.defragmentNow(volume.reserve)
 }
 
 func worthDefragmenting(size, inUse int64) bool {
 	return size >= defragmentMinimumBytes && (size-inUse)*100 >= size*defragmentFreePercent
 }
 
-func (s *Steward) defragmentNow() error {
+// defragmentNow defragments, unless there is no room for a second copy of what is in use.
+func (s *Steward) defragmentNow(reserve func(volume) int64) error {
 	backend := s.etcd.Server.Backend()
 	before := backend.Size()
-	if err := backend.Defrag(); err != nil {
-		return fmt.Errorf("defragmenting: %w", err)
+	err := s.makeRoom(s.options.DataDir, backend.SizeInUse(), reserve)
+	if err == nil {
+		err = backend.Defrag()
+	}
+	if err != nil {
+		return s.skipWithoutRoom(careDefragmentation, fmt.Errorf("defragmenting: %w", err))
 	}
 	s.log.Info("defragmented", zap.Int64("bytesBefore", before), zap.Int64("bytesAfter", backend.Size()))
-	return nil
+	return s.skipWithoutRoom(careDefragmentation, nil)
+}
+
+// takeWithinRoom takes a snapshot if there is room for it, and stops when the room is used up otherwise meanwhile.
+func (s *Steward) takeWithinRoom(database backend.Backend, revision int64) (Snapshot, error) {
+	dir := s.options.BackupDir
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return Snapshot{}, fmt.Errorf("taking a snapshot: %w", err)
+	}
+	if err := s.makeRoom(dir, database.Size(), volume.reserve); err != nil {
+		return Snapshot{}, fmt.Errorf("taking a snapshot: %w", err)
+	}
+	return takeSnapshot(database, revision, dir, time.Now(), func() error {
+		v, err := s.measure(dir)
+		if err == nil && v.free < v.reserve()/2 {
+			return &noRoomError{dir: dir, reserve: v.reserve() / 2, free: v.free}
+		}
+		return err
+	})
+}
+
+// What is skipped when there is no room for it.
+const (
+	careSnapshot        = "snapshot"
+	careDefragmentation = "defragmentation"
+)
+
+// skipWithoutRoom takes the result of something that needs room. It tells, when that changes, that it is skipped for
+// lack of room, and returns other errors.
+func (s *Steward) skipWithoutRoom(care string, err error) error {
+	var short *noRoomError
+	if errors.As(err, &short) {
+		skipped.WithLabelValues(care).Inc()
+		if s.changed(care, "skipped") {
+			s.log.Error("THERE IS NO ROOM for a "+care+"; it is skipped until there is", zap.Error(err))
+		}
+		return nil
+	}
+	if err == nil && s.changed(care, "") {
+		s.log.Info("there is room for a " + care + " again")
+	}
+	return err
+}
+
+// changed reports whether something else was said about a subject last.
+func (s *Steward) changed(subject, state string) bool {
+	before := s.said[subject]
+	s.said[subject] = state
+	return before != state
 }
 
 // relieveQuota ends the alarm of an exhausted quota once compaction has freed enough: etcd itself stays read-only
@@ -122,7 +178,7 @@ func (s *Steward) relieveQuota(ctx context.Context) error {
 				"objects or raise --quota-backend-bytes",
 				backend.SizeInUse(), s.options.QuotaBackendBytes)
 		}
-		if err := s.defragmentNow(); err != nil {
+		if err := s.defragmentNow(volume.leastReserve); err != nil {
 			return err
 		}
 		if _, err := s.client.AlarmDisarm(ctx, (*clientv3.AlarmMember)(alarm)); err != nil {

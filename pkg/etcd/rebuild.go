@@ -23,13 +23,13 @@ func (s *Steward) mend(ctx context.Context, damage error) error {
 	revision, err := inspectInProcess(ctx, s.options.DataDir)
 	var databaseDamage *damageError
 	if errors.As(err, &databaseDamage) {
-		return s.replaceData(ctx, "damaged", damage)
+		return s.replaceData(ctx, damagedData, damage)
 	}
 	if err != nil {
 		return fmt.Errorf("verifying the database: %w", err)
 	}
 	if newest, found := newestIntact(snapshots); found && newest.Revision > revision {
-		return s.replaceData(ctx, "damaged", damage)
+		return s.replaceData(ctx, damagedData, damage)
 	}
 	return s.rebuild(revision, damage)
 }
@@ -40,8 +40,15 @@ func (s *Steward) rebuild(revision int64, damage error) error {
 	s.health.set(phaseRestoring)
 	s.log.Error("THE WRITE-AHEAD LOG IS DAMAGED, the database is not; rebuilding from it", zap.Error(damage),
 		zap.Int64("revision", revision))
+	info, err := os.Stat(dbPath(s.options.DataDir))
+	if err != nil {
+		return err
+	}
+	if err := s.makeRoomToWrite(info.Size() + walSegmentBytes); err != nil {
+		return err
+	}
 	temporary := filepath.Join(s.options.DataDir, unfinishedRestore)
-	err := build(s.options.Name, temporary, database{
+	err = build(s.options.Name, temporary, database{
 		path: dbPath(s.options.DataDir), bump: revisionBeyond(revision, time.Now()) - revision,
 	}, s.log)
 	if err == nil {
@@ -60,7 +67,7 @@ func (s *Steward) finishRebuild() error {
 		return nil
 	}
 	if hasData(s.options.DataDir) {
-		if err := s.setAside("damaged"); err != nil {
+		if err := s.setAside(damagedData); err != nil {
 			return err
 		}
 	}

@@ -15,16 +15,26 @@ import (
 // advertisedPeerURL is the only member's address in the membership; nobody connects to it.
 const advertisedPeerURL = "http://127.0.0.1:2380"
 
+const (
+	// unfinishedRestore is where data is built.
+	unfinishedRestore = "restoring"
+	// damagedData and staleData are the kinds of unusable data, which their names below the data directory begin with.
+	damagedData, staleData = "damaged", "stale"
+)
+
 // prepare makes the data directory fit for a start: nothing to do for an orderly stopped one; after a crash it is
 // verified; when the data is lost or damaged, it is restored; when there was none, it is made.
 func (s *Steward) prepare(ctx context.Context) error {
 	if err := os.MkdirAll(s.options.DataDir, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	if err := s.removeUnfinishedRestore(); err != nil {
+	if err := s.removeLeftovers(); err != nil {
 		return err
 	}
 	if err := s.finishRebuild(); err != nil {
+		return err
+	}
+	if err := s.makeRoomToWrite(0); err != nil {
 		return err
 	}
 	if !hasData(s.options.DataDir) {
@@ -106,7 +116,7 @@ func (s *Steward) restoreNewest(ctx context.Context, snapshots []Snapshot) error
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		err := Restore(s.options.Name, s.options.DataDir, snapshot, s.log)
+		err := s.restore(snapshot)
 		if err == nil {
 			s.log.Warn("RESTORED from a backup; what was written after it is lost",
 				zap.String("snapshot", snapshot.Path), zap.Int64("revision", snapshot.Revision),
@@ -125,10 +135,20 @@ func (s *Steward) restoreNewest(ctx context.Context, snapshots []Snapshot) error
 	return s.startEmpty(snapshots)
 }
 
-const unfinishedRestore = "restoring"
-
-func (s *Steward) removeUnfinishedRestore() error {
-	return os.RemoveAll(filepath.Join(s.options.DataDir, unfinishedRestore))
+// restore restores one backup, and makes room for it once its checksum is found right: to that end, the data that it
+// replaces may be deleted.
+func (s *Steward) restore(from Snapshot) error {
+	if err := checkSnapshot(from.Path); err != nil {
+		return err
+	}
+	info, err := os.Stat(from.Path)
+	if err != nil {
+		return err
+	}
+	if err := s.makeRoomToWrite(info.Size() + walSegmentBytes); err != nil {
+		return err
+	}
+	return Restore(s.options.Name, s.options.DataDir, from, s.log)
 }
 
 // Restore builds a data directory from a snapshot, whose checksum is verified. The directory must hold no data; it is

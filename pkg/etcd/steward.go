@@ -19,9 +19,12 @@ import (
 
 const (
 	clusterToken = "etcd-cluster"
-	// snapshotCount and catchUpEntries bound the history that raft keeps in memory; a single member needs little.
-	snapshotCount  = 5000
+	// snapshotCount and catchUpEntries bound the history that raft keeps in memory, and the write-ahead log, which holds
+	// up to twice as many requests of up to 1.5 MiB; a single member needs little.
+	snapshotCount  = 500
 	catchUpEntries = 500
+	// walFiles is how many files of the log are kept beyond those that are needed.
+	walFiles = 1
 	// A member without peers sends no heartbeats, so ticks may be rare; it elects itself within the election time.
 	tickMilliseconds, electionMilliseconds = 200, 1000
 	// startTimeout bounds how long etcd may take to elect itself and replay its log.
@@ -35,11 +38,16 @@ type Steward struct {
 	health  *health
 	etcd    *embed.Etcd
 	client  *clientv3.Client
+	measure measureFn
+	// said is what was told of last, by subject.
+	said map[string]string
 }
 
 // New returns a steward; Run does the work.
 func New(options Options, log *zap.Logger) *Steward {
-	return &Steward{options: options, log: log, health: newHealth()}
+	return &Steward{
+		options: options, log: log, health: newHealth(), measure: measure, said: map[string]string{},
+	}
 }
 
 // Run verifies and, where needed, restores the data, serves until ctx is done, then stops etcd in order. It returns
@@ -150,7 +158,7 @@ func (s *Steward) replaceStaleData(ctx context.Context) error {
 	}
 	reason := fmt.Errorf("its revision is %d, that of backup %s is %d", revision, snapshots[0].Path,
 		snapshots[0].Revision)
-	if err := s.replaceData(ctx, "stale", reason); err != nil {
+	if err := s.replaceData(ctx, staleData, reason); err != nil {
 		return err
 	}
 	if err := os.Remove(filepath.Join(s.options.DataDir, cleanMarker)); err != nil {
@@ -183,6 +191,7 @@ func (s *Steward) config() (*embed.Config, error) {
 	config.AutoCompactionRetention = o.AutoCompactionRetention
 	config.SnapshotCount = snapshotCount
 	config.TickMs, config.ElectionMs = tickMilliseconds, electionMilliseconds
+	config.MaxWalFiles = walFiles
 	config.SnapshotCatchUpEntries = catchUpEntries
 	// etcd sets this default only for its own command line; without it every request is logged as slow.
 	config.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration
