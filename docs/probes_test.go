@@ -21,9 +21,9 @@ const (
 	patienceWithAnEndpoint = 30 * time.Second
 )
 
-// Every probe waits long enough for an answer. Kubelet ends only containers that gave none for minutes, be it from their
-// start or later, and a pod, which may be the only one of its Service, gets connections until it was not ready for half
-// a minute.
+// Every probe waits long enough for an answer. Kubelet ends only containers that gave none for minutes, be it from
+// their start or later, and a pod, which may be the only one of its Service, gets connections until it was not ready
+// for half a minute.
 func TestProbesArePatient(t *testing.T) {
 	probes := 0
 	for source, templates := range podTemplates(t) {

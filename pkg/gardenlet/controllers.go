@@ -90,8 +90,8 @@ type ownSeed struct {
 	system     *seed.System
 }
 
-// register brings the seed's custom resource definitions, which must be there before the controllers start, and its Seed
-// object.
+// register brings the seed's custom resource definitions, which must be there before the controllers start, and its
+// Seed object.
 func (a *agent) register(ctx context.Context) (*ownSeed, error) {
 	disco, err := discovery.NewDiscoveryClientForConfig(a.opts.Seed)
 	if err != nil {

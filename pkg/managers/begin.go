@@ -27,8 +27,8 @@ const (
 )
 
 // Begin does what a program has to ask API servers before it makes its manager, again and again until they answer. A
-// program that ended instead would be started anew, which costs a machine that has too much to do still more. begin must
-// bear to be repeated; errors that are answers, such as forbidden, end it.
+// program that ended instead would be started anew, which costs a machine that has too much to do still more. begin
+// must bear to be repeated; errors that are answers, such as forbidden, end it.
 //
 // Meanwhile kubelet finds the program alive, but not ready, at healthAddress ("0" for none), which is free again
 // afterwards.

@@ -111,8 +111,8 @@ func TestAttackHalfSentHellos(t *testing.T) {
 	}
 }
 
-// While a gateway does not know its routes, strangers who ask for hosts take no more of it than at other times: who has to
-// make room is gone at once.
+// While a gateway does not know its routes, strangers who ask for hosts take no more of it than at other times: who has
+// to make room is gone at once.
 func TestAttackHellosBeforeRoutesAreKnown(t *testing.T) {
 	hello := helloFor(t, "one.example.org")
 	streams := NewStreams(logr.Discard(), smallLimits)

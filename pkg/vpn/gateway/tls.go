@@ -27,8 +27,8 @@ const (
 	dialTimeout = 5 * time.Second
 	// lingerTimeout is how long a refused client may take to read the alert.
 	lingerTimeout = 2 * time.Second
-	// holdTimeout is how long a client waits for the routes of a gateway that has just begun. Clients of Kubernetes give
-	// a handshake ten seconds.
+	// holdTimeout is how long a client waits for the routes of a gateway that has just begun. Clients of Kubernetes
+	// give a handshake ten seconds.
 	holdTimeout = 9 * time.Second
 )
 
