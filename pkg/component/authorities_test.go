@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"k8s.io/client-go/util/cert"
+	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/trellis-garden/trellis/pkg/secrets"
@@ -30,7 +30,7 @@ func TestCertificateAuthorities(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		certificates, err := cert.ParseCertsPEM(bundle)
+		certificates, err := certutil.ParseCertsPEM(bundle)
 		if err != nil || certificates[0].Subject.CommonName != want {
 			t.Errorf("%s is called %q, want %q (%v)", name, certificates[0].Subject.CommonName, want, err)
 		}

@@ -25,8 +25,12 @@ type Facts struct {
 	PodNetworks, ServiceNetworks []string
 	// DNS is the address of the cluster's DNS, ClusterDomain the domain of its Services.
 	DNS, ClusterDomain string
-	// Hostname is the name of the API server that nodes use, AdvertiseAddress its address within the cluster.
+	// Hostnames are all names of the API server, Hostname the one that nodes use, AdvertiseAddress its address within
+	// the cluster; empty without nodes.
+	Hostnames                  []string
 	Hostname, AdvertiseAddress string
+	// EncryptedResources are encrypted in etcd whatever the user says, in the form "secrets" or "things.example.com".
+	EncryptedResources []string
 	// TunnelEndpoint and ProxyEndpoint are host:port of the seed's gateway, for the VPN and for the PROXY protocol.
 	TunnelEndpoint, ProxyEndpoint string
 

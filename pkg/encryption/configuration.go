@@ -28,6 +28,9 @@ const (
 	AESGCM Provider = "aesgcm"
 )
 
+// IsKnown tells whether it is one of these.
+func (p Provider) IsKnown() bool { return slices.Contains([]Provider{Secretbox, AESCBC, AESGCM}, p) }
+
 // Scheme says how objects of which resources are encrypted.
 type Scheme struct {
 	// Provider encrypts.

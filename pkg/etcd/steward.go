@@ -19,8 +19,8 @@ import (
 
 const (
 	clusterToken = "etcd-cluster"
-	// snapshotCount and catchUpEntries bound the history that raft keeps in memory, and the write-ahead log, which holds
-	// up to twice as many requests of up to 1.5 MiB; a single member needs little.
+	// snapshotCount and catchUpEntries bound the history that raft keeps in memory, and the write-ahead log, which
+	// holds up to twice as many requests of up to 1.5 MiB; a single member needs little.
 	snapshotCount  = 500
 	catchUpEntries = 500
 	// walFiles is how many files of the log are kept beyond those that are needed.

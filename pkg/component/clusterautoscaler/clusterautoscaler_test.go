@@ -12,7 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -164,7 +164,7 @@ func TestDeployNeedsAToken(t *testing.T) {
 		t.Fatalf("%d Deployments, %v", len(list.Items), err)
 	}
 	want := deployment(namespace, values(nil)).Spec.Template.Spec
-	if got := list.Items[0].Spec.Template.Spec; !equality.Semantic.DeepEqual(got, want) {
+	if got := list.Items[0].Spec.Template.Spec; !apiequality.Semantic.DeepEqual(got, want) {
 		t.Errorf("its pods are %+v, want %+v", got, want)
 	}
 	if err := seed.Get(t.Context(), client.ObjectKeyFromObject(token), token); err != nil ||

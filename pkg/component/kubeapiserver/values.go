@@ -201,9 +201,14 @@ type EncryptionValues struct {
 	Stage encryption.Stage
 }
 
+// Scheme is how objects are to be encrypted.
+func (v EncryptionValues) Scheme() encryption.Scheme {
+	return encryption.Scheme{Provider: v.Provider, Resources: v.Resources}
+}
+
 // schemes are those of before and after a change; the same without one.
 func (v EncryptionValues) schemes() (from, to encryption.Scheme) {
-	to = encryption.Scheme{Provider: v.Provider, Resources: v.Resources}
+	to = v.Scheme()
 	if v.From == nil {
 		return to, to
 	}

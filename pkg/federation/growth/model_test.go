@@ -207,7 +207,8 @@ func (m *model) serve(member *Member) {
 	case m.waiting[name] > 0 && m.r.IntN(20) == 0:
 		m.waiting[name], m.making[name] = 0, ""
 	}
-	if wanted := m.waiting[name]; wanted > 0 && m.run(member, []core.Component{{Replicas: 1, Request: request(wanted)}}) {
+	wanted := m.waiting[name]
+	if wanted > 0 && m.run(member, []core.Component{{Replicas: 1, Request: request(wanted)}}) {
 		m.waiting[name], m.making[name] = 0, ""
 	}
 	if m.waiting[name] == 0 {

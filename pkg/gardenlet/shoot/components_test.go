@@ -153,7 +153,7 @@ func builder(t *testing.T, seed client.Client, p *plan.Plan) *components.Builder
 		t.Fatal(err)
 	}
 	return &components.Builder{
-		Seed: seed, Namespace: p.Namespace, Secrets: manager, APIServer: p.APIServer.Values, Values: p.Values,
+		Seed: seed, Namespace: p.Namespace, Secrets: manager, Values: p.Values,
 	}
 }
 

@@ -49,7 +49,7 @@ func newOperation(p *plan.Plan, in *plan.Inputs, garden client.Client, seed clie
 	}
 	builder := &components.Builder{
 		Seed: seed, Namespace: p.Namespace, Secrets: keyring, NodeNetworks: infra.NodeNetworks,
-		APIServer: p.APIServer.Values, Values: p.Values,
+		Values: p.Values,
 	}
 	machines := &workers.Workers{
 		Plan: p, Seed: seed, Components: builder, Extensions: objects, Infrastructure: infra,

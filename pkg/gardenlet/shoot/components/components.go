@@ -75,7 +75,7 @@ var ControlPlane = []Component{
 	{
 		Name: kubeapiserver.Name, Images: []string{"kube-apiserver", "vpn"}, Stage: APIServers,
 		Authorities: kubeapiserver.Authorities(),
-		Recipe:      Recipe{Build: func(b *Builder, _ any) component.Component { return b.KubeAPIServer() }},
+		Recipe:      with(kubeapiserver.Decide, kubeAPIServer),
 	},
 	{
 		Name: kubecontrollermanager.Name, Images: []string{"kube-controller-manager"}, Empties: true,
@@ -216,6 +216,8 @@ func etcdOf(role etcdcomponent.Role) Recipe {
 		return etcdcomponent.New(b.Seed, b.Namespace, b.Secrets, values)
 	})
 }
+
+func kubeAPIServer(b *Builder, _ kubeapiserver.Values) component.Component { return b.KubeAPIServer() }
 
 func vpnSeedServer(b *Builder, values vpnseedserver.Values) component.Component {
 	if b.NodeNetworks != nil {

@@ -15,7 +15,7 @@ import (
 
 // Recipe is how a component is made: first its values are decided, for the Plan, and then it is made of them.
 type Recipe struct {
-	// Decide makes the values; nil if the Plan has them elsewhere.
+	// Decide makes the values; nil if an extension does.
 	Decide func(component.Facts) any
 	// Build makes a component of the control plane. It gets no values where it is only waited for or deleted.
 	Build func(b *Builder, values any) component.Component
@@ -23,7 +23,7 @@ type Recipe struct {
 	Objects func(ctx context.Context, b *Builder, values any) ([]client.Object, error)
 }
 
-// Values are those of all components of a shoot that are not decided elsewhere, by the components' names.
+// Values are those of all components of a shoot, by the components' names.
 type Values map[string]any
 
 // ValuesOf a component; its zero values if there are none.
@@ -39,10 +39,8 @@ type Builder struct {
 	Namespace string
 	// Secrets of the control plane; what deploys needs them, and what they are signed with.
 	Secrets secrets.Manager
-
-	// APIServer are the values of kube-apiserver, Values those of all others.
-	APIServer kubeapiserver.Values
-	Values    Values
+	// Values are those that were decided.
+	Values Values
 	// NodeNetworks are known when the infrastructure is, Machines, with their limits, when the workers are; nil if
 	// nothing is deployed.
 	NodeNetworks func() []string
@@ -51,7 +49,8 @@ type Builder struct {
 
 // KubeAPIServer is the component.
 func (b *Builder) KubeAPIServer() kubeapiserver.Interface {
-	return kubeapiserver.New(b.Seed, b.Namespace, b.Secrets, b.APIServer)
+	return kubeapiserver.New(b.Seed, b.Namespace, b.Secrets,
+		ValuesOf[kubeapiserver.Values](b.Values, kubeapiserver.Name))
 }
 
 // Build makes the component for the control plane.

@@ -107,7 +107,7 @@ func (c *ControlPlane) awaitKubeAPIServer(ctx context.Context) error {
 	if err := c.Components.KubeAPIServer().Wait(ctx); err != nil || !c.Plan.Rotation.ReplacesAuthorities {
 		return err
 	}
-	values := c.Plan.APIServer.Values
+	values := c.Plan.APIServer()
 	values.KeepInternalKubeconfig = false
 	return kubeapiserver.New(c.Seed, c.Plan.Namespace, c.Secrets, values).GenerateKubeconfigs(ctx)
 }
@@ -177,7 +177,7 @@ func (c *ControlPlane) deployProviderControlPlane(ctx context.Context) error {
 
 // deployRoute tells the seed's gateway which names lead to this API server.
 func (c *ControlPlane) deployRoute(ctx context.Context) error {
-	return component.Apply(ctx, c.Seed, Route(c.Plan.Identity, c.Plan.APIServer.ExternalHostnames...))
+	return component.Apply(ctx, c.Seed, Route(c.Plan.Identity, c.Plan.APIServer().ExternalHostnames...))
 }
 
 // Route is the TLSRoute of the API server; without names to delete it.

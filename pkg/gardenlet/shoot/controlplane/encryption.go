@@ -48,7 +48,7 @@ func (c *ControlPlane) deployKubeAPIServer(ctx context.Context) error {
 
 // kubeAPIServerAt is the component at a stage of a change of encryption.
 func (c *ControlPlane) kubeAPIServerAt(stage encryption.Stage) kubeapiserver.Interface {
-	values := c.Plan.APIServer.Values
+	values := c.Plan.APIServer()
 	values.Encryption.Stage = stage
 	return kubeapiserver.New(c.Seed, c.Plan.Namespace, c.Secrets, values)
 }
@@ -121,7 +121,7 @@ func (c *ControlPlane) noteEncryptionStage(ctx context.Context, stage encryption
 func (c *ControlPlane) encryptionChange() string {
 	change := c.Plan.Rotation.Encryption
 	hash := sha256.New()
-	fmt.Fprintln(hash, change.Initiated.Unix(), change.From, c.Plan.APIServer.EncryptionScheme())
+	fmt.Fprintln(hash, change.Initiated.Unix(), change.From, c.Plan.APIServer().Encryption.Scheme())
 	return hex.EncodeToString(hash.Sum(nil))[:16]
 }
 
@@ -131,7 +131,7 @@ func (c *ControlPlane) rewriteObjects(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	names := slices.Clone(c.Plan.APIServer.EncryptionScheme().Resources)
+	names := slices.Clone(c.Plan.APIServer().Encryption.Scheme().Resources)
 	if from := c.Plan.Rotation.Encryption.From; from != nil {
 		names = append(names, from.Resources...)
 	}

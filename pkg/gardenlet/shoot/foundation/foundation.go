@@ -112,9 +112,9 @@ func (f *Foundation) namespace() *corev1.Namespace {
 	}
 	annotations := map[string]string{
 		gardencorev1beta1.AnnotationShootUID: f.Plan.UID,
-		vpnv1alpha1.AnnotationHosts:          strings.ToLower(strings.Join(f.Plan.APIServer.ExternalHostnames, ",")),
+		vpnv1alpha1.AnnotationHosts:          strings.ToLower(strings.Join(f.Plan.APIServer().ExternalHostnames, ",")),
 	}
-	if digest := f.Plan.APIServer.Digest; digest != "" {
+	if digest := f.Plan.FilesDigest; digest != "" {
 		annotations[AnnotationFiles] = digest
 	}
 	return &corev1.Namespace{

@@ -34,7 +34,7 @@ func TestAttackWorksInEtcd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := plantest.New(t, test.change)
-			scheme, from := p.APIServer.EncryptionScheme(), p.Rotation.Encryption.From
+			scheme, from := p.APIServer().Encryption.Scheme(), p.Rotation.Encryption.From
 			if got := slices.Contains(scheme.Resources, "works.work.karmada.io"); got != test.encrypts {
 				t.Errorf("encrypted are %v", scheme.Resources)
 			}

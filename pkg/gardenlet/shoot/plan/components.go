@@ -8,9 +8,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
 )
 
-// planComponents decides the values of all components, when networks, images, pools and rotations are known.
+// planComponents decides the values of all components, when networks, images and pools are known.
 func (p *Plan) planComponents(in *Inputs) error {
-	p.completeAPIServer()
 	p.Values = components.Decide(p.facts(in), &in.Shoot.Spec)
 	return nil
 }
@@ -21,11 +20,15 @@ func (p *Plan) facts(in *Inputs) component.Facts {
 		Namespace: p.Namespace, KubernetesVersion: p.KubernetesVersion, Kubernetes: p.Kubernetes,
 		SystemComponents: in.Shoot.Spec.SystemComponents, IsWorkerless: p.Workerless, Images: p.Images,
 		PodNetworks: p.Networks.Pods, ServiceNetworks: p.Networks.Services, DNS: p.Networks.DNS,
-		ClusterDomain: ClusterDomain, Hostname: p.Hostname(), AdvertiseAddress: p.APIServer.AdvertiseAddress,
-		TunnelEndpoint:    p.gatewayAt(p.Gateway.WireGuardPort),
-		ProxyEndpoint:     p.gatewayAt(p.Gateway.ProxyPort),
-		MinimumVolumeSize: p.Seed.MinimumVolumeSize, TrafficDistribution: p.Seed.TrafficDistribution,
+		ClusterDomain: ClusterDomain, Hostnames: p.hostnames(), Hostname: p.Hostname(),
+		EncryptedResources: encryptedResources(in.Shoot),
+		TunnelEndpoint:     p.gatewayAt(p.Gateway.WireGuardPort),
+		ProxyEndpoint:      p.gatewayAt(p.Gateway.ProxyPort),
+		MinimumVolumeSize:  p.Seed.MinimumVolumeSize, TrafficDistribution: p.Seed.TrafficDistribution,
 		Most: sizes(p.Pools),
+	}
+	if !p.Workerless {
+		f.AdvertiseAddress = advertiseAddress
 	}
 	for _, pool := range p.Pools {
 		f.NodeAgentSecrets = append(f.NodeAgentSecrets, pool.SecretName)

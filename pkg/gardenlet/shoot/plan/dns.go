@@ -100,5 +100,14 @@ func (p *Plan) Hostname() string {
 	if p.Internal != nil {
 		return p.Internal.Hostname
 	}
-	return p.APIServer.ExternalHostnames[0]
+	return p.hostnames()[0]
+}
+
+// hostnames are those of the addresses.
+func (p *Plan) hostnames() []string {
+	names := make([]string, 0, len(p.Addresses))
+	for _, a := range p.Addresses {
+		names = append(names, strings.TrimPrefix(a.URL, "https://"))
+	}
+	return names
 }

@@ -56,10 +56,10 @@ type Plan struct {
 
 	// KubernetesVersion of the control plane, without "v".
 	KubernetesVersion string
-	// APIServer are the settings of kube-apiserver.
-	APIServer APIServer
-	// Values are those of all other components that the shoot has, without keys and certificates.
+	// Values are those of all components that the shoot has, without keys and certificates.
 	Values components.Values
+	// FilesDigest identifies the files of the garden that settings of kube-apiserver come from; empty without any.
+	FilesDigest string
 	// Rotation says which credentials are being replaced.
 	Rotation Rotation
 	// Kubernetes are the user's settings.
@@ -142,16 +142,13 @@ func New(in *Inputs, gateway config.Gateway, images imagevector.Vector) (*Plan, 
 	p.Components = components.Names(slices.Concat(components.ControlPlane, components.System), &shoot.Spec)
 	p.Authorities = components.Authorities(&shoot.Spec)
 	p.SSHAccess = !p.Workerless && gardencorev1beta1.SSHAccessEnabled(&shoot.Spec)
-	planRotations := func(in *Inputs) error {
-		p.Rotation = planRotation(&in.Shoot.Status, p.Authorities, p.APIServer.EncryptionScheme())
-		return nil
-	}
 	p.ClusterIdentity = ptr.Deref(shoot.Status.ClusterIdentity,
 		fmt.Sprintf("%s-%s-%s", p.Namespace, p.UID, in.GardenIdentity))
 	for _, step := range []func(*Inputs) error{
-		p.planNetworks, p.planDNS, p.planAPIServer, planRotations, p.planExtensions,
+		p.planNetworks, p.planDNS, p.planExtensions,
 		func(in *Inputs) error { return p.planImages(images) },
-		func(in *Inputs) error { return p.planPools(in, images) }, p.planComponents,
+		func(in *Inputs) error { return p.planPools(in, images) },
+		p.planComponents, p.planAPIServer,
 	} {
 		if err := step(in); err != nil {
 			return nil, &ConfigurationError{Err: err}

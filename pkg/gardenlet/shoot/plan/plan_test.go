@@ -208,9 +208,9 @@ func TestExternalDNS(t *testing.T) {
 			if unmanaged := last.Name == gardencorev1beta1.AdvertisedAddressUnmanaged; unmanaged != test.unmanage {
 				t.Errorf("addresses are %v", p.Addresses)
 			}
-			if want := "https://" + p.Internal.Hostname; p.APIServer.ServiceAccounts.Issuer != want {
+			if want := "https://" + p.Internal.Hostname; p.APIServer().ServiceAccounts.Issuer != want {
 				t.Errorf("the issuer of tokens is %s, want %s whatever the user's domain is",
-					p.APIServer.ServiceAccounts.Issuer, want)
+					p.APIServer().ServiceAccounts.Issuer, want)
 			}
 		})
 	}

@@ -91,15 +91,6 @@ const SSHKeypairName = "ssh-keypair"
 // encryptedAlways is encrypted without being named.
 const encryptedAlways = "secrets"
 
-// EncryptionScheme is how objects are to be encrypted.
-func (p *APIServer) EncryptionScheme() encryption.Scheme {
-	scheme := encryption.Scheme{Provider: p.Encryption.Provider, Resources: p.Encryption.Resources}
-	if len(scheme.Resources) == 0 {
-		scheme.Resources = []string{encryptedAlways}
-	}
-	return scheme
-}
-
 // EncryptionAtRest is what the status tells of a scheme.
 func EncryptionAtRest(scheme encryption.Scheme) *gardencorev1beta1.EncryptionAtRest {
 	return &gardencorev1beta1.EncryptionAtRest{

@@ -21,7 +21,7 @@ func TestImagePolicyWebhookLeavesByTheSidecar(t *testing.T) {
 			},
 		}
 		in.Files.PluginKubeconfigs = map[string][]byte{"ImagePolicyWebhook": []byte(plantest.WebhookKubeconfig)}
-		values := plantest.Plan(t, in).APIServer.Values
+		values := plantest.Plan(t, in).APIServer()
 		if values.EgressImage != "registry.example/vpn:v1" || values.EgressHost == "" {
 			t.Errorf("%s: image %q, proxy %q", name, values.EgressImage, values.EgressHost)
 		}

@@ -189,7 +189,7 @@ func Succeeded(p *plan.Plan, shoot *gardencorev1beta1.Shoot, infrastructure *Inf
 			s.Credentials = &gardencorev1beta1.ShootCredentials{}
 		}
 		if p.Hibernation != plan.Asleep {
-			s.Credentials.EncryptionAtRest = plan.EncryptionAtRest(p.APIServer.EncryptionScheme())
+			s.Credentials.EncryptionAtRest = plan.EncryptionAtRest(p.APIServer().Encryption.Scheme())
 		}
 		rotation.Finish(shoot, now)(s)
 	}

@@ -223,8 +223,8 @@ func (w *Workers) deployNodeAgentConfiguration(ctx context.Context) error {
 	return managedresources.Deploy(ctx, w.Seed, w.Plan.Namespace, resourceNodeAgent, objects...)
 }
 
-// nodeAgentSecret renders what node-agent reads: the core's units and files and those that the extension added. Webhooks
-// have changed what was deployed, the cgroup driver among it, so kubelet is told only here.
+// nodeAgentSecret renders what node-agent reads: the core's units and files and those that the extension added.
+// Webhooks have changed what was deployed, the cgroup driver among it, so kubelet is told only here.
 func nodeAgentSecret(pool plan.Pool, osc *extensionsv1alpha1.OperatingSystemConfig) (*corev1.Secret, error) {
 	document := &extensionsv1alpha1.OperatingSystemConfig{Spec: *osc.Spec.DeepCopy()}
 	document.SetGroupVersionKind(
