@@ -12961,7 +12961,7 @@ func schema_pkg_apis_work_v1alpha2_ResourceBindingSpec(ref common.ReferenceCallb
 					},
 					"beforeFailover": {
 						SchemaProps: spec.SchemaProps{
-							Description: "BeforeFailover is where the object was before clusters failed. Absent when it left none. An extension: Karmada has no such field.",
+							Description: "BeforeFailover is where the object returns to: where it was before clusters failed, or an earlier affinity term. Absent when it returns to none. An extension: Karmada has no such field.",
 							Ref:         ref(v1alpha2.BeforeFailover{}.OpenAPIModelName()),
 						},
 					},

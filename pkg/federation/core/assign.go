@@ -214,13 +214,14 @@ func (a *attempt) divide(replicas, wanted int64, selected []candidate, m mode) (
 }
 
 // fewest is the shortest run of clusters that has enough room, beginning with those that have replicas already unless
-// what was is forgotten, then those that must have some, then the heaviest, of equals those with more replicas. The
-// others are returned too.
+// what was is forgotten, of these last the ones of a term that is left, then those that must have some, then the
+// heaviest, of equals those with more replicas. The others are returned too.
 func fewest(selected []candidate, replicas int64, m mode) (used, unused []candidate) {
 	sorted := slices.Clone(selected)
 	slices.SortFunc(sorted, func(a, b candidate) int {
 		return cmp.Or(
 			compareBool(m != fresh && b.previous > 0, m != fresh && a.previous > 0),
+			compareBool(a.left, b.left),
 			compareBool(b.least > 0, a.least > 0),
 			cmp.Compare(m.weight(&b), m.weight(&a)),
 			cmp.Compare(b.previous, a.previous),

@@ -29,6 +29,10 @@ type Binding struct {
 	Previous []Target
 	// PreviousTerm is the name of the affinity term that Previous was made with.
 	PreviousTerm string
+	// BetweenTerms tells that the object goes over to PreviousTerm from another one, step by step. When it is decided
+	// anew meanwhile, clusters that PreviousTerm doesn't match keep what they have, and get no more, where replicas are
+	// divided by room.
+	BetweenTerms bool
 	// Evicted clusters are being left and must not be chosen.
 	Evicted []string
 	// Near are the clusters that have the object's affinity group; if there are any, only they may be chosen.

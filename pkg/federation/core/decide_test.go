@@ -229,6 +229,57 @@ func TestTermsAreTriedInOrder(t *testing.T) {
 	}
 }
 
+// While replicas go over to an earlier term step by step, a change of their number moves no others: the clusters of the
+// term that they leave keep theirs.
+func TestBetweenTermsWhatRunsStays(t *testing.T) {
+	terms := []Term{
+		{Name: "near", Affinity: Affinity{Names: []string{"m1"}}},
+		{Name: "far", Affinity: Affinity{Names: []string{"m2", "m3"}}},
+	}
+	for name, test := range map[string]struct {
+		room, previous string
+		replicas       int32
+		change         func(*Binding)
+		want, term     string
+	}{
+		"more go to the term": {"m1:50 m2:50 m3:50", "m1:10 m2:20", 40, nil, "m1:20 m2:20", "near"},
+		"fewer":               {"m1:50 m2:50 m3:50", "m1:10 m2:20", 15, nil, "m1:5 m2:10", "near"},
+		"no room in the term": {"m1:0 m2:50 m3:0", "m1:10 m2:20", 40, nil, "m1:10 m2:30", "far"},
+		"all were there":      {"m1:50 m2:50 m3:50", "m2:20", 30, nil, "m1:10 m2:20", "near"},
+		"the term is left for good": {
+			"m1:50 m2:50 m3:50", "m1:10 m2:20", 40, func(b *Binding) { b.BetweenTerms = false }, "m1:40", "near",
+		},
+		"from scratch": {
+			"m1:50 m2:50 m3:50", "m1:10 m2:20", 40, func(b *Binding) { b.Fresh = true }, "m1:40", "near",
+		},
+		"evicted": {
+			"m1:50 m2:50 m3:50", "m1:10 m2:20", 40, func(b *Binding) { b.Evicted = []string{"m2"} }, "m1:40", "near",
+		},
+		"weights are of the term alone": {
+			"m1:50 m2:50 m3:50", "m1:10 m2:20", 40, func(b *Binding) { b.Placement.Strategy = StaticWeight }, "m1:40",
+			"near",
+		},
+		"clusters are chosen from the term alone": {
+			"m1:50 m2:50 m3:50", "m1:10 m2:20", 40,
+			func(b *Binding) { b.Placement.Spread = []SpreadConstraint{spreadOver(FieldCluster, 1, 1)} }, "m1:40", "near",
+		},
+		"evenly": {
+			"m1:50 m2:50 m3:50", "m1:10 m2:20", 40, func(b *Binding) { b.Placement.Strategy = Even }, "m1:20 m2:20",
+			"near",
+		},
+	} {
+		b := workload(test.replicas, Placement{Terms: terms, Strategy: Aggregated})
+		b.PreviousTerm, b.Previous, b.BetweenTerms = "near", numbersOf(t, test.previous), true
+		if test.change != nil {
+			test.change(&b)
+		}
+		d := Decide(roomFor(t, test.room), b)
+		if got := outcomeOf(d); got != test.want || d.Term != test.term {
+			t.Errorf("%s: got %s of term %s, want %s of term %s", name, got, d.Term, test.want, test.term)
+		}
+	}
+}
+
 func TestUnknownClustersAreExplained(t *testing.T) {
 	d := Decide(NewSnapshot([]Cluster{member("member1")}), workload(2, Placement{Terms: naming("member1", "membre2")}))
 	want :=

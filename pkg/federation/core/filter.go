@@ -38,12 +38,16 @@ func (a *attempt) candidates() []candidate {
 		if tiers != nil {
 			tier = tiers[i]
 		}
+		left := tier == noTier && mark&isPrevious != 0 && a.keepsLeft()
+		if left {
+			tier = 0
+		}
 		code := a.reject(c, mark, tier, &served)
 		a.codes[i] = code
 		if code != Fits {
 			continue
 		}
-		result = append(result, candidate{index: int32(i), tier: tier, weight: 1, most: unlimited})
+		result = append(result, candidate{index: int32(i), tier: tier, left: left, weight: 1, most: unlimited})
 		added := &result[len(result)-1]
 		if weights != nil {
 			added.weight = weights[i]
@@ -57,10 +61,19 @@ func (a *attempt) candidates() []candidate {
 	if a.needsEstimates() {
 		n := needsOf(b)
 		for i := range result {
-			result[i].estimate = a.estimate(&s.clusters[result[i].index], &n)
+			if !result[i].left {
+				result[i].estimate = a.estimate(&s.clusters[result[i].index], &n)
+			}
 		}
 	}
 	return result
+}
+
+// keepsLeft tells whether clusters that the affinity term doesn't match keep what they have. Weights and spread
+// constraints, which look at all clusters together, are for those of the term only.
+func (a *attempt) keepsLeft() bool {
+	b := a.binding
+	return b.BetweenTerms && !b.Fresh && b.Workload && b.Placement.Strategy.Dynamic() && len(b.Placement.Spread) == 0
 }
 
 // marks are nil if the binding names no cluster. previous is parallel to the clusters.

@@ -12,6 +12,8 @@ type candidate struct {
 	index int32
 	// tier is 0 for clusters of the affinity, 1 and more for those of its overflow tiers.
 	tier int8
+	// left tells that the affinity term doesn't match it; see Binding.BetweenTerms.
+	left bool
 	// score is 100 for clusters that have the object already, so that it stays where it is.
 	score int64
 	// weight of static division; 1 when it doesn't apply.

@@ -18,23 +18,23 @@ const repeatedFailure = time.Hour
 
 // Returnable gives the failed clusters that may have the object again, since they have been steadily healthy for the
 // window, and when the next one may; zero if only a change can tell. steady holds since when the welcome clusters are
-// as they are. A cluster that has a part of its replicas again may have more when nothing waits for these any longer.
+// as they are. While copies wait for others that have returned, nothing more does.
 func Returnable(spec *workv1alpha2.ResourceBindingSpec, steady map[string]time.Time, window time.Duration,
 	now time.Time) (clusters []string, next time.Duration) {
-	if spec.BeforeFailover == nil {
+	if spec.BeforeFailover == nil || leavesBehind(spec) {
 		return nil, 0
 	}
 	for _, failed := range spec.BeforeFailover.Failed {
 		since, welcome := steady[failed.Name]
-		isReturning := hasTarget(spec.Clusters, failed.Name)
-		if !welcome || isReturning && leavesBehind(spec) {
+		if !welcome {
 			continue
 		}
 		if failed.Time.After(since) {
 			since = failed.Time.Time
 		}
 		left := window - now.Sub(since)
-		if failed.Reason == workv1alpha2.EvictionReasonApplicationFailure && spec.LastFailBack != nil && !isReturning {
+		if failed.Reason == workv1alpha2.EvictionReasonApplicationFailure && spec.LastFailBack != nil &&
+			!hasTarget(spec.Clusters, failed.Name) {
 			left = max(left, repeatedFailure-now.Sub(spec.LastFailBack.Time.Time))
 		}
 		if left <= 0 {
@@ -86,7 +86,7 @@ func Return(clusters core.Snapshot, spec *workv1alpha2.ResourceBindingSpec, stat
 	if err != nil {
 		return nil, err
 	}
-	binding.PreviousTerm, binding.Fresh = before.AffinityName, false
+	binding.PreviousTerm, binding.Fresh, binding.BetweenTerms = before.AffinityName, false, false
 	if len(binding.Components) > 0 {
 		binding.Previous = homeOfUnit(before.Clusters, spec.Clusters, released)
 	} else {
@@ -96,24 +96,55 @@ func Return(clusters core.Snapshot, spec *workv1alpha2.ResourceBindingSpec, stat
 	if decision.Failure != nil {
 		return nil, nil
 	}
-	targets := karmada.Targets(wanted, decision.Targets)
-	next, partial := targets, false
-	if decision.Term == status.SchedulerObservedAffinityName && staysDivided(spec, binding) {
-		next, partial = step(spec.Clusters, targets, mostSurplus(spec.Replicas))
-	}
-	if partial {
-		if !roomFor(clusters, binding, spec, targets) {
-			return nil, nil // What cannot return as a whole does not begin to.
-		}
-		wanted.BeforeFailover = before
-	}
-	plan := move(clusters, binding, spec, wanted, next, decision.Term, now)
+	plan := approach(clusters, binding, spec, wanted, decision, status, now)
 	if plan != nil {
-		plan.Partial = partial
 		plan.Continues = !slices.ContainsFunc(released,
 			func(name string) bool { return !hasTarget(spec.Clusters, name) })
 	}
 	return plan, nil
+}
+
+// approach what was decided for the return, as far as one step goes. Nil means that the clusters lack room for all of
+// it: then it does not begin.
+func approach(clusters core.Snapshot, binding core.Binding, spec, wanted *workv1alpha2.ResourceBindingSpec,
+	decision core.Decision, status *workv1alpha2.ResourceBindingStatus, now time.Time) *Plan {
+	targets := karmada.Targets(wanted, decision.Targets)
+	next, partial := targets, false
+	if staysDivided(spec, binding) {
+		next, partial = step(spec.Clusters, targets, mostSurplus(spec.Replicas))
+	}
+	if partial {
+		if !roomFor(clusters, binding, spec, targets) {
+			return nil
+		}
+		wanted.Clusters, wanted.BeforeFailover = next, spec.BeforeFailover
+		if !karmada.Returning(wanted) || wanted.BeforeFailover.AffinityName != decision.Term {
+			wanted.BeforeFailover = destination(spec, targets, decision.Term, status.LastScheduledTime, now)
+		}
+	}
+	plan := move(clusters, binding, spec, wanted, next, decision.Term, now)
+	if plan != nil {
+		plan.Partial = partial
+	}
+	return plan
+}
+
+// destination has an object that goes over to another affinity term return there, as if it had been there: the clusters
+// that grow count as failed since the last decision.
+func destination(spec *workv1alpha2.ResourceBindingSpec, targets []workv1alpha2.TargetCluster, term string,
+	decided *metav1.Time, now time.Time) *workv1alpha2.BeforeFailover {
+	since := metav1.NewTime(now)
+	if decided != nil {
+		since = *decided
+	}
+	result := &workv1alpha2.BeforeFailover{
+		Clusters: targets, AffinityName: term, PlacementHash: karmada.PlacementHash(spec.Placement),
+	}
+	for _, name := range growing(spec.Clusters, targets) {
+		result.Failed = append(result.Failed,
+			workv1alpha2.FailedCluster{Name: name, Reason: workv1alpha2.EvictionReasonReturned, Time: since})
+	}
+	return result
 }
 
 // staysDivided tells whether replicas are divided, so that they stay where a step of a return has put them until the
@@ -191,7 +222,7 @@ func ReturnToEarlierTerm(clusters core.Snapshot, spec *workv1alpha2.ResourceBind
 	if decision.Failure != nil {
 		return nil, nil
 	}
-	return move(clusters, binding, spec, wanted, karmada.Targets(wanted, decision.Targets), decision.Term, now), nil
+	return approach(clusters, binding, spec, wanted, decision, status, now), nil
 }
 
 // termIndex of the affinity term of that name; -1 if there is none.

@@ -32,6 +32,10 @@ func TestReturnable(t *testing.T) {
 	}
 	again := away(workv1alpha2.EvictionReasonApplicationFailure, 0)
 	again.LastFailBack = &workv1alpha2.FailBack{Time: *stamp(900)}
+	returned := away("R", 0)
+	returned.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{
+		{FromCluster: "m2", Producer: workv1alpha2.EvictionProducerFailBack},
+	}
 	for _, test := range []struct {
 		name   string
 		spec   *workv1alpha2.ResourceBindingSpec
@@ -48,6 +52,7 @@ func TestReturnable(t *testing.T) {
 			"an application that failed once", away(workv1alpha2.EvictionReasonApplicationFailure, 0),
 			map[string]time.Time{"m1": second(0)}, []string{"m1"}, 0,
 		},
+		{"copies wait for others", returned, map[string]time.Time{"m1": second(0)}, nil, 0},
 		{"an application that failed again", again, map[string]time.Time{"m1": second(0)}, nil, 3500 * time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -226,7 +231,7 @@ func byWeight(weights map[string]int64) *policyv1alpha1.Placement {
 	}}
 }
 
-// weighted is an object divided by static weights over clusters, some of which fail.
+// weighted is an object whose replicas are divided over clusters, by static weights mostly, some of which fail.
 type weighted struct {
 	clusters core.Snapshot
 	spec     *workv1alpha2.ResourceBindingSpec
@@ -285,10 +290,17 @@ func (w *weighted) isDecidedAnew(t *testing.T) bool {
 // others follow.
 func (w *weighted) step(t *testing.T) (runs int32, partial bool) {
 	t.Helper()
-	released, _ := failover.Returnable(w.spec, w.steady, time.Second, second(10))
-	plan, err := failover.Return(w.clusters, w.spec, &workv1alpha2.ResourceBindingStatus{}, released, second(10))
+	return w.take(t, func() (*failover.Plan, error) {
+		released, _ := failover.Returnable(w.spec, w.steady, time.Second, second(10))
+		return failover.Return(w.clusters, w.spec, &workv1alpha2.ResourceBindingStatus{}, released, second(10))
+	})
+}
+
+func (w *weighted) take(t *testing.T, next func() (*failover.Plan, error)) (runs int32, partial bool) {
+	t.Helper()
+	plan, err := next()
 	if err != nil || plan == nil {
-		t.Fatalf("%v return: %+v, %v", released, plan, err)
+		t.Fatalf("no return: %+v, %v", plan, err)
 	}
 	most := map[string]int32{}
 	for _, c := range slices.Concat(w.spec.Clusters, plan.Spec.Clusters) {
@@ -343,6 +355,175 @@ func TestStaticWeightsReturnWithinTheBound(t *testing.T) {
 		}
 		if steps > 5 || !reflect.DeepEqual(w.spec.Clusters, home) || !reflect.DeepEqual(w.decide(t), home) {
 			t.Fatalf("seed %d: %v after %d steps, want %v", seed, w.spec.Clusters, steps, home)
+		}
+	}
+}
+
+// inTerms has the clusters of each term, in the order of their names, each with room for 10,000 replicas.
+func inTerms(t *testing.T, placement *policyv1alpha1.Placement, replicas int32,
+	terms map[string][]string) *weighted {
+	t.Helper()
+	w := &weighted{steady: map[string]time.Time{}}
+	var clusters []core.Cluster
+	placement.ClusterAffinities = nil
+	for _, term := range slices.Sorted(maps.Keys(terms)) {
+		placement.ClusterAffinities = append(placement.ClusterAffinities, policyv1alpha1.ClusterAffinityTerm{
+			AffinityName: term, ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: terms[term]},
+		})
+		for _, name := range terms[term] {
+			clusters = append(clusters, core.Cluster{
+				Name: name, Room: &core.Room{Free: core.Resources{Pods: 10_000}},
+				APIs: core.NewAPIs(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}),
+			})
+			w.steady[name] = second(0)
+		}
+	}
+	w.clusters = core.NewSnapshot(clusters)
+	w.spec = &workv1alpha2.ResourceBindingSpec{
+		Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment"}, Replicas: replicas,
+		Placement: placement,
+	}
+	return w
+}
+
+// divided by free room, over few clusters.
+func divided() *policyv1alpha1.Placement {
+	return &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+		ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+		ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated,
+	}}
+}
+
+// toEarlierTerm is the first step to a term before the given one.
+func (w *weighted) toEarlierTerm(t *testing.T, term string) (runs int32, partial bool) {
+	t.Helper()
+	return w.take(t, func() (*failover.Plan, error) {
+		return failover.ReturnToEarlierTerm(w.clusters, w.spec,
+			&workv1alpha2.ResourceBindingStatus{SchedulerObservedAffinityName: term, LastScheduledTime: stamp(1)},
+			second(10))
+	})
+}
+
+// What was in the second of two terms goes back to the first in steps as well, be it there because that lacked room or
+// because it failed, and the scheduler lets it.
+func TestReturnsToAnEarlierTermInSteps(t *testing.T) {
+	terms := map[string][]string{"1-near": {"n0"}, "2-far": {"f0", "f1"}}
+	steps := [][]workv1alpha2.TargetCluster{
+		shares("f0", 150, "f1", 150, "n0", 100), shares("f0", 100, "f1", 100, "n0", 200),
+		shares("f0", 50, "f1", 50, "n0", 300), shares("n0", 400),
+	}
+	for name, placement := range map[string]func() *policyv1alpha1.Placement{
+		"by room": divided, "by weight": func() *policyv1alpha1.Placement { return byWeight(map[string]int64{"n0": 1}) },
+	} {
+		for _, failed := range []bool{false, true} {
+			w := inTerms(t, placement(), 400, terms)
+			w.spec.Clusters = shares("f0", 200, "f1", 200)
+			if failed {
+				w.spec.BeforeFailover = &workv1alpha2.BeforeFailover{
+					Clusters: shares("n0", 400), AffinityName: "1-near",
+					PlacementHash: karmada.PlacementHash(w.spec.Placement),
+					Failed:        []workv1alpha2.FailedCluster{{Name: "n0", Time: *stamp(0)}},
+				}
+			}
+			for i, want := range steps {
+				var runs int32
+				var partial bool
+				if i == 0 && !failed {
+					runs, partial = w.toEarlierTerm(t, "2-far")
+				} else {
+					runs, partial = w.step(t)
+				}
+				last := i == len(steps)-1
+				if runs != 500 || partial == last || !reflect.DeepEqual(w.spec.Clusters, want) {
+					t.Fatalf("%s, failed %t, step %d: %d run, others follow: %t, clusters %v", name, failed, i, runs,
+						partial, w.spec.Clusters)
+				}
+				if !last && w.isDecidedAnew(t) {
+					t.Errorf("%s, failed %t, step %d: decided anew", name, failed, i)
+				}
+				if back := w.spec.LastFailBack; back.AffinityName != "1-near" {
+					t.Errorf("%s, failed %t, step %d: the term is %q", name, failed, i, back.AffinityName)
+				}
+			}
+			if w.spec.BeforeFailover != nil {
+				t.Errorf("%s, failed %t: left %+v", name, failed, w.spec.BeforeFailover)
+			}
+		}
+	}
+}
+
+// When more replicas are wanted between two steps, what is divided by room stays where it is, and the return goes on.
+func TestAReturnToAnEarlierTermGoesOnWithMoreReplicas(t *testing.T) {
+	w := inTerms(t, divided(), 400, map[string][]string{"1-near": {"n0"}, "2-far": {"f0", "f1"}})
+	w.spec.Clusters = shares("f0", 200, "f1", 200)
+	w.toEarlierTerm(t, "2-far")
+	w.spec.Replicas = 440
+	if !w.isDecidedAnew(t) {
+		t.Error("more replicas are wanted, but they are not divided")
+	}
+	w.spec.Clusters = w.decide(t)
+	if want := shares("f0", 150, "f1", 150, "n0", 140); !reflect.DeepEqual(w.spec.Clusters, want) {
+		t.Errorf("clusters %v, want %v", w.spec.Clusters, want)
+	}
+	if runs, partial := w.step(t); runs != 550 || !partial {
+		t.Errorf("%d run, others follow: %t", runs, partial)
+	}
+}
+
+// What the earlier term lacks room for as a whole does not begin to return.
+func TestAReturnToAnEarlierTermNeedsRoomForAll(t *testing.T) {
+	w := inTerms(t, divided(), 20_000, map[string][]string{"1-near": {"n0"}, "2-far": {"f0", "f1"}})
+	w.spec.Clusters = shares("f0", 10_000, "f1", 10_000)
+	plan, err := failover.ReturnToEarlierTerm(w.clusters, w.spec,
+		&workv1alpha2.ResourceBindingStatus{SchedulerObservedAffinityName: "2-far"}, second(10))
+	if plan != nil || err != nil {
+		t.Errorf("got %+v, %v", plan, err)
+	}
+}
+
+// However many terms and clusters there are, and however replicas are divided: a return to an earlier term never has
+// more of them run than it may, never fewer than are wanted, and ends in that term.
+func TestReturnsToEarlierTermsWithinTheBound(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		terms, weights := map[string][]string{}, map[string]int64{}
+		for i := range 2 + r.IntN(2) {
+			term := fmt.Sprintf("t%d", i)
+			for j := range 1 + r.IntN(4) {
+				name := fmt.Sprintf("%s-m%d", term, j)
+				terms[term], weights[name] = append(terms[term], name), 1+r.Int64N(9)
+			}
+		}
+		placement := divided()
+		if r.IntN(2) == 0 {
+			placement = byWeight(weights)
+		}
+		replicas := 1 + r.Int32N(2000)
+		w := inTerms(t, placement, replicas, terms)
+		last := fmt.Sprintf("t%d", len(terms)-1)
+		w.spec.LastFailBack = &workv1alpha2.FailBack{AffinityName: last}
+		w.spec.Clusters = w.decide(t)
+		runs, partial := w.toEarlierTerm(t, last)
+		for steps := 1; ; steps++ {
+			if surplus := runs - replicas; surplus > max(10, (replicas+3)/4) || steps > 5 {
+				t.Fatalf("seed %d, step %d: %d more than %d replicas run", seed, steps, surplus, replicas)
+			}
+			if !partial {
+				break
+			}
+			if w.isDecidedAnew(t) {
+				t.Fatalf("seed %d: the scheduler takes back the step to %v", seed, w.spec.Clusters)
+			}
+			runs, partial = w.step(t)
+		}
+		if w.spec.BeforeFailover != nil || w.isDecidedAnew(t) != (placement.ReplicaScheduling.WeightPreference != nil) ||
+			!reflect.DeepEqual(w.decide(t), w.spec.Clusters) {
+			t.Fatalf("seed %d: %v, and %+v is left", seed, w.spec.Clusters, w.spec.BeforeFailover)
+		}
+		for _, c := range w.spec.Clusters {
+			if !slices.Contains(terms["t0"], c.Name) {
+				t.Fatalf("seed %d: %v, want clusters of %v only", seed, w.spec.Clusters, terms["t0"])
+			}
 		}
 	}
 }

@@ -145,6 +145,7 @@ func Binding(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.Resour
 		Placement:    placement,
 		PreviousTerm: status.SchedulerObservedAffinityName,
 		Fresh:        Fresh(spec, status),
+		BetweenTerms: Returning(spec),
 	}
 	if b.Fresh {
 		b.PreviousTerm = "" // Who asks for a new decision wants the first affinity again, if it can be had.

@@ -181,8 +181,8 @@ type ResourceBindingSpec struct {
 	// GracefulEvictionTasks are copies that go away once others run.
 	// +optional
 	GracefulEvictionTasks []GracefulEvictionTask `json:"gracefulEvictionTasks,omitempty"`
-	// BeforeFailover is where the object was before clusters failed. Absent when it left none. An extension: Karmada
-	// has no such field.
+	// BeforeFailover is where the object returns to: where it was before clusters failed, or an earlier affinity term.
+	// Absent when it returns to none. An extension: Karmada has no such field.
 	// +optional
 	BeforeFailover *BeforeFailover `json:"beforeFailover,omitempty"`
 	// LastFailBack is the last return after a failure. An extension: Karmada has no such field.
