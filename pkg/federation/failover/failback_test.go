@@ -516,7 +516,8 @@ func TestReturnsToEarlierTermsWithinTheBound(t *testing.T) {
 			}
 			runs, partial = w.step(t)
 		}
-		if w.spec.BeforeFailover != nil || w.isDecidedAnew(t) != (placement.ReplicaScheduling.WeightPreference != nil) ||
+		weighs := placement.ReplicaScheduling.WeightPreference != nil
+		if w.spec.BeforeFailover != nil || w.isDecidedAnew(t) != weighs ||
 			!reflect.DeepEqual(w.decide(t), w.spec.Clusters) {
 			t.Fatalf("seed %d: %v, and %+v is left", seed, w.spec.Clusters, w.spec.BeforeFailover)
 		}
