@@ -233,7 +233,7 @@ func (s *S3) Delete(ctx context.Context, name string) error {
 	for range maxVersions {
 		info, err := s.client.StatObject(ctx, s.bucket, name, minio.StatObjectOptions{})
 		if minio.ToErrorResponse(err).StatusCode == http.StatusNotFound {
-			return nil
+			return s.confirmMissing(ctx, name)
 		}
 		if err == nil {
 			err = s.client.RemoveObject(ctx, s.bucket, name, minio.RemoveObjectOptions{VersionID: info.VersionID})
@@ -251,6 +251,19 @@ func (s *S3) Delete(ctx context.Context, name string) error {
 	return fmt.Errorf("deleting %s: it had more than %d versions; delete again", name, maxVersions)
 }
 
+// confirmMissing returns no error if there is no object. The answer to a HEAD has no body, so that a bucket or a user
+// that is missing looks the same there.
+func (s *S3) confirmMissing(ctx context.Context, name string) error {
+	body, err := s.Get(ctx, name)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		err = errors.Join(errors.New("it was put at the same time; delete again"), body.Close())
+	}
+	return fmt.Errorf("deleting %s: %w", name, err)
+}
+
 // retained tells by an object's headers whether retention or a legal hold protects it. Some stores refuse to delete
 // it with no other words than for want of permission.
 func retained(info minio.ObjectInfo) bool {
@@ -258,12 +271,15 @@ func retained(info minio.ObjectInfo) bool {
 	return (err == nil && until.After(time.Now())) || info.Metadata.Get("X-Amz-Object-Lock-Legal-Hold") == "ON"
 }
 
-// s3Codes are the error codes of S3, MinIO and Ceph that have a reason.
+// s3Codes are the error codes of S3, and of servers with codes of their own, that have a reason.
 var s3Codes = map[error][]string{
-	ErrNotFound:   {minio.NoSuchKey, "NoSuchVersion"},
-	ErrFull:       {"QuotaExceeded", "InsufficientStorage", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded"},
-	ErrImmutable:  {"ObjectLocked"},
-	ErrPermission: {minio.AccessDenied, "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"},
+	ErrNotFound:  {minio.NoSuchKey, "NoSuchVersion"},
+	ErrFull:      {"QuotaExceeded", "InsufficientStorage", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded"},
+	ErrImmutable: {"ObjectLocked"},
+	ErrPermission: {
+		minio.AccessDenied, "InvalidAccessKeyId", "XAdminUserNotFound", "SignatureDoesNotMatch", "ExpiredToken",
+		"InvalidToken",
+	},
 }
 
 // s3Reasoned adds the reason of a Store's error to one of S3.
