@@ -144,7 +144,9 @@ func saveFull(t *testing.T, s store.Store, keys *Keys, revision int64, log Posit
 func saveDelta(t *testing.T, s store.Store, keys *Keys, after Position, last int64) Position {
 	t.Helper()
 	header := Header{
-		Name:         Name{Kind: Delta, First: after.Revision + 1, Last: last, Taken: noon, ID: NewID(), Parent: after.ID},
+		Name: Name{
+			Kind: Delta, First: after.Revision + 1, Last: last, Taken: noon, ID: NewID(), Parent: after.ID,
+		},
 		ParentDigest: after.Digest,
 	}
 	digest, err := Save(t.Context(), s, header, keys, writeEvents(after.Revision+1, last))

@@ -93,7 +93,8 @@ func TestDamageIsFound(t *testing.T) {
 				"flipped": flipped(encoded, position), "cut off": encoded[:position],
 			} {
 				// A flipped bit in the header may give it another key.
-				if _, err := decode(bytes.NewReader(damaged), keys); !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrKey) {
+				_, err := decode(bytes.NewReader(damaged), keys)
+				if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrKey) {
 					t.Errorf("%s, %s at %d: got %v", kind, what, position, err)
 				}
 			}
@@ -199,8 +200,10 @@ func TestWhatIsSavedIsReadBack(t *testing.T) {
 		write  error
 		want   error
 	}{
-		"all is well":           {},
-		"the store changes it":  {damage: func(text []byte) []byte { return flipped(text, len(text)/2) }, want: ErrDamaged},
+		"all is well": {},
+		"the store changes it": {
+			damage: func(text []byte) []byte { return flipped(text, len(text)/2) }, want: ErrDamaged,
+		},
 		"the store cuts it off": {damage: func(text []byte) []byte { return text[:len(text)-1] }, want: ErrDamaged},
 		"the content fails":     {write: errTest, want: errTest},
 	} {
