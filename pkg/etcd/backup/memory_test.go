@@ -156,11 +156,4 @@ func saveDelta(t *testing.T, s store.Store, keys *Keys, after Position, last int
 	return Position{ID: header.ID, Digest: digest, Revision: last}
 }
 
-func readAll(r io.Reader, err error) ([]byte, error) {
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(r)
-}
-
 var errTest = errors.New("the network is gone")
