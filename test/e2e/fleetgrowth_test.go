@@ -105,7 +105,7 @@ spec:
     template:
       labels: {failuredomain.kubernetes.io/region: dc3}
       spec: %s
-  giveBack: {idleSeconds: 20}
+  giveBack: {idleSeconds: 30}
 ---
 apiVersion: apps/v1
 kind: Deployment
