@@ -36,10 +36,11 @@ status: landscape ## Show the health of the landscape's parts
 images: landscape ## Build programs and images, and start nothing
 	@$(LANDSCAPE) images $(VERSIONS)
 
-# The package that takes longest comes first: the go command keeps the order, and the rest runs meanwhile. What go vet
-# would say is said by make check.
+# The packages that take longest come first: the go command keeps the order, and as they wait most of the time, the rest
+# is built and run meanwhile. What go vet would say is said by make check.
 test: bin/kubernetes ## Run unit and integration tests
-	go test -vet=off -timeout 20m ./test/integration/federation ./...
+	go test -vet=off -p 4 -timeout 20m ./test/integration/federation ./test/integration/garden \
+		./test/integration/gardenlet ./...
 	go -C test/schedulerfilters test -timeout 10m ./...
 
 test-race: bin/kubernetes ## Run the federation's, or PACKAGES', with the race detector; slow; needs a C compiler
