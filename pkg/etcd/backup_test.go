@@ -60,6 +60,7 @@ func TestValidateOptions(t *testing.T) {
 		{"key without certificate", func(o *Options) { o.KeyFile = "k" }, "--cert-file and --key-file"},
 		{"CA without certificate", func(o *Options) { o.TrustedCAFile = "c" }, "--trusted-ca-file"},
 		{"unknown policy", func(o *Options) { o.OnDataLoss = "shrug" }, "--on-data-loss"},
+		{"no quota", func(o *Options) { o.QuotaBackendBytes = 0 }, "--quota-backend-bytes"},
 		{"no retention", func(o *Options) { o.BackupDir = "/b"; o.SnapshotRetention = 0 }, "--snapshot-retention"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

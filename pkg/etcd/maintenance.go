@@ -7,15 +7,13 @@ import (
 	"os"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.uber.org/zap"
 )
 
 const (
-	// quotaCheckPeriod is how often the alarm of an exhausted quota is looked at.
-	quotaCheckPeriod = 30 * time.Second
+	// spaceCheckPeriod is how often quota and volume are looked at, which costs next to nothing.
+	spaceCheckPeriod = 5 * time.Second
 	// firstSnapshotDelay lets a starting control plane settle before the first snapshot.
 	firstSnapshotDelay = time.Minute
 	// defragmentation happens when the database is at least this large and this part of it is free.
@@ -25,8 +23,8 @@ const (
 
 // maintain runs everything periodic until ctx is done.
 func (s *Steward) maintain(ctx context.Context) {
-	quota := time.NewTicker(quotaCheckPeriod)
-	defer quota.Stop()
+	space := time.NewTicker(spaceCheckPeriod)
+	defer space.Stop()
 	snapshot := time.NewTimer(s.untilNextSnapshot(time.Now()))
 	defer snapshot.Stop()
 	defragment := time.NewTicker(max(s.options.DefragmentationPeriod, time.Minute))
@@ -36,8 +34,8 @@ func (s *Steward) maintain(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-quota.C:
-			err = s.relieveQuota(ctx)
+		case <-space.C:
+			err = s.careForSpace(ctx)
 		case <-snapshot.C:
 			err = s.snapshot(ctx)
 			snapshot.Reset(s.untilNextSnapshot(time.Now()))
@@ -95,8 +93,10 @@ func (s *Steward) defragment(_ context.Context) error {
 }
 
 func worthDefragmenting(size, inUse int64) bool {
-	return size >= defragmentMinimumBytes && (size-inUse)*100 >= size*defragmentFreePercent
+	return size >= defragmentMinimumBytes && mostlyFree(size, inUse)
 }
+
+func mostlyFree(size, inUse int64) bool { return (size-inUse)*100 >= size*defragmentFreePercent }
 
 // defragmentNow defragments, unless there is no room for a second copy of what is in use.
 func (s *Steward) defragmentNow(reserve func(volume) int64) error {
@@ -159,32 +159,4 @@ func (s *Steward) changed(subject, state string) bool {
 	before := s.said[subject]
 	s.said[subject] = state
 	return before != state
-}
-
-// relieveQuota ends the alarm of an exhausted quota once compaction has freed enough: etcd itself stays read-only
-// until someone defragments and disarms it.
-func (s *Steward) relieveQuota(ctx context.Context) error {
-	alarms, err := s.client.AlarmList(ctx)
-	if err != nil {
-		return err
-	}
-	for _, alarm := range alarms.Alarms {
-		if alarm.Alarm != etcdserverpb.AlarmType_NOSPACE {
-			continue
-		}
-		backend := s.etcd.Server.Backend()
-		if backend.SizeInUse() > s.options.QuotaBackendBytes*9/10 {
-			return fmt.Errorf("THE QUOTA IS EXHAUSTED: %d of %d bytes are in use, only reads are served; delete "+
-				"objects or raise --quota-backend-bytes",
-				backend.SizeInUse(), s.options.QuotaBackendBytes)
-		}
-		if err := s.defragmentNow(volume.leastReserve); err != nil {
-			return err
-		}
-		if _, err := s.client.AlarmDisarm(ctx, (*clientv3.AlarmMember)(alarm)); err != nil {
-			return err
-		}
-		s.log.Warn("the quota was exhausted; there is space again, writes are served")
-	}
-	return nil
 }

@@ -1,7 +1,7 @@
 // Package etcd is etcd-steward: it runs one etcd member in process and looks after its data. Before etcd starts, the
 // data directory is verified and, when it is lost, damaged or older than the newest backup, restored. While etcd runs,
-// snapshots are taken and pruned, fragmented space is given back, and an exhausted quota is cured where that is
-// possible.
+// snapshots are taken and pruned, history is compacted near the quota, fragmented space is given back, and nothing
+// takes the room on the volume that etcd itself needs.
 package etcd
 
 import (
@@ -138,6 +138,9 @@ func (o *Options) Validate() error {
 	}
 	if o.OnDataLoss != Fail && o.OnDataLoss != StartEmpty {
 		all = append(all, fmt.Errorf("--on-data-loss: %q is neither %q nor %q", o.OnDataLoss, Fail, StartEmpty))
+	}
+	if o.QuotaBackendBytes <= 0 {
+		all = append(all, errors.New("--quota-backend-bytes must be positive"))
 	}
 	if o.BackupDir != "" && (o.SnapshotPeriod <= 0 || o.SnapshotRetention < 1) {
 		all = append(all, errors.New("--snapshot-period must be positive and --snapshot-retention at least 1"))

@@ -41,12 +41,16 @@ type Steward struct {
 	measure measureFn
 	// said is what was told of last, by subject.
 	said map[string]string
+	// fillLevels are those of quota and volume, by subject.
+	fillLevels  map[string]int
+	compactions compactions
 }
 
 // New returns a steward; Run does the work.
 func New(options Options, log *zap.Logger) *Steward {
 	return &Steward{
 		options: options, log: log, health: newHealth(), measure: measure, said: map[string]string{},
+		fillLevels: map[string]int{},
 	}
 }
 

@@ -1,0 +1,174 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+)
+
+const (
+	// History is compacted when this part of the quota is in use, and again when so much more is.
+	compactPercent, compactAgainPercent = 80, 5
+	// keptHistory is how many revisions stay then, if that suffices, for clients that are about to read them.
+	keptHistory = 100
+	// writablePercent is how much of the quota the database may take for writes to be served again.
+	writablePercent = 90
+)
+
+// part returns so many percent of a size.
+func part(size int64, percent int64) int64 { return size / 100 * percent }
+
+// careForSpace looks at quota and volume: it tells how full they are, gives back what may be given back, and where
+// that is not enough makes etcd read-only before the volume is full, which etcd would not survive.
+func (s *Steward) careForSpace(ctx context.Context) error {
+	v, err := s.measure(s.options.DataDir)
+	if err != nil {
+		return err
+	}
+	if err := s.tellLevels(v); err != nil {
+		return err
+	}
+	var short *noRoomError
+	if err := s.makeRoom(s.options.DataDir, 0, volume.reserve); err != nil && !errors.As(err, &short) {
+		return err
+	}
+	alarm := s.spaceAlarm()
+	switch {
+	case alarm != nil:
+		return s.relieve(ctx, alarm, short)
+	case short != nil && short.free < short.reserve/2:
+		return s.stopWrites(ctx, short)
+	default:
+		return s.compactNearQuota(ctx)
+	}
+}
+
+// spaceAlarm returns the alarm that makes etcd read-only, if it is raised.
+func (s *Steward) spaceAlarm() *etcdserverpb.AlarmMember {
+	for _, alarm := range s.etcd.Server.Alarms() {
+		if alarm.Alarm == etcdserverpb.AlarmType_NOSPACE {
+			return alarm
+		}
+	}
+	return nil
+}
+
+// stopWrites raises the alarm for a volume, as etcd does for the quota.
+func (s *Steward) stopWrites(ctx context.Context, short *noRoomError) error {
+	_, err := s.etcd.Server.Alarm(ctx, &etcdserverpb.AlarmRequest{
+		Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: uint64(s.etcd.Server.MemberID()),
+		Alarm: etcdserverpb.AlarmType_NOSPACE,
+	})
+	if err != nil {
+		return fmt.Errorf("making etcd read-only: %w", err)
+	}
+	s.log.Error("THE VOLUME IS FULL: only reads and deletions are served until there is room", zap.Error(short))
+	return nil
+}
+
+// relieve ends an alarm, by compacting all history and giving the space back. What then is in use, someone has to
+// delete.
+func (s *Steward) relieve(ctx context.Context, alarm *etcdserverpb.AlarmMember, short *noRoomError) error {
+	backend, quota := s.etcd.Server.Backend(), s.options.QuotaBackendBytes
+	if err := s.compact(ctx, 0); err != nil {
+		return err
+	}
+	tight := backend.Size() > part(quota, writablePercent) || short != nil
+	if tight && backend.SizeInUse() <= part(backend.Size(), writablePercent) {
+		if err := s.defragmentNow(volume.leastReserve); err != nil {
+			return err
+		}
+	}
+	if size := backend.Size(); size > part(quota, writablePercent) {
+		s.sayReadOnly(fmt.Errorf("the database has %d of %d bytes, of which %d are in use; delete objects or raise "+
+			"--quota-backend-bytes", size, quota, backend.SizeInUse()), "THE QUOTA IS EXHAUSTED")
+		return nil
+	}
+	if err := s.makeRoom(s.options.DataDir, 0, volume.reserve); err != nil {
+		if errors.As(err, &short) {
+			s.sayReadOnly(err, "THE VOLUME IS FULL")
+			return nil
+		}
+		return err
+	}
+	if _, err := s.client.AlarmDisarm(ctx, (*clientv3.AlarmMember)(alarm)); err != nil {
+		return fmt.Errorf("serving writes again: %w", err)
+	}
+	s.changed(readOnly, "")
+	s.log.Warn("there was no space; there is again, writes are served")
+	return nil
+}
+
+// readOnly is the subject of why writes are not served.
+const readOnly = "read-only"
+
+// sayReadOnly says why only reads are served, when the reason changes.
+func (s *Steward) sayReadOnly(reason error, what string) {
+	if s.changed(readOnly, what) {
+		s.log.Error(what+": only reads and deletions are served", zap.Error(reason))
+	}
+}
+
+// compactions are those that a quota nearly in use has led to.
+type compactions struct {
+	count int
+	// inUse is what they left.
+	inUse int64
+}
+
+// compactNearQuota compacts history before it fills the quota, which would stop all writes: first all but the newest,
+// and if that does not suffice by the next look, all. What is in use then is not history; it is tried again only after
+// that has grown.
+func (s *Steward) compactNearQuota(ctx context.Context) error {
+	quota, inUse := s.options.QuotaBackendBytes, s.etcd.Server.Backend().SizeInUse()
+	if inUse <= part(quota, compactPercent) {
+		return s.endCompactions()
+	}
+	kept := int64(keptHistory)
+	switch done := s.compactions; {
+	case done.count == 1:
+		kept = 0
+	case done.count == 2:
+		s.compactions = compactions{count: 3, inUse: inUse}
+		return nil
+	case done.count == 3 && inUse < done.inUse+part(quota, compactAgainPercent):
+		return nil
+	case done.count == 3:
+		s.compactions.count = 0
+	}
+	s.compactions.count++
+	s.log.Warn("the quota is nearly in use; compacting history", zap.Int64("inUse", inUse), zap.Int64("quota", quota),
+		zap.Int64("keptRevisions", kept))
+	return s.compact(ctx, kept)
+}
+
+// endCompactions gives the space back that compactions have freed, if it is worth it.
+func (s *Steward) endCompactions() error {
+	backend, compacted := s.etcd.Server.Backend(), s.compactions.count > 0
+	s.compactions = compactions{}
+	if compacted && s.options.DefragmentationPeriod > 0 && mostlyFree(backend.Size(), backend.SizeInUse()) {
+		return s.defragmentNow(volume.reserve)
+	}
+	return nil
+}
+
+// compact takes history away but for some revisions. Its space is free as soon as nobody reads from it any more.
+func (s *Steward) compact(ctx context.Context, kept int64) error {
+	revision, err := currentRevision(ctx, s.client)
+	if err != nil {
+		return fmt.Errorf("compacting: %w", err)
+	}
+	_, err = s.client.Compact(ctx, revision-kept, clientv3.WithCompactPhysical())
+	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+		return fmt.Errorf("compacting: %w", err)
+	}
+	// Pages count as free from the second commit on at the earliest.
+	s.etcd.Server.Backend().ForceCommit()
+	s.etcd.Server.Backend().ForceCommit()
+	return nil
+}
