@@ -70,7 +70,7 @@ type Values struct {
 	SnapshotPeriod time.Duration
 	// SnapshotRetention is the number of full snapshots kept; default 12 for Main, 1 for Events.
 	SnapshotRetention int
-	// Quota limits the size of the database; default 8Gi for Main, 2Gi for Events, but not more than 80 % of the
+	// Quota limits the size of the database; default 8Gi for Main, 2Gi for Events, but not more than a third of the
 	// volume.
 	Quota resource.Quantity
 	// MinAllowed are the least requests of the container.
@@ -138,10 +138,14 @@ func (v Values) withDefaults() Values {
 		v.SnapshotRetention = retention
 	}
 	if v.Quota.IsZero() {
-		v.Quota = *resource.NewQuantity(min(quota.Value(), v.StorageCapacity.Value()*8/10), resource.BinarySI)
+		v.Quota = *resource.NewQuantity(min(quota.Value(), databasePart(v.StorageCapacity)), resource.BinarySI)
 	}
 	return v
 }
+
+// databasePart is how much of a volume its database may take: beside it, there has to be room for the newest snapshot,
+// which may be as large, for the write-ahead log, and for the copy that defragmentation makes.
+func databasePart(capacity resource.Quantity) int64 { return capacity.Value() / 3 }
 
 type deployer struct {
 	client    client.Client
@@ -185,7 +189,7 @@ func (v Values) withVolumeOf(present *appsv1.StatefulSet) Values {
 	for _, claim := range present.Spec.VolumeClaimTemplates {
 		if claim.Name == claimName(v.Role) {
 			v.StorageCapacity = *claim.Spec.Resources.Requests.Storage()
-			v.Quota = *resource.NewQuantity(min(v.Quota.Value(), v.StorageCapacity.Value()*8/10), resource.BinarySI)
+			v.Quota = *resource.NewQuantity(min(v.Quota.Value(), databasePart(v.StorageCapacity)), resource.BinarySI)
 		}
 	}
 	return v

@@ -37,7 +37,7 @@ func TestQuotaLeavesRoomOnTheVolume(t *testing.T) {
 		role     Role
 		capacity string
 		want     string
-	}{{Main, "25Gi", "8Gi"}, {Main, "1000", "800"}, {Events, "25Gi", "2Gi"}} {
+	}{{Main, "25Gi", "8Gi"}, {Main, "900", "300"}, {Events, "25Gi", "2Gi"}} {
 		quota := Values{Role: test.role, StorageCapacity: resource.MustParse(test.capacity)}.withDefaults().Quota
 		if want := resource.MustParse(test.want); quota.Cmp(want) != 0 {
 			t.Errorf("%s on %s: quota is %s, want %s", test.role, test.capacity, quota.String(), test.want)
@@ -47,8 +47,8 @@ func TestQuotaLeavesRoomOnTheVolume(t *testing.T) {
 
 func TestVolumesOfTheSeed(t *testing.T) {
 	small := Values{Role: Main, MinimumCapacity: resource.MustParse("1Gi")}.withDefaults()
-	large := Values{Role: Main, MinimumCapacity: resource.MustParse("20Gi")}.withDefaults()
-	if small.StorageCapacity.String() != "2Gi" || large.StorageCapacity.String() != "20Gi" ||
+	large := Values{Role: Main, MinimumCapacity: resource.MustParse("25Gi")}.withDefaults()
+	if small.StorageCapacity.String() != "2Gi" || large.StorageCapacity.String() != "25Gi" ||
 		large.Quota.String() != "8Gi" {
 		t.Errorf("volumes of %s and %s, quota %s", small.StorageCapacity.String(), large.StorageCapacity.String(),
 			large.Quota.String())
