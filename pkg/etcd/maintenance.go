@@ -13,7 +13,7 @@ import (
 
 const (
 	// spaceCheckPeriod is how often quota and volume are looked at, which costs next to nothing.
-	spaceCheckPeriod = 5 * time.Second
+	spaceCheckPeriod = time.Second
 	// firstSnapshotDelay lets a starting control plane settle before the first snapshot.
 	firstSnapshotDelay = time.Minute
 	// defragmentation happens when the database is at least this large and this part of it is free.

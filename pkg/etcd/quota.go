@@ -30,7 +30,7 @@ func (s *Steward) careForSpace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.tellLevels(v); err != nil {
+	if err := errors.Join(s.tellLevels(v), s.keepBallast(v)); err != nil {
 		return err
 	}
 	var short *noRoomError
@@ -41,7 +41,7 @@ func (s *Steward) careForSpace(ctx context.Context) error {
 	switch {
 	case alarm != nil:
 		return s.relieve(ctx, alarm, short)
-	case short != nil && short.free < short.reserve/2:
+	case short != nil:
 		return s.stopWrites(ctx, short)
 	default:
 		return s.compactNearQuota(ctx)
@@ -89,7 +89,7 @@ func (s *Steward) relieve(ctx context.Context, alarm *etcdserverpb.AlarmMember, 
 			"--quota-backend-bytes", size, quota, backend.SizeInUse()), "THE QUOTA IS EXHAUSTED")
 		return nil
 	}
-	if err := s.makeRoom(s.options.DataDir, 0, volume.reserve); err != nil {
+	if err := s.makeRoom(s.options.DataDir, 0, volume.resume); err != nil {
 		if errors.As(err, &short) {
 			s.sayReadOnly(err, "THE VOLUME IS FULL")
 			return nil

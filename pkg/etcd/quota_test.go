@@ -112,8 +112,8 @@ func TestWritesStopBeforeTheVolumeIsFull(t *testing.T) {
 		free   int64
 		served bool
 	}{
-		{"room", 200 << 20, true}, {"a part of the reserve", 100 << 20, true}, {"little", 50 << 20, false},
-		{"a part of the reserve again", 100 << 20, false}, {"room again", 200 << 20, true},
+		{"room", 200 << 20, true}, {"the reserve", 128 << 20, true}, {"less", 127 << 20, false},
+		{"the reserve again", 128 << 20, false}, {"room again", 200 << 20, true},
 	} {
 		v.free = test.free
 		if err := s.careForSpace(t.Context()); err != nil {

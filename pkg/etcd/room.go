@@ -39,6 +39,9 @@ const walSegmentBytes = 64 << 20
 // reserve is what is left free for etcd itself: segments of its log, and what is written until the next look.
 func (v volume) reserve() int64 { return min(4*walSegmentBytes, v.size/8) }
 
+// resume is how much must be free for writes to be served again, after they were stopped for want of the reserve.
+func (v volume) resume() int64 { return v.reserve() / 4 * 5 }
+
 // leastReserve is what is left free where writing stands still, or must be made to.
 func (v volume) leastReserve() int64 { return v.reserve() / 4 }
 
@@ -129,6 +132,7 @@ func (s *Steward) removeLeftovers() error {
 	patterns := []string{
 		filepath.Join(s.options.DataDir, unfinishedRestore),
 		filepath.Join(s.options.DataDir, emptyDatabase),
+		s.ballastPath() + partialSuffix,
 		dbPath(s.options.DataDir) + ".tmp*",
 		filepath.Join(walDir(s.options.DataDir), "*.tmp"),
 	}
@@ -156,7 +160,7 @@ func (s *Steward) makeRoomToWrite(bytes int64) error {
 	var short *noRoomError
 	if errors.As(err, &short) {
 		s.log.Error("THE VOLUME IS FULL; trying to start nevertheless", zap.Error(err))
-		return nil
+		return s.dropBallast()
 	}
 	return err
 }

@@ -23,7 +23,7 @@ const (
 	// holds up to twice as many requests of up to 1.5 MiB; a single member needs little.
 	snapshotCount  = 500
 	catchUpEntries = 500
-	// walFiles is how many files of the log are kept beyond those that are needed.
+	// walFiles is how many files of the log are kept; those that are needed are kept in any case.
 	walFiles = 1
 	// A member without peers sends no heartbeats, so ticks may be rare; it elects itself within the election time.
 	tickMilliseconds, electionMilliseconds = 200, 1000
