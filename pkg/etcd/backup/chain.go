@@ -115,17 +115,35 @@ func (c Compaction) Due(chain Chain) bool {
 		c.Bytes > 0 && bytes > c.Bytes
 }
 
+// ObjectError says which object of a chain could not be read.
+type ObjectError struct {
+	Object Object
+	Err    error
+}
+
+func (e *ObjectError) Error() string { return fmt.Sprintf("reading %s: %v", e.Object, e.Err) }
+
+// Unwrap returns why.
+func (e *ObjectError) Unwrap() error { return e.Err }
+
+// Lost tells whether the object itself is to blame, so that trying again helps as little as another key or store. A
+// chain that does without it may be whole.
+func (e *ObjectError) Lost() bool {
+	return errors.Is(e.Err, ErrDamaged) || errors.Is(e.Err, ErrBroken) || errors.Is(e.Err, store.ErrNotFound)
+}
+
 // ErrBroken says that an object does not continue the one before it, although its name says so.
 var ErrBroken = errors.New("the chain of backups is broken")
 
 // Read opens the objects of a chain one after the other, hands each to use, and holds them to their digests and to
-// their order. What use did is certain only when Read returns no error. use may leave content unread.
+// their order. What use did is certain only when Read returns no error, which is an ObjectError otherwise. use may leave
+// content unread.
 func (c Chain) Read(ctx context.Context, s store.Store, keys *Keys, use func(*Reader) error) error {
 	var before link
 	for _, object := range slices.Concat([]Object{c.Full}, c.Deltas) {
 		reader, err := Open(ctx, s, object.Name, keys)
 		if err != nil {
-			return err
+			return &ObjectError{object, err}
 		}
 		if err = before.check(reader.Header); err == nil {
 			err = use(reader)
@@ -135,7 +153,7 @@ func (c Chain) Read(ctx context.Context, s store.Store, keys *Keys, use func(*Re
 		}
 		before = link{reader.Header, reader.Digest()}
 		if err = errors.Join(err, reader.Close()); err != nil {
-			return fmt.Errorf("reading %s: %w", object, err)
+			return &ObjectError{object, err}
 		}
 	}
 	return nil
@@ -187,17 +205,17 @@ type Position struct {
 	Revision int64
 }
 
-// End reads the last object of a chain and returns where the log goes on.
+// End reads the last object of a chain and returns where the log goes on. Its errors are ObjectErrors.
 func (c Chain) End(ctx context.Context, s store.Store, keys *Keys) (Position, error) {
 	last := c.end()
 	reader, err := Open(ctx, s, last.Name, keys)
 	if err != nil {
-		return Position{}, err
+		return Position{}, &ObjectError{last, err}
 	}
 	_, err = io.Copy(io.Discard, reader)
 	position := Position{ID: last.ID, Digest: reader.Digest(), Revision: last.Last}
 	if err = errors.Join(err, reader.Close()); err != nil {
-		return Position{}, fmt.Errorf("reading %s: %w", last, err)
+		return Position{}, &ObjectError{last, err}
 	}
 	if last.Kind == Full && last.Parent != (ID{}) {
 		// The log goes on beside the full snapshot, so that older ones can use what follows.

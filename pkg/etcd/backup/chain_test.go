@@ -283,6 +283,10 @@ func TestDamageOfChainsIsFound(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "v1/") {
 				t.Errorf("%v does not tell which object it is", err)
 			}
+			var failed *ObjectError
+			if !errors.As(err, &failed) || failed.Lost() != (test.want != errTest) {
+				t.Errorf("%v does not tell whether the object is lost", err)
+			}
 		})
 	}
 }

@@ -102,6 +102,8 @@ func (r *rebuilding) write(content io.Reader) error {
 		var size int64
 		if size, err = snapshotSize(file); err == nil {
 			err = file.Truncate(size)
+		} else {
+			err = fmt.Errorf("%w: %w", backup.ErrDamaged, err)
 		}
 	}
 	return errors.Join(err, file.Close())

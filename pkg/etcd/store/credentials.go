@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -21,6 +22,12 @@ const (
 	accessKeyIDKey     = "accessKeyID"
 	secretAccessKeyKey = "secretAccessKey"
 	sessionTokenKey    = "sessionToken"
+
+	regionKey           = "region"
+	endpointKey         = "endpoint"
+	pathStyleKey        = "s3ForcePathStyle"
+	caKey               = "trustedCaCert"
+	encryptionAtRestKey = "serverSideEncryption"
 )
 
 // S3CredentialsIn returns a function that reads credentials from a mounted Secret with the keys accessKeyID,
@@ -28,11 +35,7 @@ const (
 // rotated while the store is used.
 func S3CredentialsIn(dir string) func() (S3Credentials, error) {
 	return func() (S3Credentials, error) {
-		// The kubelet exchanges all files of a Secret at once, by this link; through it, all are of one version.
-		current := dir
-		if target, err := filepath.EvalSymlinks(filepath.Join(dir, "..data")); err == nil {
-			current = target
-		}
+		current := SecretVersion(dir)
 		var credentials S3Credentials
 		var all []error
 		for key, value := range map[string]*string{
@@ -55,4 +58,58 @@ func S3CredentialsIn(dir string) func() (S3Credentials, error) {
 		}
 		return credentials, nil
 	}
+}
+
+// SecretVersion returns the directory that has all files of one version of a mounted Secret: the kubelet exchanges
+// them at once, by a link.
+func SecretVersion(dir string) string {
+	if target, err := filepath.EvalSymlinks(filepath.Join(dir, "..data")); err == nil {
+		return target
+	}
+	return dir
+}
+
+// SecretValue returns the value of a key in such a directory, without surrounding space; empty if there is none.
+func SecretValue(dir, key string) (string, error) {
+	content, err := os.ReadFile(filepath.Join(dir, key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(content)), err
+}
+
+// S3OptionsIn reads where a store is and how it is used from a mounted Secret with the keys region, endpoint,
+// s3ForcePathStyle, trustedCaCert and serverSideEncryption, all optional beside a region or an endpoint. Credentials
+// are read from it whenever they are used. The bucket is for the caller to set.
+func S3OptionsIn(dir string) (S3Options, error) {
+	options := S3Options{Credentials: S3CredentialsIn(dir)}
+	current := SecretVersion(dir)
+	var pathStyle, ca, encryption string
+	var all []error
+	for key, value := range map[string]*string{
+		regionKey: &options.Region, endpointKey: &options.Endpoint, pathStyleKey: &pathStyle, caKey: &ca,
+		encryptionAtRestKey: &encryption,
+	} {
+		var err error
+		*value, err = SecretValue(current, key)
+		all = append(all, err)
+	}
+	if pathStyle != "" {
+		var err error
+		if options.PathStyle, err = strconv.ParseBool(pathStyle); err != nil {
+			all = append(all, fmt.Errorf("%s is %q, it can be true or false", pathStyleKey, pathStyle))
+		}
+	}
+	options.CA, options.Encryption = []byte(ca), Encryption(encryption)
+	switch {
+	case options.Endpoint != "":
+	case options.Region != "":
+		options.Endpoint = "https://s3." + options.Region + ".amazonaws.com"
+	default:
+		all = append(all, fmt.Errorf("neither %s nor %s is set", endpointKey, regionKey))
+	}
+	if err := errors.Join(all...); err != nil {
+		return S3Options{}, fmt.Errorf("reading S3 settings in %s: %w", dir, err)
+	}
+	return options, nil
 }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 )
 
@@ -60,5 +61,36 @@ func TestCredentialsAreOfOneVersion(t *testing.T) {
 	}
 	if got, err := read(); err != nil || got != want("..2") {
 		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func TestSettingsInASecret(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		files map[string]string
+		want  S3Options
+		wrong bool
+	}{
+		{"all", map[string]string{
+			"endpoint": "https://s3.example.com\n", "region": "here", "s3ForcePathStyle": "true",
+			"trustedCaCert": "PEM\n", "serverSideEncryption": "AES256",
+		}, S3Options{
+			Endpoint: "https://s3.example.com", Region: "here", PathStyle: true, CA: []byte("PEM"), Encryption: AES256,
+		}, false},
+		{"a region", map[string]string{"region": "eu-central-1"}, S3Options{
+			Endpoint: "https://s3.eu-central-1.amazonaws.com", Region: "eu-central-1", CA: []byte{},
+		}, false},
+		{"neither endpoint nor region", nil, S3Options{}, true},
+		{"a style that is none", map[string]string{"region": "here", "s3ForcePathStyle": "perhaps"}, S3Options{}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, dir, test.files)
+			got, err := S3OptionsIn(dir)
+			got.Credentials = nil
+			if (err != nil) != test.wrong || !reflect.DeepEqual(got, test.want) {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
 	}
 }
