@@ -29,11 +29,19 @@ func newCommand() *cobra.Command {
 		Short: "Run one etcd and look after its data",
 		Long: `etcd-steward runs an etcd in process. Before it starts, the data directory is verified (after a crash in full); data
 that is lost, damaged or older than the newest backup is moved aside and restored. When only the write-ahead log is
-damaged and the database has more than the newest backup, the data is rebuilt from the database. While it runs, full snapshots are
-taken to --backup-dir and pruned, fragmented space is given back, and an exhausted quota is relieved.`,
+damaged and the database has more than the newest backup, the data is rebuilt from the database. While it runs, full
+snapshots are taken to --backup-dir and pruned, fragmented space is given back, and an exhausted quota is relieved.
+
+With --store-provider, all changes are also saved to a store every --delta-snapshot-period, and what has most is
+restored from there or from --backup-dir. A store that fails is told of in the log and in /metrics, and never ends etcd.
+Without data, a start waits for the store: an empty etcd beside backups would be a loss.`,
 		Example: `  # with client certificates and hourly snapshots
   etcd-steward --name etcd-main-0 --data-dir /var/etcd/data --listen-client-urls https://0.0.0.0:2379 \
-    --cert-file tls.crt --key-file tls.key --trusted-ca-file ca.crt --backup-dir /var/etcd/backup --snapshot-period 1h`,
+    --cert-file tls.crt --key-file tls.key --trusted-ca-file ca.crt --backup-dir /var/etcd/backup --snapshot-period 1h
+
+  # every minute, changes are saved to a bucket, whose keys are in a mounted Secret
+  etcd-steward --name etcd-main-0 --data-dir /var/etcd/data --backup-dir /var/etcd/backup \
+    --store-provider S3 --store-bucket backups --store-prefix shoot--demo--one/main --store-credentials-dir /etc/store`,
 		Version:       version.String(),
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,

@@ -14,14 +14,10 @@ import (
 // emptyDatabase is where a database without keys is made, which data is then built from.
 const emptyDatabase = "empty.db"
 
-// startEmpty makes data without keys, whose revision is beyond that of data which was there before and of backups
-// that cannot be used. It does so on the first start too, which looks like that after the loss of a volume: clients
-// whose caches are of an earlier life must find their revisions compacted.
-func (s *Steward) startEmpty(unusable []Snapshot) error {
-	var known int64
-	if len(unusable) > 0 {
-		known = unusable[0].Revision
-	}
+// startEmpty makes data without keys, whose revision is beyond that of data which was there before and of backups that
+// cannot be used, as far as it is known. It does so on the first start too, which looks like that after the loss of a
+// volume: clients whose caches are of an earlier life must find their revisions compacted.
+func (s *Steward) startEmpty(known int64) error {
 	path := filepath.Join(s.options.DataDir, emptyDatabase)
 	err := makeEmptyDatabase(path)
 	if err == nil {

@@ -19,6 +19,7 @@ const (
 	phaseStarting  phase = "starting"
 	phaseVerifying phase = "verifying the data"
 	phaseRestoring phase = "restoring a backup"
+	phaseAwaiting  phase = "restoring a backup: waiting for the store of backups"
 	phaseServing   phase = "serving"
 	phaseStopping  phase = "stopping"
 )

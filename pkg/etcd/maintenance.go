@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
-	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.uber.org/zap"
 )
 
@@ -19,6 +19,8 @@ const (
 	// defragmentation happens when the database is at least this large and this part of it is free.
 	defragmentMinimumBytes = 100 << 20
 	defragmentFreePercent  = 50
+	// scratchDir is where snapshots for the store are taken without a backup directory, below the data directory.
+	scratchDir = "snapshotting"
 )
 
 // maintain runs everything periodic until ctx is done.
@@ -66,21 +68,62 @@ func (s *Steward) snapshot(ctx context.Context) error {
 	if s.options.BackupDir == "" {
 		return nil
 	}
+	s.snapshots.Lock()
+	defer s.snapshots.Unlock()
 	revision, err := currentRevision(ctx, s.client)
 	if err != nil {
 		return err
 	}
 	snapshots, err := ListSnapshots(s.options.BackupDir)
-	if err != nil || (len(snapshots) > 0 && snapshots[0].Revision == revision) {
+	// One may have been taken for the store just now.
+	if err != nil || (len(snapshots) > 0 &&
+		(snapshots[0].Revision == revision || time.Since(snapshots[0].Taken) < s.options.SnapshotPeriod/2)) {
 		return err
 	}
-	// The revision was read before, so the file may hold a little more than its name says, never less.
-	taken, err := s.takeWithinRoom(s.etcd.Server.Backend(), revision)
+	taken, err := s.takeLocal(ctx, revision)
 	if err := s.skipWithoutRoom(careSnapshot, err); err != nil || taken.Path == "" {
 		return err
 	}
-	s.log.Info("took a snapshot", zap.String("path", taken.Path), zap.Int64("revision", taken.Revision))
 	return PruneSnapshots(s.options.BackupDir, s.options.SnapshotRetention)
+}
+
+// takeLocal takes a snapshot into the backup directory. The revision was read before, so the file may hold a little
+// more than its name says, never less.
+func (s *Steward) takeLocal(ctx context.Context, revision int64) (Snapshot, error) {
+	taken, err := s.takeWithinRoom(ctx, s.options.BackupDir, revision)
+	if err == nil {
+		s.log.Info("took a snapshot", zap.String("path", taken.Path), zap.Int64("revision", taken.Revision))
+	}
+	return taken, err
+}
+
+// snapshotFile has a file with a snapshot of now, for the store: it is one in the backup directory, or without that for
+// this use only.
+func (s *Steward) snapshotFile(ctx context.Context) (path string, discard func(), err error) {
+	s.snapshots.Lock()
+	defer s.snapshots.Unlock()
+	revision, err := currentRevision(ctx, s.client)
+	if err != nil {
+		return "", nil, err
+	}
+	if s.options.BackupDir == "" {
+		dir := filepath.Join(s.options.DataDir, scratchDir)
+		taken, err := s.takeWithinRoom(ctx, dir, revision)
+		return taken.Path, func() { _ = os.RemoveAll(dir) }, err
+	}
+	keep := func() {}
+	present, err := ListSnapshots(s.options.BackupDir)
+	if err != nil {
+		return "", nil, err
+	}
+	if len(present) > 0 && present[0].Revision == revision && checkSnapshot(present[0].Path) == nil {
+		return present[0].Path, keep, nil
+	}
+	taken, err := s.takeLocal(ctx, revision)
+	if err != nil {
+		return "", nil, err
+	}
+	return taken.Path, keep, PruneSnapshots(s.options.BackupDir, s.options.SnapshotRetention)
 }
 
 // defragment gives space back when much of the database is free.
@@ -114,8 +157,8 @@ func (s *Steward) defragmentNow(reserve func(volume) int64) error {
 }
 
 // takeWithinRoom takes a snapshot if there is room for it, and stops when the room is used up otherwise meanwhile.
-func (s *Steward) takeWithinRoom(database backend.Backend, revision int64) (Snapshot, error) {
-	dir := s.options.BackupDir
+func (s *Steward) takeWithinRoom(ctx context.Context, dir string, revision int64) (Snapshot, error) {
+	database := s.etcd.Server.Backend()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Snapshot{}, fmt.Errorf("taking a snapshot: %w", err)
 	}
@@ -127,7 +170,7 @@ func (s *Steward) takeWithinRoom(database backend.Backend, revision int64) (Snap
 		if err == nil && v.free < v.reserve()/2 {
 			return &noRoomError{dir: dir, reserve: v.reserve() / 2, free: v.free}
 		}
-		return err
+		return errors.Join(err, ctx.Err())
 	})
 }
 

@@ -24,3 +24,27 @@ var (
 		Namespace: metricsNamespace, Name: "volume_free_bytes", Help: "Free space on the volume of the data.",
 	})
 )
+
+// Metrics of the store of backups.
+var (
+	storeSuccess = promauto.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: metricsNamespace, Name: "store_last_success_timestamp_seconds",
+		Help: "When an operation on the store of backups succeeded last. At that of delta, the store had all changes.",
+	}, []string{"operation"})
+	storeFailures = promauto.NewCounterVec(prometheus.CounterOpts{
+		Namespace: metricsNamespace, Name: "store_failures_total",
+		Help: "How often an operation on the store of backups failed.",
+	}, []string{"operation", "reason"})
+	storeBytes = promauto.NewCounterVec(prometheus.CounterOpts{
+		Namespace: metricsNamespace, Name: "store_bytes_total",
+		Help: "Bytes of backups that were put into the store.",
+	}, []string{"kind"})
+	storeChain = promauto.NewGauge(prometheus.GaugeOpts{
+		Namespace: metricsNamespace, Name: "store_chain_deltas",
+		Help: "Number of deltas to apply if the newest backups had to be restored now.",
+	})
+	storeVerification = promauto.NewGauge(prometheus.GaugeOpts{
+		Namespace: metricsNamespace, Name: "store_verification_duration_seconds",
+		Help: "How long it took to verify the newest backups and to restore them on trial, when that succeeded last.",
+	})
+)

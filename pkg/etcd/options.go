@@ -1,7 +1,7 @@
 // Package etcd is etcd-steward: it runs one etcd member in process and looks after its data. Before etcd starts, the
 // data directory is verified and, when it is lost, damaged or older than the newest backup, restored. While etcd runs,
-// snapshots are taken and pruned, history is compacted near the quota, fragmented space is given back, and nothing
-// takes the room on the volume that etcd itself needs.
+// snapshots are taken and pruned, all changes are saved to a store if there is one, history is compacted near the
+// quota, fragmented space is given back, and nothing takes the room on the volume that etcd itself needs.
 package etcd
 
 import (
@@ -45,12 +45,16 @@ type Options struct {
 
 	// BackupDir holds snapshots; empty turns backups off.
 	BackupDir string
-	// SnapshotPeriod is the time between full snapshots; none is taken when nothing has changed.
+	// SnapshotPeriod is the time between full snapshots, in the backup directory and in the store; none is taken when
+	// nothing has changed.
 	SnapshotPeriod time.Duration
-	// SnapshotRetention is how many full snapshots are kept.
+	// SnapshotRetention is how many full snapshots are kept, in each of them.
 	SnapshotRetention int
 	// OnDataLoss says what to do with damaged data that no backup can replace.
 	OnDataLoss DataLossPolicy
+
+	// Store is where all changes are kept besides, so that the loss of the volume loses little.
+	Store StoreOptions
 
 	// QuotaBackendBytes limits the size of the database.
 	QuotaBackendBytes int64
@@ -75,6 +79,7 @@ func DefaultOptions() Options {
 		SnapshotPeriod:          time.Hour,
 		SnapshotRetention:       24,
 		OnDataLoss:              Fail,
+		Store:                   StoreOptions{DeltaSnapshotPeriod: time.Minute, VerifyPeriod: 24 * time.Hour},
 		QuotaBackendBytes:       8 << 30,
 		AutoCompactionMode:      "periodic",
 		AutoCompactionRetention: "30m",
@@ -104,6 +109,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.SnapshotRetention, "snapshot-retention", o.SnapshotRetention, "number of full snapshots to keep")
 	flags.StringVar((*string)(&o.OnDataLoss), "on-data-loss", string(o.OnDataLoss),
 		`what to do when the data is damaged and there is no backup: "fail" or "start-empty"`)
+	o.Store.addFlags(flags)
 	flags.Int64Var(&o.QuotaBackendBytes, "quota-backend-bytes", o.QuotaBackendBytes, "limit of the database's size")
 	flags.StringVar(&o.AutoCompactionMode, "auto-compaction-mode", o.AutoCompactionMode, `"periodic" or "revision"`)
 	flags.StringVar(&o.AutoCompactionRetention, "auto-compaction-retention", o.AutoCompactionRetention,
@@ -142,7 +148,8 @@ func (o *Options) Validate() error {
 	if o.QuotaBackendBytes <= 0 {
 		all = append(all, errors.New("--quota-backend-bytes must be positive"))
 	}
-	if o.BackupDir != "" && (o.SnapshotPeriod <= 0 || o.SnapshotRetention < 1) {
+	all = append(all, o.Store.validate())
+	if (o.BackupDir != "" || o.Store.Provider != "") && (o.SnapshotPeriod <= 0 || o.SnapshotRetention < 1) {
 		all = append(all, errors.New("--snapshot-period must be positive and --snapshot-retention at least 1"))
 	}
 	return errors.Join(all...)

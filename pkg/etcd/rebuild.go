@@ -16,20 +16,20 @@ const rebuiltData = "rebuilt"
 
 // mend replaces damaged data by what has most: the database, where only the log beside it is damaged, or a backup.
 func (s *Steward) mend(ctx context.Context, damage error) error {
-	snapshots, err := ListSnapshots(s.options.BackupDir)
-	if err != nil {
-		return err
-	}
 	revision, err := inspectInProcess(ctx, s.options.DataDir)
 	var databaseDamage *damageError
 	if errors.As(err, &databaseDamage) {
-		return s.replaceData(ctx, damagedData, damage)
+		return s.replaceDamaged(ctx, damage)
 	}
 	if err != nil {
 		return fmt.Errorf("verifying the database: %w", err)
 	}
-	if newest, found := newestIntact(snapshots); found && newest.Revision > revision {
-		return s.replaceData(ctx, damagedData, damage)
+	found, err := s.findSoon(ctx)
+	if err != nil {
+		return err
+	}
+	if newer, ok := s.ahead(ctx, found, revision); ok {
+		return s.replaceBy(newer, damagedData, damage)
 	}
 	return s.rebuild(revision, damage)
 }

@@ -130,7 +130,7 @@ func TestInspect(t *testing.T) {
 	}
 	s := New(Options{Name: "etcd", DataDir: t.TempDir()}, zap.NewNop())
 	before := time.Now().UnixMicro()
-	if err := s.startEmpty(nil); err != nil {
+	if err := s.startEmpty(0); err != nil {
 		t.Fatal(err)
 	}
 	if revision, err := Inspect(s.options.DataDir); err != nil || revision < before {

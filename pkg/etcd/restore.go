@@ -58,37 +58,49 @@ func (s *Steward) prepare(ctx context.Context) error {
 }
 
 func (s *Steward) prepareEmpty(ctx context.Context) error {
-	snapshots, err := ListSnapshots(s.options.BackupDir)
+	found, err := s.find(ctx)
+	if err == nil {
+		err = confirm(s.options.DataDir)
+	}
 	if err != nil {
 		return err
 	}
-	if len(snapshots) == 0 {
-		return s.startEmpty(nil)
+	if found.count() == 0 {
+		return s.startEmpty(0)
 	}
 	s.log.Error("THE DATA IS GONE although there are backups; restoring", zap.String("dataDir", s.options.DataDir))
-	return s.restoreNewest(ctx, snapshots)
+	return s.restoreMost(ctx, found)
 }
 
-// replaceData moves unusable data aside and restores the newest backup that is intact.
-func (s *Steward) replaceData(ctx context.Context, kind string, reason error) error {
-	snapshots, err := ListSnapshots(s.options.BackupDir)
+// replaceDamaged moves damaged data aside and restores what has most of the backups that are intact.
+func (s *Steward) replaceDamaged(ctx context.Context, reason error) error {
+	found, err := s.find(ctx)
 	if err != nil {
 		return err
 	}
-	if len(snapshots) == 0 && s.options.OnDataLoss == Fail {
-		return fmt.Errorf("the data in %s is %s (%w) and there is no backup in %q; restore one there, or start once "+
-			"with --on-data-loss=%s to give the data up",
-			s.options.DataDir, kind, reason, s.options.BackupDir, StartEmpty)
+	if found.count() == 0 && s.options.OnDataLoss == Fail {
+		return fmt.Errorf("the data in %s is %s (%w) and there is no backup in %q%s; restore one there, or start once "+
+			"with --on-data-loss=%s to give the data up", s.options.DataDir, damagedData, reason, s.options.BackupDir,
+			s.options.Store.described(), StartEmpty)
 	}
+	s.log.Error("THE DATA IS UNUSABLE", zap.String("kind", damagedData), zap.Error(reason))
+	if err := s.setAside(damagedData); err != nil {
+		return err
+	}
+	if found.count() == 0 {
+		s.log.Error("STARTING EMPTY: there is no backup and the policy allows it")
+		return s.startEmpty(0)
+	}
+	return s.restoreMost(ctx, found)
+}
+
+// replaceBy moves data aside that has less than a backup, and restores that.
+func (s *Steward) replaceBy(from Snapshot, kind string, reason error) error {
 	s.log.Error("THE DATA IS UNUSABLE", zap.String("kind", kind), zap.Error(reason))
 	if err := s.setAside(kind); err != nil {
 		return err
 	}
-	if len(snapshots) == 0 {
-		s.log.Error("STARTING EMPTY: there is no backup and the policy allows it")
-		return s.startEmpty(nil)
-	}
-	return s.restoreNewest(ctx, snapshots)
+	return s.restore(from)
 }
 
 // setAside moves unusable data out of the way, for people to look at. It keeps one of a kind; more would fill the
@@ -106,33 +118,7 @@ func (s *Steward) setAside(kind string) error {
 		return fmt.Errorf("setting unusable data aside: %w", err)
 	}
 	s.log.Warn("unusable data is kept aside", zap.String("movedTo", aside))
-	return nil
-}
-
-func (s *Steward) restoreNewest(ctx context.Context, snapshots []Snapshot) error {
-	s.health.set(phaseRestoring)
-	var all []error
-	for _, snapshot := range snapshots {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		err := s.restore(snapshot)
-		if err == nil {
-			s.log.Warn("RESTORED from a backup; what was written after it is lost",
-				zap.String("snapshot", snapshot.Path), zap.Int64("revision", snapshot.Revision),
-				zap.Time("taken", snapshot.Taken))
-			return nil
-		}
-		s.log.Error("cannot restore this backup, trying the one before it", zap.String("snapshot", snapshot.Path),
-			zap.Error(err))
-		all = append(all, fmt.Errorf("%s: %w", snapshot.Path, err))
-	}
-	err := fmt.Errorf("none of %d backups can be restored: %w", len(snapshots), errors.Join(all...))
-	if s.options.OnDataLoss != StartEmpty {
-		return err
-	}
-	s.log.Error("STARTING EMPTY: no backup can be restored and the policy allows it", zap.Error(err))
-	return s.startEmpty(snapshots)
+	return confirm(s.options.DataDir)
 }
 
 // restore restores one backup, and makes room for it once its checksum is found right: to that end, the data that it
@@ -148,7 +134,12 @@ func (s *Steward) restore(from Snapshot) error {
 	if err := s.makeRoomToWrite(info.Size() + walSegmentBytes); err != nil {
 		return err
 	}
-	return Restore(s.options.Name, s.options.DataDir, from, s.log)
+	if err := Restore(s.options.Name, s.options.DataDir, from, s.log); err != nil {
+		return err
+	}
+	s.log.Warn("RESTORED from a backup; what was written after it is lost", zap.String("snapshot", from.Path),
+		zap.Int64("revision", from.Revision), zap.Time("taken", from.Taken))
+	return s.removeFetched()
 }
 
 // Restore builds a data directory from a snapshot, whose checksum is verified. The directory must hold no data; it is

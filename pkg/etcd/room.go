@@ -133,6 +133,9 @@ func (s *Steward) removeLeftovers() error {
 		filepath.Join(s.options.DataDir, unfinishedRestore),
 		filepath.Join(s.options.DataDir, emptyDatabase),
 		s.ballastPath() + partialSuffix,
+		filepath.Join(s.options.DataDir, fetchedDatabase+"*"),
+		filepath.Join(s.options.DataDir, drillDir),
+		filepath.Join(s.options.DataDir, scratchDir),
 		dbPath(s.options.DataDir) + ".tmp*",
 		filepath.Join(walDir(s.options.DataDir), "*.tmp"),
 	}

@@ -84,6 +84,7 @@ func TestStartOnAFullVolumeDeletesWhatItMay(t *testing.T) {
 	for _, path := range []string{
 		"data/clean-shutdown", "data/damaged-1/snap/db", "data/restoring/x", "data/member/snap/db",
 		"data/member/snap/db.tmp.123", "data/member/wal/0.wal", "data/member/wal/1.tmp", "backup/full-3-0.db.part",
+		"data/fetched.db.part", "data/verifying/db", "data/snapshotting/full-3-0.db",
 	} {
 		write(t, filepath.Join(dir, path), "x")
 	}

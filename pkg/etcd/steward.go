@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
@@ -39,6 +40,10 @@ type Steward struct {
 	etcd    *embed.Etcd
 	client  *clientv3.Client
 	measure measureFn
+	// backups in the store; nil without one.
+	backups *backups
+	// snapshots is held by whoever takes or deletes local snapshots.
+	snapshots sync.Mutex
 	// said is what was told of last, by subject.
 	said map[string]string
 	// fillLevels are those of quota and volume, by subject.
@@ -48,10 +53,12 @@ type Steward struct {
 
 // New returns a steward; Run does the work.
 func New(options Options, log *zap.Logger) *Steward {
-	return &Steward{
+	s := &Steward{
 		options: options, log: log, health: newHealth(), measure: measure, said: map[string]string{},
 		fillLevels: map[string]int{},
 	}
+	s.backups = newBackups(options, log, func(path string) (volume, error) { return s.measure(path) })
+	return s
 }
 
 // Run verifies and, where needed, restores the data, serves until ctx is done, then stops etcd in order. It returns
@@ -81,18 +88,41 @@ func (s *Steward) Run(ctx context.Context) error {
 	s.health.set(phaseServing)
 	s.log.Info("etcd serves", zap.String("url", s.options.ListenClientURL))
 
-	maintenance, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() { s.maintain(maintenance); close(done) }()
-	err := s.serve(ctx)
+	maintained, err := s.startMaintenance(ctx)
+	if err == nil {
+		err = s.serve(ctx)
+	}
 	s.health.set(phaseStopping)
-	cancel()
-	<-done
+	maintained()
 	if err != nil {
 		s.etcd.Close()
 		return err
 	}
 	return s.stop()
+}
+
+// startMaintenance starts all that is done while etcd serves; it ends with ctx or when what it returns is called, which
+// waits until it has ended.
+func (s *Steward) startMaintenance(ctx context.Context) (end func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	end = func() { cancel(); running.Wait() }
+	running.Go(func() { s.maintain(ctx) })
+	if s.backups == nil {
+		return end, nil
+	}
+	// Also where ctx is done already: that is an orderly stop, before which a last delta is saved.
+	started, err := currentRevision(context.WithoutCancel(ctx), s.client)
+	if err != nil {
+		return end, fmt.Errorf("asking etcd for its revision: %w", err)
+	}
+	if started, err = unconfirmed(s.options.DataDir, started); err != nil {
+		return end, err
+	}
+	f := &follower{backups: s.backups, client: s.client, snapshot: s.snapshotFile, started: started}
+	running.Go(func() { f.run(ctx) })
+	running.Go(func() { s.backups.verifyRegularly(ctx, s.etcd.Server.Backend().Size) })
+	return end, nil
 }
 
 func (s *Steward) serve(ctx context.Context) error {
@@ -146,24 +176,26 @@ func (s *Steward) stop() error {
 		syncDir(s.options.DataDir))
 }
 
-// replaceStaleData restores the newest backup when it is ahead of the data: the volume was then rolled back or
-// exchanged. The revision is compared after etcd has replayed its log, which the database file may be behind of.
+// replaceStaleData restores what has most of the backups when that is ahead of the data: the volume was then rolled
+// back or exchanged. The revision is compared after etcd has replayed its log, which the database file may be behind
+// of.
 func (s *Steward) replaceStaleData(ctx context.Context) error {
-	snapshots, err := ListSnapshots(s.options.BackupDir)
-	if err != nil || len(snapshots) == 0 {
+	found, err := s.findSoon(ctx)
+	if err != nil || found.count() == 0 {
 		return err
 	}
 	revision, err := currentRevision(ctx, s.client)
-	if err != nil || revision >= snapshots[0].Revision {
+	if err != nil || revision >= found.restorable() {
 		return err
 	}
 	if err := s.stop(); err != nil {
 		return err
 	}
-	reason := fmt.Errorf("its revision is %d, that of backup %s is %d", revision, snapshots[0].Path,
-		snapshots[0].Revision)
-	if err := s.replaceData(ctx, staleData, reason); err != nil {
-		return err
+	if newer, ok := s.ahead(ctx, found, revision); ok {
+		reason := fmt.Errorf("its revision is %d, that of backup %s is %d", revision, newer.Path, newer.Revision)
+		if err := s.replaceBy(newer, staleData, reason); err != nil {
+			return err
+		}
 	}
 	if err := os.Remove(filepath.Join(s.options.DataDir, cleanMarker)); err != nil {
 		return err

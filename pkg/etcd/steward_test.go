@@ -47,9 +47,22 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			exit(err)
 		}
-		exit(New(options, log).Run(ctx))
+		exit(newTestSteward(options, log).Run(ctx))
 	}
 	os.Exit(m.Run())
+}
+
+// newTestSteward tries again sooner than others, and has a period of deltas that is too short for others.
+func newTestSteward(options Options, log *zap.Logger) *Steward {
+	delta := options.Store.DeltaSnapshotPeriod
+	options.Store.DeltaSnapshotPeriod = max(delta, leastDeltaPeriod)
+	s := New(options, log)
+	if s.backups != nil {
+		p := &s.backups.pace
+		p.delta, p.retry, p.mostRetry, p.retryFull = delta, 20*time.Millisecond, 100*time.Millisecond, time.Second
+		p.ask, p.stop = time.Second, 2*time.Second
+	}
+	return s
 }
 
 func exit(err error) {
@@ -265,6 +278,14 @@ func freeAddress(t *testing.T) string {
 
 func startProcess(t *testing.T, options Options) *process {
 	t.Helper()
+	p := launch(t, options)
+	p.connect(t)
+	return p
+}
+
+// launch starts a steward without waiting for it.
+func launch(t *testing.T, options Options) *process {
+	t.Helper()
 	encoded, err := json.Marshal(options)
 	if err != nil {
 		t.Fatal(err)
@@ -284,13 +305,21 @@ func startProcess(t *testing.T, options Options) *process {
 	}
 	go func() { _ = p.command.Wait(); close(p.exited) }()
 	t.Cleanup(func() { _ = p.command.Process.Kill(); <-p.exited })
+	return p
+}
+
+// connect waits until a steward serves.
+func (p *process) connect(t *testing.T) {
+	t.Helper()
 	p.waitUntil(t, "ready", p.ready)
-	p.client, err = clientv3.New(clientv3.Config{Endpoints: []string{options.ListenClientURL}, Logger: zap.NewNop()})
+	var err error
+	p.client, err = clientv3.New(clientv3.Config{
+		Endpoints: []string{p.options.ListenClientURL}, Logger: zap.NewNop(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.client.Close() })
-	return p
 }
 
 func (p *process) ready() error {

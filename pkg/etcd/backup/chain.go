@@ -136,8 +136,8 @@ func (e *ObjectError) Lost() bool {
 var ErrBroken = errors.New("the chain of backups is broken")
 
 // Read opens the objects of a chain one after the other, hands each to use, and holds them to their digests and to
-// their order. What use did is certain only when Read returns no error, which is an ObjectError otherwise. use may leave
-// content unread.
+// their order. What use did is certain only when Read returns no error; errors are ObjectErrors. use may leave content
+// unread.
 func (c Chain) Read(ctx context.Context, s store.Store, keys *Keys, use func(*Reader) error) error {
 	var before link
 	for _, object := range slices.Concat([]Object{c.Full}, c.Deltas) {

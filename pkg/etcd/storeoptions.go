@@ -1,0 +1,115 @@
+package etcd
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// StoreProvider is a kind of store.
+type StoreProvider string
+
+// The providers.
+const (
+	// NoStore keeps nothing beyond the snapshots in the backup directory.
+	NoStore StoreProvider = ""
+	// S3Store is a bucket of an S3 store.
+	S3Store StoreProvider = "S3"
+	// LocalStore is a directory.
+	LocalStore StoreProvider = "Local"
+)
+
+// leastDeltaPeriod keeps the number of objects, and of requests that are paid for, within bounds.
+const leastDeltaPeriod = 10 * time.Second
+
+// StoreOptions say where full snapshots and all changes after them are kept, and how.
+type StoreOptions struct {
+	Provider StoreProvider
+	// Bucket of the store, which must exist; for LocalStore the directory.
+	Bucket string
+	// Prefix of all names in the bucket, so that others can use it too.
+	Prefix string
+	// CredentialsDir is a mounted Secret. It is read anew whenever the store is used.
+	CredentialsDir string
+	// DeltaSnapshotPeriod is how often changes are saved, and so how much the loss of the volume costs.
+	DeltaSnapshotPeriod time.Duration
+	// SnapshotRetentionAge is the age above which no full snapshot is kept, but for the newest; 0 sets no limit.
+	SnapshotRetentionAge time.Duration
+	// VerifyPeriod is how often the newest backups are verified and restored on trial; 0 turns it off.
+	VerifyPeriod time.Duration
+}
+
+func (o *StoreOptions) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar((*string)(&o.Provider), "store-provider", string(o.Provider),
+		`store that keeps all changes beyond the volume: "S3" or "Local"; empty: none`)
+	flags.StringVar(&o.Bucket, "store-bucket", o.Bucket, "bucket of the store; a directory for Local")
+	flags.StringVar(&o.Prefix, "store-prefix", o.Prefix, "prefix of all names in the bucket")
+	flags.StringVar(&o.CredentialsDir, "store-credentials-dir", o.CredentialsDir,
+		"mounted Secret with the keys accessKeyID, secretAccessKey, region, endpoint, s3ForcePathStyle, "+
+			"trustedCaCert, serverSideEncryption and encryptionKey; changes are taken up")
+	flags.DurationVar(&o.DeltaSnapshotPeriod, "delta-snapshot-period", o.DeltaSnapshotPeriod,
+		"time between savings of changes to the store")
+	flags.DurationVar(&o.SnapshotRetentionAge, "snapshot-retention-age", o.SnapshotRetentionAge,
+		"age above which full snapshots in the store are deleted, but for the newest; 0: no limit")
+	flags.DurationVar(&o.VerifyPeriod, "verify-period", o.VerifyPeriod,
+		"how often to verify the store's newest backups and to restore them on trial; 0 turns it off")
+}
+
+// validate names every flag that is wrong.
+func (o *StoreOptions) validate() error {
+	switch o.Provider {
+	case NoStore:
+		return o.validateNone()
+	case S3Store, LocalStore:
+	default:
+		return fmt.Errorf("--store-provider: %q is neither %q nor %q", o.Provider, S3Store, LocalStore)
+	}
+	var all []error
+	if o.Bucket == "" {
+		all = append(all, errors.New("--store-bucket must be set with --store-provider"))
+	}
+	if o.Provider == S3Store && o.CredentialsDir == "" {
+		all = append(all, errors.New("--store-credentials-dir must be set for an S3 store"))
+	}
+	parts := strings.Split(strings.Trim(o.Prefix, "/"), "/")
+	wrong := func(part string) bool { return part == "" || part == "." || part == ".." }
+	if o.Prefix != "" && slices.ContainsFunc(parts, wrong) {
+		all = append(all, fmt.Errorf("--store-prefix: %q has a part that is empty, a dot or two", o.Prefix))
+	}
+	if o.DeltaSnapshotPeriod < leastDeltaPeriod {
+		all = append(all, fmt.Errorf("--delta-snapshot-period: %s is less than %s", o.DeltaSnapshotPeriod,
+			leastDeltaPeriod))
+	}
+	if o.SnapshotRetentionAge < 0 {
+		all = append(all, errors.New("--snapshot-retention-age must not be negative"))
+	}
+	if o.VerifyPeriod < 0 {
+		all = append(all, errors.New("--verify-period must not be negative"))
+	}
+	return errors.Join(all...)
+}
+
+// described is where the store is, for errors.
+func (o *StoreOptions) described() string {
+	if o.Provider == NoStore {
+		return ""
+	}
+	return fmt.Sprintf(" nor in the store %q below %q", o.Bucket, o.Prefix)
+}
+
+// validateNone refuses what would be without effect: whoever sets it believes in backups that there are not.
+func (o *StoreOptions) validateNone() error {
+	var all []error
+	for flag, value := range map[string]string{
+		"--store-bucket": o.Bucket, "--store-prefix": o.Prefix, "--store-credentials-dir": o.CredentialsDir,
+	} {
+		if value != "" {
+			all = append(all, fmt.Errorf("%s needs --store-provider", flag))
+		}
+	}
+	return errors.Join(all...)
+}
