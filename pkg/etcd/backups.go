@@ -31,7 +31,8 @@ type pace struct {
 func newPace(options Options) pace {
 	return pace{
 		delta: options.Store.DeltaSnapshotPeriod, full: options.SnapshotPeriod, verify: options.Store.VerifyPeriod,
-		bytes: 16 << 20, retry: time.Second, mostRetry: 30 * time.Second, retryFull: min(10*time.Minute, options.SnapshotPeriod),
+		bytes: 16 << 20,
+		retry: time.Second, mostRetry: 30 * time.Second, retryFull: min(10*time.Minute, options.SnapshotPeriod),
 		ask: 3 * time.Second, stop: 10 * time.Second,
 	}
 }
