@@ -269,6 +269,7 @@ func newSeed(t *testing.T) *seed {
 		},
 		APIServer:  []networkpolicies.Endpoint{{Address: netip.MustParseAddr("172.18.0.5"), Port: 6443}},
 		Exceptions: []egress.Allowance{{Network: netip.MustParsePrefix("10.9.0.7/32"), Port: 443}},
+		BackedUp:   true,
 	}
 	workerless := values
 	workerless.WithoutVPN = true

@@ -38,6 +38,8 @@ type Facts struct {
 	MinimumVolumeSize resource.Quantity
 	// TrafficDistribution of Services in the seed; empty for its default.
 	TrafficDistribution string
+	// BackupPrefix begins the names of the objects that backups are kept in; empty without an object store.
+	BackupPrefix string
 
 	// NodeAgentSecrets are the Secrets in kube-system that machines read their operating system configuration from.
 	NodeAgentSecrets []string

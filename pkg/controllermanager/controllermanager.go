@@ -168,6 +168,7 @@ func ofSeeds(options Options) []part {
 		&seed.Reconciler{GracePeriod: options.SeedGracePeriod, ShootGracePeriod: options.ShootGracePeriod},
 		&seed.NamespaceReconciler{},
 		&seed.CareReconciler{},
+		&seed.BucketReconciler{},
 		&certificate.Reconciler{},
 		&managedseedset.Reconciler{SyncPeriod: options.ManagedSeedSetSyncPeriod},
 	}

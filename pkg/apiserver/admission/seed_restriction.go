@@ -171,8 +171,7 @@ func unlessOneOf(path, seed string, found ...string) string {
 // madeByOthers are created and deleted by others.
 var madeByOthers = sets.New(
 	gardencorev1beta1.Resource("shoots"), gardencorev1beta1.Resource("controllerinstallations"),
-	gardencorev1beta1.Resource("backupbuckets"), gardencorev1beta1.Resource("backupentries"),
-	operationsv1alpha1.Resource("bastions"),
+	gardencorev1beta1.Resource("backupbuckets"), operationsv1alpha1.Resource("bastions"),
 	seedmanagementv1alpha1.Resource("managedseeds"), seedmanagementv1alpha1.Resource("gardenlets"),
 )
 
@@ -181,6 +180,9 @@ func (s *seedRestriction) changesForeign(ctx context.Context, seed string, a adm
 	if a.GetOperation() != admission.Update {
 		if created, ok := a.GetObject().(*gardencorev1beta1.Seed); ok && a.GetOperation() == admission.Create {
 			return s.registersOtherwise(ctx, created)
+		}
+		if entry, ok := a.GetObject().(*gardencorev1beta1.BackupEntry); ok && a.GetOperation() == admission.Create {
+			return s.makesOtherEntry(ctx, seed, entry)
 		}
 		if resource := a.GetResource().GroupResource(); madeByOthers.Has(resource) {
 			return fmt.Sprintf("%s are not created or deleted by seeds", resource), nil

@@ -10,8 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/utils/ptr"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
@@ -19,7 +21,7 @@ import (
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
-// shootsByName is a garden that has shoots only.
+// shootsByName is a garden that has shoots, and seed one, only.
 type shootsByName map[string]*gardencorev1beta1.Shoot
 
 func (s shootsByName) Get(_ context.Context, resource schema.GroupResource,
@@ -27,15 +29,34 @@ func (s shootsByName) Get(_ context.Context, resource schema.GroupResource,
 	if shoot, found := s[namespace+"/"+name]; found && resource == gardencorev1beta1.Resource("shoots") {
 		return shoot, nil
 	}
+	if name == "one" && resource == gardencorev1beta1.Resource("seeds") {
+		return &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "bucket-one"}}, nil
+	}
 	return nil, apierrors.NewNotFound(resource, name)
 }
 
-func (s shootsByName) List(context.Context, schema.GroupResource, string, fields.Selector) (runtime.Object, error) {
-	return &gardencorev1beta1.ShootList{}, nil
+func (s shootsByName) List(_ context.Context, _ schema.GroupResource, namespace string,
+	selector fields.Selector) (runtime.Object, error) {
+	result := &gardencorev1beta1.ShootList{}
+	for _, shoot := range s {
+		values := fields.Set{"spec.seedName": ptr.Deref(shoot.Spec.SeedName, "")}
+		if shoot.Namespace == namespace && selector.Matches(values) {
+			result.Items = append(result.Items, *shoot)
+		}
+	}
+	return result, nil
 }
 
 func onSeed(name string) func(*gardencorev1beta1.Shoot) {
 	return func(shoot *gardencorev1beta1.Shoot) { shoot.Spec.SeedName = &name }
+}
+
+// identified gives a shoot what its BackupEntry is named after.
+func identified(name string) func(*gardencorev1beta1.Shoot) {
+	return func(shoot *gardencorev1beta1.Shoot) {
+		shoot.UID, shoot.Status.TechnicalID = types.UID("uid-"+name), "shoot--demo--"+name
+		shoot.Spec.Purpose = new(gardencorev1beta1.ShootPurposeProduction)
+	}
 }
 
 // write is what a seed asks for. Without an object it is a deletion, without an old one a creation.
@@ -72,7 +93,8 @@ func (w write) attributes() admission.Attributes {
 func TestSeedRestriction(t *testing.T) {
 	plugin := newSeedRestriction()
 	plugin.SetDependencies(&Dependencies{Reader: shootsByName{
-		"garden-demo/member1": aShoot(onSeed("one")), "garden-demo/foreign": aShoot(onSeed("two")),
+		"garden-demo/member1": aShoot(onSeed("one"), identified("member1")),
+		"garden-demo/foreign": aShoot(onSeed("two"), identified("foreign")),
 	}})
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "garden-demo", Name: name} }
 	bucket := func(seed string) *gardencorev1beta1.BackupBucket {
@@ -83,6 +105,15 @@ func TestSeedRestriction(t *testing.T) {
 			ObjectMeta: meta("e"), Spec: gardencorev1beta1.BackupEntrySpec{SeedName: &spec},
 			Status: gardencorev1beta1.BackupEntryStatus{SeedName: &status},
 		}
+	}
+	made := func(change func(*gardencorev1beta1.BackupEntry)) *gardencorev1beta1.BackupEntry {
+		e := entry("one", "")
+		e.Name, e.Spec.BucketName = "shoot--demo--member1--uid-member1", "bucket-one"
+		e.Annotations = map[string]string{gardencorev1beta1.AnnotationShootPurpose: "production"}
+		if change != nil {
+			change(e)
+		}
+		return e
 	}
 	installation := func(seed string) *gardencorev1beta1.ControllerInstallation {
 		return &gardencorev1beta1.ControllerInstallation{
@@ -169,11 +200,40 @@ func TestSeedRestriction(t *testing.T) {
 		"its entry": {
 			write{core("backupentries"), "status", entry("one", "one"), entry("one", "one"), ""}, "",
 		},
-		"makes an entry": {
-			write{core("backupentries"), "", entry("one", "one"), nil, ""}, "not created or deleted by seeds",
+		"makes the entry of its shoot": {write{core("backupentries"), "", made(nil), nil, ""}, ""},
+		"makes an entry in another's bucket": {
+			write{core("backupentries"), "", made(func(e *gardencorev1beta1.BackupEntry) {
+				e.Spec.BucketName = "bucket-two"
+			}), nil, ""}, "spec.bucketName",
 		},
-		"deletes its entry": {
-			write{core("backupentries"), "", nil, entry("one", "one"), ""}, "not created or deleted by seeds",
+		"makes an entry of another's shoot": {
+			write{core("backupentries"), "", made(func(e *gardencorev1beta1.BackupEntry) {
+				e.Name = "shoot--demo--foreign--uid-foreign"
+			}), nil, ""}, "no shoot of the seed in namespace garden-demo has the entry",
+		},
+		"makes an entry for another": {
+			write{core("backupentries"), "", made(func(e *gardencorev1beta1.BackupEntry) {
+				e.Spec.SeedName, e.Status.SeedName = new("two"), new("one")
+			}), nil, ""}, "spec.seedName",
+		},
+		"makes an entry with another purpose": {
+			write{core("backupentries"), "", made(func(e *gardencorev1beta1.BackupEntry) {
+				e.Annotations[gardencorev1beta1.AnnotationShootPurpose] = "evaluation"
+			}), nil, ""}, "metadata.annotations[shoot.gardener.cloud/purpose]",
+		},
+		"makes an entry with a label": {
+			write{core("backupentries"), "", made(func(e *gardencorev1beta1.BackupEntry) {
+				e.Labels = map[string]string{"a": "b"}
+			}), nil, ""}, "metadata.labels[a]",
+		},
+		"makes an entry with an owner": {
+			write{core("backupentries"), "", made(func(e *gardencorev1beta1.BackupEntry) {
+				e.OwnerReferences = []metav1.OwnerReference{{Name: "s"}}
+			}), nil, ""}, "metadata.ownerReferences",
+		},
+		"deletes its entry": {write{core("backupentries"), "", nil, entry("one", "one"), ""}, ""},
+		"deletes another's entry": {
+			write{core("backupentries"), "", nil, entry("two", "two"), ""}, "spec.seedName",
 		},
 		"an entry that is leaving it": {
 			write{core("backupentries"), "status", entry("two", "one"), entry("two", "one"), ""}, "",

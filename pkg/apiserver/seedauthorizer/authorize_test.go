@@ -92,7 +92,7 @@ func TestMatrix(t *testing.T) {
 		},
 		{
 			"garden/backupentries garden-one/entry-one", "garden/backupentries garden-two/entry-two",
-			"get list watch update patch", "get list watch", "",
+			"get list watch create update patch delete", "get list watch", "",
 		},
 		{
 			"garden/backupentries/status garden-one/entry-one", "garden/backupentries/status garden-two/entry-two",
@@ -333,7 +333,8 @@ func TestCollections(t *testing.T) {
 		{"create garden/seeds", "", true},
 		{"create garden/internalsecrets garden-one/", "", true},
 		{"create garden/internalsecrets garden-two/", "", false},
-		{"create garden/backupentries garden-one/", "", false},
+		{"create garden/backupentries garden-one/", "", true},
+		{"create garden/backupentries garden-two/", "", false},
 		{"create garden/backupbuckets", "", false},
 		{"create core/secrets garden-one/", "", true},
 		{"create core/secrets garden-two/", "", false},

@@ -170,9 +170,10 @@ var rules = map[schema.GroupResource]rule{
 		selectors:    []string{"spec.seedName"}, belongs: []relation{inGraph(kindBackupBucket)},
 	},
 	core("backupentries"): {
-		access:       access{gardenlet: hold, extension: read},
+		access:       access{gardenlet: own, extension: read},
 		subresources: map[string]access{"status": {gardenlet: change}},
 		selectors:    []string{"spec.seedName", "status.seedName"}, belongs: []relation{inGraph(kindBackupEntry)},
+		creates: gardenletOnly(shootNamespace),
 	},
 	core("controllerinstallations"): {
 		access:       access{gardenlet: hold, extension: read},

@@ -66,6 +66,8 @@ type Values struct {
 	// BackupDir is a directory on the seed's node below which snapshots are kept, in <namespace>/<name>. Empty: they
 	// are kept on the etcd's own volume, which helps against damaged files but not against a lost volume.
 	BackupDir string
+	// Store is the object store that keeps backups; nil for none.
+	Store *Store
 	// SnapshotPeriod is the time between full snapshots; default an hour for Main, six for Events.
 	SnapshotPeriod time.Duration
 	// SnapshotRetention is the number of full snapshots kept; default 12 for Main, 1 for Events.
@@ -96,6 +98,7 @@ func Decide(role Role) func(component.Facts) Values {
 		return Values{
 			Role: role, Image: f.Images["etcd-steward"], Replicas: 1, MinAllowed: minAllowed(f.Kubernetes.ETCD, role),
 			MinimumCapacity: f.MinimumVolumeSize, TrafficDistribution: f.TrafficDistribution,
+			Store: storeOf(role, f.BackupPrefix),
 		}.withDefaults()
 	}
 }
@@ -165,6 +168,9 @@ func (d *deployer) Deploy(ctx context.Context) error {
 	}
 	values, err := d.withPresentVolume(ctx)
 	if err != nil {
+		return err
+	}
+	if values.Store, err = findStore(ctx, d.client, d.namespace, values.Store); err != nil {
 		return err
 	}
 	return component.Apply(ctx, d.client, objects(d.namespace, values, names)...)
@@ -323,7 +329,7 @@ func statefulSet(namespace string, v Values, names secretNames) *appsv1.Stateful
 			PodManagementPolicy:  appsv1.ParallelPodManagement,
 			Selector:             &metav1.LabelSelector{MatchLabels: Labels(v.Role)},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels},
+				ObjectMeta: metav1.ObjectMeta{Labels: component.Merge(meta.Labels, v.Store.labels())},
 				Spec:       podSpec(namespace, v, names),
 			},
 			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
@@ -390,6 +396,10 @@ func podSpec(namespace string, v Values, names secretNames) corev1.PodSpec {
 		spec.SecurityContext.RunAsNonRoot = nil
 		spec.SecurityContext.RunAsUser = new(int64(0))
 	}
+	if v.Store != nil {
+		spec.Volumes = append(spec.Volumes, v.Store.volume())
+		container.VolumeMounts = append(container.VolumeMounts, v.Store.mount())
+	}
 	spec.Containers = []corev1.Container{container}
 	return spec
 }
@@ -402,7 +412,7 @@ func arguments(namespace string, v Values) []string {
 	if v.Role == Events {
 		onDataLoss = "start-empty"
 	}
-	return []string{
+	return append([]string{
 		"--name=" + Name(v.Role),
 		"--data-dir=" + dataDir,
 		"--listen-client-urls=https://0.0.0.0:" + strconv.Itoa(int(ClientPort)),
@@ -416,7 +426,7 @@ func arguments(namespace string, v Values) []string {
 		"--snapshot-retention=" + strconv.Itoa(v.SnapshotRetention),
 		"--on-data-loss=" + onDataLoss,
 		"--quota-backend-bytes=" + strconv.FormatInt(v.Quota.Value(), 10),
-	}
+	}, v.Store.arguments()...)
 }
 
 // restoring is a start that may take as long as a backup takes to restore, up to an hour.

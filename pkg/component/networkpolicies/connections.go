@@ -28,6 +28,7 @@ const (
 	LabelToPrivate        = gardencorev1beta1.LabelNetworkPolicyToPrivateNetworks
 	LabelToBlocked        = gardencorev1beta1.LabelNetworkPolicyToBlockedCIDRs
 	LabelToEgress         = gardencorev1beta1.LabelNetworkPolicyToEgress
+	LabelToBackupStore    = gardencorev1beta1.LabelNetworkPolicyToBackupStore
 	LabelToKubeAPIServer  = gardencorev1beta1.LabelNetworkPolicyToShootAPIServer
 	LabelToKubeAPIServers = "networking.resources.gardener.cloud/to-all-shoots-kube-apiserver-tcp-443"
 )
@@ -109,6 +110,7 @@ var (
 	labelledPublic         = labelled("to-public-networks", LabelToPublic, all)
 	labelledPrivate        = labelled("to-private-networks", LabelToPrivate, all)
 	labelledBlocked        = labelled("to-blocked-cidrs", LabelToBlocked, all)
+	labelledBackupStore    = labelled("to-backup-store", LabelToBackupStore, []Kind{Shoot})
 	labelledEgress         = labelled("to-garden-egress", LabelToEgress, []Kind{Shoot})
 	labelledKubeAPIServer  = labelled("to-kube-apiserver", LabelToKubeAPIServer, controlPlanes)
 	labelledKubeAPIServers = labelled("to-all-shoots-kube-apiserver", LabelToKubeAPIServers, []Kind{Garden, Extension})
@@ -198,6 +200,14 @@ func (v Values) connections() []connection {
 			connection{from: gateway, to: vpnSeedServer, ports: udp(vpn.TunnelPort)},
 			// Rekeying begins on either side.
 			connection{from: vpnSeedServer, to: gateway, ports: anyDatagram},
+		)
+	}
+	if v.BackedUp {
+		list = append(list,
+			// A store that is elsewhere, as that of a local cloud, is opened by its extension.
+			connection{from: labelledBackupStore, to: dns, ports: resolverPorts},
+			connection{from: labelledBackupStore, to: publicNetworks, ports: tcp(443)},
+			connection{from: labelledBackupStore, to: privateNetworks, ports: tcp(443)},
 		)
 	}
 	return list

@@ -38,6 +38,8 @@ type Values struct {
 	Exceptions []egress.Allowance
 	// WithoutVPN is for shoots that have none.
 	WithoutVPN bool
+	// BackedUp is for shoots whose etcd is backed up to an object store.
+	BackedUp bool
 	// Openings are ports of an extension's pods that everybody may connect to.
 	Openings []Opening
 }

@@ -31,6 +31,9 @@ func TestObjects(t *testing.T) {
 	workerless := values()
 	workerless.WithoutVPN = true
 	golden.Check(t, "workerless", Objects(Shoot, "shoot--demo--fleet", workerless)...)
+	backedUp := workerless
+	backedUp.BackedUp = true
+	golden.Check(t, "backed-up", Objects(Shoot, "shoot--demo--fleet", backedUp)...)
 	golden.Check(t, "machines", Objects(Machines, "infra-shoot--demo--member1", values())...)
 	golden.Check(t, "garden", Objects(Garden, "garden", values())...)
 	opened := values()

@@ -1,6 +1,6 @@
-// Package backup makes the buckets for backups, and the directories of shoots in them, that operators ask for in the
-// garden: for each BackupBucket and BackupEntry it writes an extension object of the object store's provider, with the
-// credentials beside it, and reports how far the extension is. Nothing of Trellis writes backups into them yet.
+// Package backup makes the buckets for backups, and the directories of shoots in them, that the garden asks for: for
+// each BackupBucket and BackupEntry it writes an extension object of the object store's provider, with the credentials
+// beside it, and reports how far the extension is. The extension of an entry gives the shoot's etcd access.
 package backup
 
 import (

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +22,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/extensionrights"
 )
 
 const entryName = "shoot--demo--s--uid"
@@ -414,4 +416,45 @@ func TestEntryWithoutABucket(t *testing.T) {
 	w := newWorld(t, anEntry())
 	e := w.entry()
 	w.expect(e.Status.LastOperation, e.Status.LastError, creation, failed, "there is no BackupBucket b")
+}
+
+// The extension of an entry writes the Secret for etcd, so it gets its rights there before it is asked to.
+func TestRightsInTheNamespaceOfTheShoot(t *testing.T) {
+	w := newWorld(t, aBucket(), anEntry())
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{
+		Name: "writer", Labels: map[string]string{extensionrights.LabelRegistration: "cloud"},
+		Annotations: map[string]string{
+			extensionsv1alpha1.AnnotationRoleResources:      "BackupEntry/cloud",
+			extensionsv1alpha1.AnnotationRoleServiceAccount: "cloud",
+		},
+	}}
+	ofShoot := map[string]string{gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleShoot}
+	for _, object := range []client.Object{
+		role, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shoot--demo--s", Labels: ofShoot}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shoot--demo--other", Labels: ofShoot}},
+	} {
+		if err := w.Seed.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.bucket()
+	w.extend(extensionBucket("b"), "", nil)
+	w.bucket()
+	w.entry()
+	bindings := &rbacv1.RoleBindingList{}
+	if err := w.Seed.List(t.Context(), bindings); err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, binding := range bindings.Items {
+		if binding.RoleRef.Name == role.Name {
+			found = append(found, binding.Namespace)
+		}
+	}
+	if !slices.Equal(found, []string{"shoot--demo--s"}) {
+		t.Errorf("the role is bound in %q", found)
+	}
+	if err := w.Seed.Get(t.Context(), client.ObjectKey{Name: entryName}, extensionEntry("")); err != nil {
+		t.Error(err)
+	}
 }

@@ -22,10 +22,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/finalizer"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/extensionrights"
 )
-
-// annotationPurpose is, on a BackupEntry, the purpose of its shoot.
-const annotationPurpose = "shoot.gardener.cloud/purpose"
 
 // EntryReconciler makes and removes the directories of shoots in buckets.
 type EntryReconciler struct {
@@ -89,7 +87,7 @@ func (r *EntryReconciler) reconcile(ctx context.Context, entry *gardencorev1beta
 		BackupBucketProviderStatus: status,
 		Region:                     bucket.Spec.Provider.Region, BucketName: bucket.Name, SecretRef: secretRef(secret),
 	}
-	if err := r.bind(ctx, extensionsv1alpha1.BackupEntryResource, spec.Type, spec.SecretRef); err != nil {
+	if err := r.bindEntry(ctx, entry.Name, spec, absent); err != nil {
 		return err
 	}
 	force := changed || entry.Status.ObservedGeneration != entry.Generation
@@ -105,6 +103,18 @@ func (r *EntryReconciler) reconcile(ctx context.Context, entry *gardencorev1beta
 	}
 	entry.Status.ObservedGeneration = entry.Generation
 	return check(object)
+}
+
+// bindEntry lets the extension read the credentials, and write those for etcd into the namespace of the shoot, if there
+// is one: entries outlive their shoots.
+func (r *EntryReconciler) bindEntry(ctx context.Context, name string, spec extensionsv1alpha1.BackupEntrySpec,
+	fresh bool) error {
+	if err := r.bind(ctx, extensionsv1alpha1.BackupEntryResource, spec.Type, spec.SecretRef); err != nil {
+		return err
+	}
+	namespace, _, _ := gardencorev1beta1.ShootOfBackupEntry(name)
+	pair := extensionrights.Pair(extensionsv1alpha1.BackupEntryResource, spec.Type)
+	return extensionrights.Bind(ctx, r.Seed, namespace, pair, fresh)
 }
 
 // owned refuses an object of the seed that belongs to an entry of the same name in another namespace.
@@ -206,7 +216,7 @@ func (r *EntryReconciler) graceLeft(entry *gardencorev1beta1.BackupEntry) time.D
 	}
 	purposes := r.Config.DeletionGracePeriodShootPurposes
 	if len(purposes) > 0 && !slices.Contains(purposes,
-		gardencorev1beta1.ShootPurpose(entry.Annotations[annotationPurpose])) {
+		gardencorev1beta1.ShootPurpose(entry.Annotations[gardencorev1beta1.AnnotationShootPurpose])) {
 		return 0
 	}
 	end := entry.DeletionTimestamp.Add(time.Duration(r.Config.DeletionGracePeriodHours) * time.Hour)

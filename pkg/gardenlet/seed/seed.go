@@ -206,10 +206,14 @@ func (r *Reconciler) delete(ctx context.Context, seed *gardencorev1beta1.Seed) e
 	if err := r.removeExtensions(ctx, nil); err != nil {
 		return err
 	}
-	if n, m := len(shoots.Items), len(installations.Items); n+m > 0 {
+	buckets := &gardencorev1beta1.BackupBucketList{}
+	if err := r.Garden.List(ctx, buckets, client.MatchingFields{"spec.seedName": seed.Name}); err != nil {
+		return fmt.Errorf("listing the buckets of seed %s: %w", seed.Name, err)
+	}
+	if n, m, b := len(shoots.Items), len(installations.Items), len(buckets.Items); n+m+b > 0 {
 		return r.patchStatus(ctx, seed, func(s *gardencorev1beta1.SeedStatus) {
 			s.LastOperation = operation(s, gardencorev1beta1.LastOperationStateProcessing, 50,
-				fmt.Sprintf("Waiting until %d shoots and %d extensions are gone.", n, m))
+				fmt.Sprintf("Waiting until %d shoots, %d buckets and %d extensions are gone.", n, b, m))
 			s.LastOperation.Type = gardencorev1beta1.LastOperationTypeDelete
 		})
 	}

@@ -70,9 +70,12 @@ func TestAComponentIsOneLine(t *testing.T) {
 // What a line says of its stage decides what the component waits for, and what waits for it.
 func TestAStageWaits(t *testing.T) {
 	const secrets, apiServer = "Initializing secrets management", "Waiting until kube-apiserver is ready"
+	const backup = "Waiting until the backup entry is ready"
 	for stage, test := range map[components.Stage]struct{ after, before, waitedFor string }{
 		components.Controllers: {after: apiServer},
-		components.Stores:      {after: secrets, before: apiServer, waitedFor: "Waiting until pretended is ready"},
+		components.Stores: {
+			after: secrets + ", " + backup, before: apiServer, waitedFor: "Waiting until pretended is ready",
+		},
 		components.Tunnels: {
 			after: secrets, before: "Waiting until the tunnel to the nodes is up", waitedFor: "Deploying pretended",
 		},

@@ -21,7 +21,7 @@ func (o *Operation) ReconcileFlow() (*flow.Flow, error) {
 		return g.Compile()
 	}
 	ready := o.infrastructure.Add(g, f)
-	c := o.controlPlane.Add(g, f, ready)
+	c := o.controlPlane.Add(g, f, ready, o.backup.Add(g, f))
 	o.publication.AddAuthorities(g, append(c.AuthoritiesReplaced, f.Secrets)...)
 	deployed := o.system.Add(g, f, c)
 	o.controlPlane.AddStage(g, components.Autoscalers, o.workers.Add(g, f, ready, c, deployed))

@@ -36,6 +36,7 @@ func TestFlows(t *testing.T) {
 				func(in *plan.Inputs) { plantest.Workerless(in); plantest.Hibernated(false)(in) }).ReconcileFlow,
 		},
 		{"hibernated", operation(t, plantest.Hibernated(true)).ReconcileFlow},
+		{"reconcile-backed-up", operation(t, plantest.BackedUp).ReconcileFlow},
 		{"reconcile-rotating", rotating.ReconcileFlow},
 		{"deletion-workers", deletionOf(t, func(*plan.Inputs) {}).Flow},
 		{"deletion", deletionOf(t, plantest.Workerless).Flow},

@@ -6,6 +6,7 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/backup"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/controlplane"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/credentials"
@@ -27,6 +28,7 @@ type Operation struct {
 
 	keyring        *foundation.Keyring
 	foundation     *foundation.Foundation
+	backup         *backup.Backup
 	publication    *publication.Publication
 	infrastructure *infrastructure.Infrastructure
 	controlPlane   *controlplane.ControlPlane
@@ -63,6 +65,7 @@ func newOperation(p *plan.Plan, in *plan.Inputs, garden client.Client, seed clie
 			Keyring:  keyring,
 			Generate: published.GenerateSSHKeypair, APIServer: builder.KubeAPIServer,
 		},
+		backup: &backup.Backup{Plan: p, Garden: garden, SeedName: in.Seed.Name},
 		controlPlane: &controlplane.ControlPlane{
 			Plan: p, Seed: seed, Log: log, Secrets: keyring, Components: builder, Extensions: objects,
 			Infrastructure: infra,

@@ -249,6 +249,32 @@ func TestAttackSeedMarksShoots(t *testing.T) {
 		attacker.gardenlet.Patch(ctx, bucket, merge(`{"metadata":{"labels":{"a":"b"}}}`)))
 }
 
+// TestAttackSeedMakesEntries: a seed makes BackupEntries, each of which lets it read the bucket that it names.
+func TestAttackSeedMakesEntries(t *testing.T) {
+	ctx := context.Background()
+	tenants := twoTenants(t)
+	attacker, victim := tenants[0], tenants[1]
+	seed := &gardencorev1beta1.Seed{}
+	if err := env.Client.Get(ctx, client.ObjectKey{Name: attacker.seed}, seed); err != nil {
+		t.Fatal(err)
+	}
+	shoot := &gardencorev1beta1.Shoot{}
+	if err := env.Client.Get(ctx, client.ObjectKey{Namespace: attacker.namespace, Name: "shoot"}, shoot); err != nil {
+		t.Fatal(err)
+	}
+	own := gardencorev1beta1.BackupEntryName(shoot.Status.TechnicalID, string(shoot.UID))
+	for what, entry := range map[string]struct{ namespace, name, bucket string }{
+		"another's bucket":  {attacker.namespace, own, "bucket-" + victim.seed},
+		"no shoot's entry":  {attacker.namespace, "shoot--x--y--uid", string(seed.UID)},
+		"another's project": {victim.namespace, own, string(seed.UID)},
+	} {
+		mustForbid(t, what, attacker.gardenlet.Create(ctx, &gardencorev1beta1.BackupEntry{
+			ObjectMeta: metav1.ObjectMeta{Namespace: entry.namespace, Name: entry.name},
+			Spec:       gardencorev1beta1.BackupEntrySpec{BucketName: entry.bucket, SeedName: &attacker.seed},
+		}))
+	}
+}
+
 // TestAttackSeedTakesAnExtension: a seed changes what its extension is deployed from, and with.
 func TestAttackSeedTakesAnExtension(t *testing.T) {
 	ctx := context.Background()

@@ -50,6 +50,9 @@ func ValidateNewBackupEntry(entry *BackupEntry) field.ErrorList {
 	return append(errs, migrationNotOffered(entry, nil)...)
 }
 
+// BackupEntryName is the name of the BackupEntry of a shoot.
+func BackupEntryName(technicalID, uid string) string { return technicalID + "--" + uid }
+
 // ShootOfBackupEntry takes the name of a BackupEntry apart: <technical ID of the shoot>--<UID of the shoot>.
 func ShootOfBackupEntry(name string) (technicalID, uid string, ok bool) {
 	i := strings.LastIndex(name, "--")

@@ -72,6 +72,8 @@ const (
 	GeneratedBackupBucketSecretPrefix = "generated-bucket-"
 	// BackupEntryForceDeletion is "true" when a BackupEntry is to be deleted without its grace period.
 	BackupEntryForceDeletion = "backupentry.core.gardener.cloud/force-deletion"
+	// AnnotationShootPurpose is, on a BackupEntry, the purpose of its shoot.
+	AnnotationShootPurpose = "shoot.gardener.cloud/purpose"
 	// AnnotationGenericTokenKubeconfigSecretName names, on a Cluster, the Secret with the kubeconfig that reads its
 	// token from a file.
 	AnnotationGenericTokenKubeconfigSecretName = "generic-token-kubeconfig.secret.gardener.cloud/name"
@@ -202,6 +204,8 @@ const (
 	LabelNetworkPolicyToShootAPIServer   = "networking.resources.gardener.cloud/to-kube-apiserver-tcp-443"
 	// LabelNetworkPolicyToEgress asks for connections to the outside by way of the seed's egress proxy.
 	LabelNetworkPolicyToEgress = "networking.resources.gardener.cloud/to-garden-egress-tcp-9444"
+	// LabelNetworkPolicyToBackupStore asks for connections to where etcd is backed up.
+	LabelNetworkPolicyToBackupStore = "networking.trellis.garden/to-backup-store"
 	// LabelApp names a component.
 	LabelApp = "app"
 	// LabelRole names the part that a component plays.

@@ -63,9 +63,10 @@ type ControlPlane struct {
 }
 
 // Add adds etcd, the API server, and what needs no workers. The API server is deployed together with its etcds, not
-// after them: it waits for them by itself, and its start goes on meanwhile.
-func (c *ControlPlane) Add(g *flow.Graph, f foundation.Tasks, infrastructure flow.TaskID) Tasks {
-	stores, storesReady := c.AddStage(g, components.Stores, f.Secrets)
+// after them: it waits for them by itself, and its start goes on meanwhile. Etcds wait for where they are backed up to:
+// one that starts empty looks for its backups first.
+func (c *ControlPlane) Add(g *flow.Graph, f foundation.Tasks, infrastructure, backup flow.TaskID) Tasks {
+	stores, storesReady := c.AddStage(g, components.Stores, f.Secrets, backup)
 	before := c.Extensions.Add(g, gardencorev1beta1.BeforeKubeAPIServer, f.Secrets, f.References)
 
 	g.Add(flow.Task{

@@ -21,6 +21,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/await"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extensionrights"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/backup"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/cluster"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/controlplane"
@@ -107,6 +108,9 @@ func (d *Deletion) Flow() (*flow.Flow, error) {
 		Dependencies: []flow.TaskID{controlPlane},
 	})
 	g.Add(flow.Task{
+		Name: "Deleting backup entry", Fn: tasks.Retried(d.removeBackup), Dependencies: []flow.TaskID{namespace},
+	})
+	g.Add(flow.Task{
 		Name: "Deleting Cluster", Fn: tasks.Retried(d.deleteCluster), Dependencies: []flow.TaskID{namespace, garden},
 	})
 	return g.Compile()
@@ -120,6 +124,11 @@ func (d *Deletion) stopAutoscalers(ctx context.Context) error {
 // removeFromGarden deletes what users got to know.
 func (d *Deletion) removeFromGarden(ctx context.Context) error {
 	return publication.Remove(ctx, d.Garden, d.Plan.Identity)
+}
+
+// removeBackup gives up the backups, which nothing writes any more.
+func (d *Deletion) removeBackup(ctx context.Context) error {
+	return backup.Remove(ctx, d.Garden, d.Plan.Identity)
 }
 
 // deleteCluster removes what extensions read of the garden.

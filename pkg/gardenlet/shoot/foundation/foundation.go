@@ -107,6 +107,9 @@ func (f *Foundation) namespace() *corev1.Namespace {
 	if f.Plan.Networks.Type != "" {
 		labels[gardencorev1beta1.LabelNetworkingProvider] = f.Plan.Networks.Type
 	}
+	if backup := f.Plan.Seed.Backup; backup != nil {
+		labels[gardencorev1beta1.LabelBackupProvider] = backup.Provider
+	}
 	for _, extension := range f.Plan.Extensions {
 		labels[gardencorev1beta1.LabelExtensionPrefix+extension.Type] = "true"
 	}
@@ -140,7 +143,7 @@ func (f *Foundation) deployNetworkPolicies(ctx context.Context) error {
 	return networkpolicies.Apply(ctx, f.Seed, f.Plan.Namespace,
 		networkpolicies.Objects(networkpolicies.Shoot, f.Plan.Namespace, networkpolicies.Values{
 			Networks: f.SeedSpec.Networks, APIServer: apiServer, Exceptions: f.Exceptions,
-			WithoutVPN: !f.Plan.Has(vpnseedserver.Name),
+			WithoutVPN: !f.Plan.Has(vpnseedserver.Name), BackedUp: f.Plan.Seed.Backup != nil,
 		}))
 }
 

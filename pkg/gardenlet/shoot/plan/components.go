@@ -27,6 +27,9 @@ func (p *Plan) facts(in *Inputs) component.Facts {
 		MinimumVolumeSize:  p.Seed.MinimumVolumeSize, TrafficDistribution: p.Seed.TrafficDistribution,
 		Most: sizes(p.Pools),
 	}
+	if p.Seed.Backup != nil {
+		f.BackupPrefix = p.Seed.Backup.Entry
+	}
 	if !p.Workerless {
 		f.AdvertiseAddress = advertiseAddress
 	}

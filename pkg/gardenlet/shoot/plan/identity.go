@@ -38,6 +38,9 @@ func (i Identity) GardenMeta(suffix string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: i.ShootNamespace, Name: i.ShootName + "." + suffix}
 }
 
+// BackupEntry is the name of the shoot's BackupEntry.
+func (i Identity) BackupEntry() string { return gardencorev1beta1.BackupEntryName(i.Namespace, i.UID) }
+
 // GardenLabels are the labels of such an object.
 func (i Identity) GardenLabels(role string) map[string]string {
 	return map[string]string{gardencorev1beta1.GardenRole: role, gardencorev1beta1.LabelShootName: i.ShootName}

@@ -43,6 +43,8 @@ type Plan struct {
 	Hibernation Hibernation
 	// SkipReadiness leaves out the checks that nodes are reached and run their configuration.
 	SkipReadiness bool
+	// Purpose of the shoot; nil if nobody says.
+	Purpose *gardencorev1beta1.ShootPurpose
 	// Workerless shoots have no nodes, and nothing that only nodes need.
 	Workerless bool
 	// ProviderType, Region and their settings.
@@ -139,6 +141,8 @@ func New(in *Inputs, gateway config.Gateway, images imagevector.Vector) (*Plan, 
 		Hibernation:          planHibernation(shoot, in.Asleep),
 	}
 	p.Seed = planSeed(&in.Seed.Spec)
+	p.Seed.Backup = planBackup(in.Seed, p.Identity)
+	p.Purpose = shoot.Spec.Purpose
 	p.Components = components.Names(slices.Concat(components.ControlPlane, components.System), &shoot.Spec)
 	p.Authorities = components.Authorities(&shoot.Spec)
 	p.SSHAccess = !p.Workerless && gardencorev1beta1.SSHAccessEnabled(&shoot.Spec)

@@ -13,6 +13,26 @@ type Seed struct {
 	MinimumVolumeSize resource.Quantity
 	// TrafficDistribution of Services; empty where the zones of clients do not matter.
 	TrafficDistribution string
+	// Backup says where etcd is backed up; nil if it is not.
+	Backup *Backup
+}
+
+// Backup is where a shoot's etcd is backed up.
+type Backup struct {
+	// Provider is the type of the extensions that care for bucket and entry.
+	Provider string
+	// Bucket is the BackupBucket of the seed, Entry the BackupEntry of the shoot.
+	Bucket, Entry string
+}
+
+// planBackup reads where the seed's etcds are backed up.
+func planBackup(seed *gardencorev1beta1.Seed, shoot Identity) *Backup {
+	if seed.Spec.Backup == nil {
+		return nil
+	}
+	return &Backup{
+		Provider: seed.Spec.Backup.Provider, Bucket: string(seed.UID), Entry: shoot.BackupEntry(),
+	}
 }
 
 // planSeed reads what the seed asks for.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
@@ -33,5 +34,18 @@ func TestPlanSeed(t *testing.T) {
 		if difference := cmp.Diff(test.want, planSeed(&test.spec)); difference != "" {
 			t.Errorf("%s: %s", name, difference)
 		}
+	}
+}
+
+func TestPlanBackup(t *testing.T) {
+	seed := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{UID: "seed-uid"}}
+	shoot := Identity{Namespace: "shoot--demo--one", UID: "uid"}
+	if got := planBackup(seed, shoot); got != nil {
+		t.Errorf("without a store: %+v", got)
+	}
+	seed.Spec.Backup = &gardencorev1beta1.Backup{Provider: "store"}
+	want := &Backup{Provider: "store", Bucket: "seed-uid", Entry: "shoot--demo--one--uid"}
+	if difference := cmp.Diff(want, planBackup(seed, shoot)); difference != "" {
+		t.Error(difference)
 	}
 }

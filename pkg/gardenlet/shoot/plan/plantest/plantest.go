@@ -138,3 +138,14 @@ func Hibernated(asleep bool) func(*plan.Inputs) {
 		in.Asleep = asleep
 	}
 }
+
+// BackedUp makes the inputs those of a shoot in production on a seed with an object store.
+func BackedUp(in *plan.Inputs) {
+	in.Seed.UID = "seed-uid"
+	in.Seed.Spec.Backup = &gardencorev1beta1.Backup{
+		Provider: "local", Region: new("local"), CredentialsRef: &corev1.ObjectReference{
+			APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "backup",
+		},
+	}
+	in.Shoot.Spec.Purpose = new(gardencorev1beta1.ShootPurposeProduction)
+}

@@ -1,0 +1,114 @@
+package etcd
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/secrets"
+)
+
+func TestOnlyMainIsBackedUp(t *testing.T) {
+	backedUp := component.Facts{BackupPrefix: "shoot--demo--one--uid"}
+	for name, test := range map[string]struct {
+		role  Role
+		facts component.Facts
+		want  string
+	}{
+		"main":            {Main, backedUp, "shoot--demo--one--uid/etcd-main"},
+		"events":          {Events, backedUp, ""},
+		"without a store": {Main, component.Facts{}, ""},
+	} {
+		got := ""
+		if store := Decide(test.role)(test.facts).Store; store != nil {
+			got = store.Prefix
+		}
+		if got != test.want {
+			t.Errorf("%s: backed up to %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// deploy deploys an etcd with a store, of which the extension has written a Secret.
+func deploy(t *testing.T, written map[string][]byte) ([]string, error) {
+	t.Helper()
+	builder := fake.NewClientBuilder()
+	if written != nil {
+		builder.WithObjects(&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "etcd-backup"}, Data: written,
+		})
+	}
+	c := builder.Build()
+	manager, err := secrets.New(t.Context(), c, namespace, secrets.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority := secrets.CertificateConfig{Name: component.CAETCD, CertType: secrets.CACert}
+	if _, err := manager.Generate(t.Context(), authority); err != nil {
+		t.Fatal(err)
+	}
+	values := Values{Role: Main, Image: "i", Replicas: 1, Store: &Store{Prefix: "p/etcd-main"}}
+	if err := New(c, namespace, manager, values).Deploy(t.Context()); err != nil {
+		return nil, err
+	}
+	set := &appsv1.StatefulSet{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "etcd-main"}, set); err != nil {
+		t.Fatal(err)
+	}
+	return set.Spec.Template.Spec.Containers[0].Args, nil
+}
+
+// The name of the bucket is that in the store, which need not be that of the BackupBucket.
+func TestTheSecretSaysWhereBackupsGo(t *testing.T) {
+	whole := map[string][]byte{
+		"bucketName": []byte("there"), "accessKeyID": []byte("id"), "secretAccessKey": []byte("key"),
+	}
+	arguments, err := deploy(t, whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"--store-provider=S3", "--store-bucket=there", "--store-prefix=p/etcd-main",
+		"--store-credentials-dir=/etc/etcd/store",
+	} {
+		if !slices.Contains(arguments, want) {
+			t.Errorf("%s is not among %q", want, arguments)
+		}
+	}
+	if _, err := deploy(t, nil); err == nil || !strings.Contains(err.Error(), "extension writes for the BackupEntry") {
+		t.Errorf("without the Secret: %v", err)
+	}
+	for missing := range whole {
+		part := map[string][]byte{}
+		for key, value := range whole {
+			if key != missing {
+				part[key] = value
+			}
+		}
+		if _, err := deploy(t, part); err == nil || !strings.Contains(err.Error(), "has no key "+missing) {
+			t.Errorf("without %s: %v", missing, err)
+		}
+	}
+}
+
+// What the extension writes later reaches etcd through the volume; its pod is not replaced for it.
+func TestOtherCredentialsReplaceNoPod(t *testing.T) {
+	of := func(key string) map[string][]byte {
+		return map[string][]byte{"bucketName": []byte("b"), "accessKeyID": []byte(key), "secretAccessKey": []byte(key)}
+	}
+	before, err := deploy(t, of("old"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := deploy(t, of("new"))
+	if err != nil || !slices.Equal(before, after) {
+		t.Errorf("%q became %q, %v", before, after, err)
+	}
+}
