@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-garden/trellis/extensions/federation/pkg/fleet"
+	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/controller/backup"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-garden/trellis/pkg/egress"
@@ -315,6 +316,15 @@ func newSeed(t *testing.T) *seed {
 		fleet.FillNetworkPolicy(policy)
 		s.policies = append(s.policies, policy)
 	}
+	for _, namespace := range []string{
+		"shoot--demo--one", "shoot--demo--two", "shoot--demo--fleet", "shoot--other--fleet",
+	} {
+		policy, err := backup.WayToStore(namespace, "https://172.18.0.2:9000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.policies = append(s.policies, policy)
+	}
 	s.namespaces["kube-system"] = map[string]string{corev1.LabelMetadataName: "kube-system"}
 	s.namespaces["default"] = map[string]string{corev1.LabelMetadataName: "default"}
 	https := []networkPort{{corev1.ProtocolTCP, 443}}
@@ -368,7 +378,7 @@ func newSeed(t *testing.T) *seed {
 		},
 		party{
 			group: "outside", name: "local-cloud", address: netip.MustParseAddr("172.18.0.2"),
-			ports: []networkPort{{corev1.ProtocolTCP, 8090}},
+			ports: []networkPort{{corev1.ProtocolTCP, 8090}, {corev1.ProtocolTCP, 9000}},
 		},
 	)
 	return s

@@ -24,6 +24,8 @@ const (
 	Federation client.FieldOwner = "trellis-federation"
 	// Membership is the extension that makes shoots members of their project's fleets.
 	Membership client.FieldOwner = "trellis-membership"
+	// Backups are the extensions that give etcds access to where they are backed up.
+	Backups client.FieldOwner = "trellis-backups"
 	// Charts owns the CustomResourceDefinitions of charts, whichever process installs them.
 	Charts client.FieldOwner = "trellis-helm"
 	// Landscape is what installs the local landscape.

@@ -30,8 +30,8 @@ var Extensions = []Extension{
 	{
 		Name: "provider-local", Dir: "extensions/provider-local", Privileged: true,
 		Programs: []string{"terraform-provider-local", "cni-local-cloud"}, MachineFiles: "machine/rootfs",
-		Modules: []Module{terraform}, Layer: ProgramLayer{Name: "terraform", Files: []ProgramFile{
-			{"usr/local/bin/terraform", "terraform"},
+		Modules: []Module{terraform, objectStore}, Layer: ProgramLayer{Name: "terraform", Files: []ProgramFile{
+			{"usr/local/bin/terraform", "terraform"}, {"usr/local/bin/objectstore", "objectstore"},
 			{terraformProvider("registry.terraform.io", "local", "0.1.0"), "terraform-provider-local"},
 			{terraformProvider("registry.opentofu.org", "local", "0.1.0"), "terraform-provider-local"},
 		}},
@@ -52,6 +52,11 @@ var Extensions = []Extension{
 var terraform = Module{
 	Name: "Terraform", Dir: "images/opentofu", Packages: []string{"github.com/opentofu/opentofu/cmd/tofu"},
 	Output: "terraform", OnPath: []string{"terraform", "tofu"},
+}
+
+// objectStore serves the buckets of the local cloud by S3.
+var objectStore = Module{
+	Name: "object store", Dir: "images/objectstore", Packages: []string{"."}, Output: "objectstore",
 }
 
 // terraformProvider is where Terraform, or OpenTofu, looks for our provider of a type: they name different registries

@@ -596,7 +596,7 @@ func addProvider(mgr manager.Manager, cloud string) error {
 		func() error { return infrastructure.Add(mgr, infrastructure.Options{Credentials: source}) },
 		func() error { return controlplane.Add(mgr) },
 		func() error { return dnsrecord.Add(mgr, source, "example") },
-		func() error { return backup.Add(mgr, source) },
+		func() error { return backup.Add(mgr, source, "extension-provider-local") },
 		func() error {
 			return worker.Add(mgr, worker.Options{
 				MachineControllerManager: "mcm", Image: "driver",

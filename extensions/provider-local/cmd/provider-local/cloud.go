@@ -1,13 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -17,6 +22,7 @@ import (
 
 	"github.com/trellis-garden/trellis/extensions/pkg/command"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/api"
+	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/objectstore"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/server"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/volumes"
 )
@@ -26,6 +32,7 @@ const ownRecordTTL = 120
 
 type cloudFlags struct {
 	listen, dns, forward, zone, stateDir, tokenFile, pool, node string
+	objects, objectProgram                                      string
 	reserved                                                    []string
 	records                                                     map[string]string
 	tcp, udp                                                    []uint
@@ -63,6 +70,9 @@ keeps all state below --state-dir.`,
 		"TCP ports of the node that machines may use")
 	f.UintSliceVar(&flags.udp, "machine-udp-ports", []uint{53, 5353, 51820},
 		"UDP ports of the node that machines may use")
+	f.StringVar(&flags.objects, "object-store", "",
+		"address (host:port) at which buckets are served by S3; empty: buckets are folders")
+	f.StringVar(&flags.objectProgram, "object-store-program", "/usr/local/bin/objectstore", "program that serves them")
 	f.BoolVar(&flags.volumes, "volumes", true, "provision volumes in the cluster this runs in")
 	f.IntVarP(&flags.verbosity, "v", "v", 0, "verbosity of the log")
 	return cmd
@@ -77,6 +87,14 @@ func runCloud(ctx context.Context, flags cloudFlags) error {
 	}
 	options.Log = log
 	group, ctx := errgroup.WithContext(ctx)
+	if flags.objects != "" {
+		objects, err := objectstore.New(filepath.Join(flags.stateDir, "objectstore"), flags.objects)
+		if err != nil {
+			return err
+		}
+		options.Objects = objects
+		group.Go(func() error { return runGateway(ctx, flags.objectProgram, objects.Arguments()...) })
+	}
 	group.Go(func() error { return server.New(options).Run(ctx) })
 	if flags.volumes {
 		mgr, err := volumesManager(filepath.Join(flags.stateDir, "volumes"), log)
@@ -86,6 +104,19 @@ func runCloud(ctx context.Context, flags cloudFlags) error {
 		group.Go(func() error { return mgr.Start(ctx) })
 	}
 	return group.Wait()
+}
+
+// runGateway runs the program that serves the buckets until the context ends. When it ends by itself, so does the cloud.
+func runGateway(ctx context.Context, program string, arguments ...string) error {
+	cmd := exec.CommandContext(ctx, program, arguments...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 3 * time.Second
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("the object store %s has ended: %w", program, cmp.Or(err, errors.New("without an error")))
 }
 
 // volumesManager provisions volumes in the cluster that this runs in.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -75,5 +76,19 @@ func TestOwnRecords(t *testing.T) {
 		if err := record.Validate(); err != nil {
 			t.Errorf("%s: %v", record.FQDN, err)
 		}
+	}
+}
+
+// A cloud whose object store has ended would make buckets that nobody reaches.
+func TestTheGateway(t *testing.T) {
+	for _, program := range []string{"true", "false", "/none"} {
+		if err := runGateway(t.Context(), program); err == nil || !strings.Contains(err.Error(), "has ended") {
+			t.Errorf("%s: got %v", program, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := runGateway(ctx, "sleep", "60"); err != nil {
+		t.Errorf("when the cloud ends: %v", err)
 	}
 }

@@ -21,9 +21,9 @@ import (
 )
 
 type controllersFlags struct {
-	endpoint, tokenNamespace, tokenName, zone, image, machineControllerManager, volumesDir string
-	nameservers                                                                            []string
-	terraform                                                                              terraform.Options
+	namespace, endpoint, tokenNamespace, tokenName, zone, image, machineControllerManager, volumesDir string
+	nameservers                                                                                       []string
+	terraform                                                                                         terraform.Options
 }
 
 func controllersCommand() *cobra.Command {
@@ -38,6 +38,7 @@ func controllersCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			flags.namespace = options.Namespace
 			return options.Run(cmd.Context(), "provider-local", scheme, flags.setup)
 		},
 	}
@@ -83,7 +84,7 @@ func (f *controllersFlags) setup(_ context.Context, mgr manager.Manager) error {
 		},
 		func() error { return controlplane.Add(mgr) },
 		func() error { return dnsrecord.Add(mgr, source, f.zone) },
-		func() error { return backup.Add(mgr, source) },
+		func() error { return backup.Add(mgr, source, f.namespace) },
 		func() error {
 			return worker.Add(mgr, worker.Options{
 				MachineControllerManager: f.machineControllerManager,

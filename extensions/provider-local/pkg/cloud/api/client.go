@@ -83,10 +83,9 @@ func (c *Client) DeleteRecord(ctx context.Context, fqdn string) error {
 	return ignoreNotFound(err)
 }
 
-// PutBucket creates a bucket. One that is there is no error.
-func (c *Client) PutBucket(ctx context.Context, bucket string) error {
-	_, err := call[json.RawMessage](ctx, c, http.MethodPut, bucketPath(bucket), nil)
-	return err
+// PutBucket creates a bucket, and tells how it is reached. One that is there is no error.
+func (c *Client) PutBucket(ctx context.Context, bucket string) (Bucket, error) {
+	return call[Bucket](ctx, c, http.MethodPut, bucketPath(bucket), nil)
 }
 
 // DeleteBucket removes a bucket. One that is not there is no error; one with directories is refused.

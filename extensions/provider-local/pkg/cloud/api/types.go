@@ -43,6 +43,19 @@ type Record struct {
 	TTL uint32 `json:"ttl"`
 }
 
+// Bucket is how a bucket is reached by S3. All is empty where the cloud has no object store, and buckets are folders.
+type Bucket struct {
+	// Endpoint is a URL; the bucket is in the path of requests, not in the name of the host.
+	Endpoint string `json:"endpoint,omitempty"`
+	// Region that requests are signed for.
+	Region string `json:"region,omitempty"`
+	// AccessKeyID and SecretAccessKey are of a user who gets to this bucket only.
+	AccessKeyID     string `json:"accessKeyID,omitempty"`
+	SecretAccessKey string `json:"secretAccessKey,omitempty"`
+	// CA is the authority of the endpoint's certificate, in PEM.
+	CA string `json:"ca,omitempty"`
+}
+
 // Error is the body of every answer that is not a success.
 type Error struct {
 	Message string `json:"message"`

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,30 +11,30 @@ import (
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/api"
 )
 
-// buckets is the object store: a folder for each bucket, and in it one for each directory.
+// buckets is for clouds without an object store: a folder for each bucket, and in it one for each directory.
 type buckets struct{ dir string }
 
 // put creates a bucket or, if the directory is not empty, a directory of a bucket.
-func (b buckets) put(bucket, directory string) error {
+func (b buckets) put(_ context.Context, bucket, directory string) (api.Bucket, error) {
 	path, err := b.path(bucket, directory)
 	if err != nil {
-		return err
+		return api.Bucket{}, err
 	}
 	if directory == "" {
-		return os.MkdirAll(path, 0o700)
+		return api.Bucket{}, os.MkdirAll(path, 0o700)
 	}
 	err = os.Mkdir(path, 0o700)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return nil
+		return api.Bucket{}, nil
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w: there is no bucket %q", errInvalid, bucket)
+		return api.Bucket{}, fmt.Errorf("%w: there is no bucket %q", errInvalid, bucket)
 	}
-	return err
+	return api.Bucket{}, err
 }
 
 // remove removes a directory with all that it holds, or a bucket that has none.
-func (b buckets) remove(bucket, directory string) error {
+func (b buckets) remove(_ context.Context, bucket, directory string) error {
 	path, err := b.path(bucket, directory)
 	if err != nil {
 		return err
@@ -56,13 +57,21 @@ func (b buckets) remove(bucket, directory string) error {
 
 // path is the folder of a bucket or directory.
 func (b buckets) path(bucket, directory string) (string, error) {
+	if err := validNames(bucket, directory); err != nil {
+		return "", err
+	}
+	return filepath.Join(b.dir, bucket, directory), nil
+}
+
+// validNames refuses names of buckets and directories that are none.
+func validNames(bucket, directory string) error {
 	for _, name := range []string{bucket, directory} {
 		if name == "" && bucket != "" {
 			continue
 		}
 		if err := api.ValidateName(name); err != nil {
-			return "", fmt.Errorf("%w: %w", errInvalid, err)
+			return fmt.Errorf("%w: %w", errInvalid, err)
 		}
 	}
-	return filepath.Join(b.dir, bucket, directory), nil
+	return nil
 }

@@ -45,6 +45,8 @@ type Options struct {
 	Pool netip.Prefix
 	// Reserved are networks of the node that no subnet may overlap.
 	Reserved []netip.Prefix
+	// Objects is the object store; nil: buckets are folders.
+	Objects ObjectStore
 	// Node is the address of the node that machines may use, and appear as outside.
 	Node netip.Addr
 	// Host is the node.
@@ -57,16 +59,26 @@ type Server struct {
 	options  Options
 	networks *networks
 	records  *records
-	buckets  buckets
+	buckets  bucketStore
+}
+
+// bucketStore keeps buckets, and directories in them; an empty directory means the bucket itself.
+type bucketStore interface {
+	put(ctx context.Context, bucket, directory string) (api.Bucket, error)
+	remove(ctx context.Context, bucket, directory string) error
 }
 
 // New returns a cloud that does nothing before Run.
 func New(options Options) *Server {
+	var kept bucketStore = buckets{dir: filepath.Join(options.StateDir, "buckets")}
+	if options.Objects != nil {
+		kept = objects{options.Objects}
+	}
 	return &Server{
 		options:  options,
 		networks: newNetworks(options.StateDir, options.Pool, options.Reserved, options.Node, options.Host),
 		records:  newRecords(options.StateDir, options.Zone, options.Records),
-		buckets:  buckets{dir: filepath.Join(options.StateDir, "buckets")},
+		buckets:  kept,
 	}
 }
 
@@ -115,9 +127,9 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /v1/records/{fqdn}", s.getRecord)
 	mux.HandleFunc("DELETE /v1/records/{fqdn}", s.deleteRecord)
 	mux.HandleFunc("PUT /v1/buckets/{bucket}", s.onBucket(s.buckets.put))
-	mux.HandleFunc("DELETE /v1/buckets/{bucket}", s.onBucket(s.buckets.remove))
+	mux.HandleFunc("DELETE /v1/buckets/{bucket}", s.onBucket(s.removeBucket))
 	mux.HandleFunc("PUT /v1/buckets/{bucket}/directories/{directory}", s.onBucket(s.buckets.put))
-	mux.HandleFunc("DELETE /v1/buckets/{bucket}/directories/{directory}", s.onBucket(s.buckets.remove))
+	mux.HandleFunc("DELETE /v1/buckets/{bucket}/directories/{directory}", s.onBucket(s.removeBucket))
 	root := http.NewServeMux()
 	root.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	root.Handle("/", s.authenticated(mux))
@@ -184,10 +196,17 @@ func (s *Server) deleteRecord(w http.ResponseWriter, r *http.Request) {
 }
 
 // onBucket answers a request about a bucket, or a directory in one.
-func (s *Server) onBucket(change func(bucket, directory string) error) http.HandlerFunc {
+func (s *Server) onBucket(
+	change func(ctx context.Context, bucket, directory string) (api.Bucket, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		s.finish(w, r, struct{}{}, change(r.PathValue("bucket"), r.PathValue("directory")))
+		result, err := change(begun(r), r.PathValue("bucket"), r.PathValue("directory"))
+		s.finish(w, r, result, err)
 	}
+}
+
+// removeBucket removes a bucket or directory.
+func (s *Server) removeBucket(ctx context.Context, bucket, directory string) (api.Bucket, error) {
+	return api.Bucket{}, s.buckets.remove(ctx, bucket, directory)
 }
 
 func decode(w http.ResponseWriter, r *http.Request, into any) bool {

@@ -41,7 +41,7 @@ func setting(t *testing.T) (credentials.Source, string) {
 
 func TestBucketsAndDirectories(t *testing.T) {
 	source, folder := setting(t)
-	buckets, entries := bucketActuator{source}, entryActuator{source}
+	buckets, entries := bucketActuator{credentials: source, client: fake.NewClientBuilder().Build()}, entryActuator{credentials: source}
 	ref := corev1.SecretReference{Namespace: "garden", Name: "right"}
 	bucket := &extensionsv1alpha1.BackupBucket{
 		ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: extensionsv1alpha1.BackupBucketSpec{SecretRef: ref},
@@ -111,7 +111,7 @@ func TestNobodyLeavesTheStore(t *testing.T) {
 	for _, name := range []string{"..", "../x", "a/b", "", "."} {
 		bucket := &extensionsv1alpha1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		bucket.Spec.SecretRef = corev1.SecretReference{Namespace: "garden", Name: "right"}
-		if err := (bucketActuator{source}).Reconcile(t.Context(), logr.Discard(), bucket, nil); err == nil {
+		if err := (bucketActuator{credentials: source}).Reconcile(t.Context(), logr.Discard(), bucket, nil); err == nil {
 			t.Errorf("a bucket %q was made", name)
 		}
 	}
@@ -125,7 +125,7 @@ func TestWrongCredentials(t *testing.T) {
 	bucket := &extensionsv1alpha1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
 	for _, secret := range []string{"wrong", "missing"} {
 		bucket.Spec.SecretRef = corev1.SecretReference{Namespace: "garden", Name: secret}
-		err := bucketActuator{source}.Reconcile(t.Context(), logr.Discard(), bucket, nil)
+		err := bucketActuator{credentials: source}.Reconcile(t.Context(), logr.Discard(), bucket, nil)
 		if !slices.Contains(extension.Codes(err), gardencorev1beta1.ErrorInfraUnauthenticated) {
 			t.Errorf("%s: error = %v, codes %v", secret, err, extension.Codes(err))
 		}
