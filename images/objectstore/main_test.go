@@ -84,7 +84,9 @@ func TestBuckets(t *testing.T) {
 	}
 	other := put(two)
 	own := open(t, access, one)
-	for _, name := range []string{"shoot--a--uid/etcd-main/full", "shoot--a--uid/etcd-main/delta", "shoot--b--uid/full"} {
+	for _, name := range []string{
+		"shoot--a--uid/etcd-main/full", "shoot--a--uid/etcd-main/delta", "shoot--b--uid/full",
+	} {
 		storetest.Put(t, own, name, storetest.Bytes(storetest.Large))
 	}
 

@@ -173,7 +173,8 @@ func TestWhatAnExtensionNamesIsInImages(t *testing.T) {
 		"ghcr.io/trellis-garden/provider-local:dev": {
 			[]string{
 				"etc/network", "usr/local/bin/objectstore", "usr/local/bin/terraform",
-				mirror + "registry.opentofu.org" + provider, mirror + "registry.terraform.io" + provider, "usr/local/bin/provider-local",
+				mirror + "registry.opentofu.org" + provider, mirror + "registry.terraform.io" + provider,
+				"usr/local/bin/provider-local",
 			},
 			"/usr/local/bin/provider-local", "",
 		},

@@ -106,7 +106,8 @@ func runCloud(ctx context.Context, flags cloudFlags) error {
 	return group.Wait()
 }
 
-// runGateway runs the program that serves the buckets until the context ends. When it ends by itself, so does the cloud.
+// runGateway runs the program that serves the buckets until the context ends. When it ends by itself, so does the
+// cloud.
 func runGateway(ctx context.Context, program string, arguments ...string) error {
 	cmd := exec.CommandContext(ctx, program, arguments...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr

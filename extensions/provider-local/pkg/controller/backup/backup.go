@@ -1,6 +1,6 @@
-// Package backup has the BackupBucket and BackupEntry controllers of provider-local: buckets of the local cloud, and what
-// is kept of shoots in them. Where the cloud has an object store, a bucket is reached by S3; else it is a folder, and
-// what a shoot has in it a folder as well.
+// Package backup has the BackupBucket and BackupEntry controllers of provider-local: buckets of the local cloud, and
+// what is kept of shoots in them. Where the cloud has an object store, a bucket is reached by S3; else it is a folder,
+// and what a shoot has in it a folder as well.
 package backup
 
 import (

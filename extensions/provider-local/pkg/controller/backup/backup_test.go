@@ -41,7 +41,8 @@ func setting(t *testing.T) (credentials.Source, string) {
 
 func TestBucketsAndDirectories(t *testing.T) {
 	source, folder := setting(t)
-	buckets, entries := bucketActuator{credentials: source, client: fake.NewClientBuilder().Build()}, entryActuator{credentials: source}
+	buckets := bucketActuator{credentials: source, client: fake.NewClientBuilder().Build()}
+	entries := entryActuator{credentials: source}
 	ref := corev1.SecretReference{Namespace: "garden", Name: "right"}
 	bucket := &extensionsv1alpha1.BackupBucket{
 		ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: extensionsv1alpha1.BackupBucketSpec{SecretRef: ref},
