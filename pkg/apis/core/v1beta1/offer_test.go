@@ -183,6 +183,11 @@ func TestNotOfferedToSeeds(t *testing.T) {
 		{"volume providers", func(s *Seed) {
 			s.Spec.Volume = &SeedVolume{Providers: []SeedVolumeProvider{{Purpose: "etcd-main", Name: "fast"}}}
 		}, "spec.volume.providers", "default one"},
+		{"a store for backups", backedUp("Secret", "v1"), "", ""},
+		{
+			"a store with tokens", backedUp("WorkloadIdentity", "security.gardener.cloud/v1alpha1"),
+			"spec.backup.credentialsRef", "refer to a Secret",
+		},
 		{
 			"settings of the ingress controller",
 			func(s *Seed) { s.Spec.Ingress.Controller.ProviderConfig = &runtime.RawExtension{Raw: []byte("{}")} },
@@ -193,6 +198,17 @@ func TestNotOfferedToSeeds(t *testing.T) {
 		SetDefaultsSeed(seed)
 		return seed
 	}, ValidateNewSeed)
+}
+
+// backedUp is a seed with an object store, and credentials of a kind for it.
+func backedUp(kind, apiVersion string) func(*Seed) {
+	return func(s *Seed) {
+		s.Spec.Backup = &Backup{
+			Provider: "store", Region: new("moon"), CredentialsRef: &corev1.ObjectReference{
+				APIVersion: apiVersion, Kind: kind, Namespace: "garden", Name: "backup",
+			},
+		}
+	}
 }
 
 // What was accepted once can be kept while other things change, and is refused when it comes anew.

@@ -25,9 +25,8 @@ func notOfferedToSeeds(spec *SeedSpec, path *field.Path) field.ErrorList {
 	errs = append(errs, refuseIf(len(deref(spec.Volume).Providers) > 0, path.Child("volume", "providers"),
 		"volumes are of the seed's default storage class",
 		"make the storage class that etcds shall have the default one")...)
-	errs = append(errs, refuseIf(spec.Backup != nil, path.Child("backup"),
-		"etcds are not backed up to an object store",
-		"leave it out, and take snapshots of the volumes of the seed's etcds")...)
+	errs = append(errs, refuseIf(deref(deref(spec.Backup).CredentialsRef).Kind == "WorkloadIdentity",
+		path.Child("backup", "credentialsRef"), "no tokens are requested for buckets", "refer to a Secret")...)
 	errs = append(errs, refuseIf(deref(spec.Ingress).Controller.ProviderConfig != nil,
 		path.Child("ingress", "controller", "providerConfig"),
 		"the seed's gateway is installed by its operator", "configure the gateway where it is installed")...)

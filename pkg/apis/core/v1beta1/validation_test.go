@@ -125,6 +125,22 @@ func TestValidateSeed(t *testing.T) {
 			"spec.backup.credentialsRef", "object store",
 		},
 		{
+			"backup of no provider", func(s *Seed) { backedUp("Secret", "v1")(s); s.Spec.Backup.Provider = "" },
+			"spec.backup.provider", "object store",
+		},
+		{
+			"backup at another provider, nowhere",
+			func(s *Seed) { backedUp("Secret", "v1")(s); s.Spec.Backup.Region = nil },
+			"spec.backup.region", "another provider than the seed",
+		},
+		{
+			"backup with credentials of no kind", func(s *Seed) {
+				s.Spec.Backup = &Backup{Provider: "local", CredentialsRef: &corev1.ObjectReference{
+					APIVersion: "v1", Kind: "ConfigMap", Namespace: "garden", Name: "backup",
+				}}
+			}, "spec.backup.credentialsRef", "",
+		},
+		{
 			"taint twice", func(s *Seed) { s.Spec.Taints = []SeedTaint{{Key: "a"}, {Key: "a"}} }, "spec.taints[1]",
 			"Duplicate",
 		},
