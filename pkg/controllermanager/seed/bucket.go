@@ -18,8 +18,8 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
-// BucketReconciler gives every seed with spec.backup its BackupBucket, which has the name of the Seed's UID, and deletes
-// it with the seed. Gardenlets may not: a bucket lets its seed read the credentials that it refers to.
+// BucketReconciler gives every seed with spec.backup its BackupBucket, which has the name of the Seed's UID, and
+// deletes it with the seed. Gardenlets may not: a bucket lets its seed read the credentials that it refers to.
 type BucketReconciler struct {
 	Client client.Client
 }

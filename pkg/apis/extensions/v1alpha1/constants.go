@@ -22,8 +22,9 @@ const (
 	// LabelBackupBucket is the label, on a Secret that an extension made for access to a bucket, with the name of the
 	// BackupBucket.
 	LabelBackupBucket = "extensions.trellis.garden/backup-bucket"
-	// BackupSecretName is the Secret, in the namespace of a shoot, with which its etcd gets to its backups. The extension
-	// writes it for a BackupEntry, and BackupSecretBucketName is its key with the name of the bucket in the store.
+	// BackupSecretName is the Secret, in the namespace of a shoot, with which its etcd gets to its backups. The
+	// extension writes it for a BackupEntry, and BackupSecretBucketName is its key with the name of the bucket in the
+	// store.
 	BackupSecretName       = "etcd-backup"
 	BackupSecretBucketName = "bucketName"
 	// AnnotationBackupSecretCreatedBy names, on that Secret, the BackupEntry.

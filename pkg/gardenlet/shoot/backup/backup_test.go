@@ -74,7 +74,8 @@ func TestWaitingForTheEntry(t *testing.T) {
 		"failed": {gardencorev1beta1.BackupEntryStatus{
 			LastOperation: operation(gardencorev1beta1.LastOperationStateError),
 			LastError: &gardencorev1beta1.LastError{
-				Description: "no access", Codes: []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorInfraUnauthorized},
+				Description: "no access",
+				Codes:       []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorInfraUnauthorized},
 			},
 		}, "no access"},
 		"of before": {

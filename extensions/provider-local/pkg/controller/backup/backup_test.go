@@ -112,7 +112,8 @@ func TestNobodyLeavesTheStore(t *testing.T) {
 	for _, name := range []string{"..", "../x", "a/b", "", "."} {
 		bucket := &extensionsv1alpha1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		bucket.Spec.SecretRef = corev1.SecretReference{Namespace: "garden", Name: "right"}
-		if err := (bucketActuator{credentials: source}).Reconcile(t.Context(), logr.Discard(), bucket, nil); err == nil {
+		err := (bucketActuator{credentials: source}).Reconcile(t.Context(), logr.Discard(), bucket, nil)
+		if err == nil {
 			t.Errorf("a bucket %q was made", name)
 		}
 	}
