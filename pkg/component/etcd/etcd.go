@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"strconv"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -45,6 +46,7 @@ const (
 	dataDir     = volumeMount + "/data"
 	backupMount = "/var/etcd-backup"
 	pkiMount    = "/etc/etcd/pki"
+	quotaFlag   = "--quota-backend-bytes="
 )
 
 // Values of an etcd.
@@ -190,15 +192,30 @@ func (d *deployer) withPresentVolume(ctx context.Context) (Values, error) {
 	return d.values.withVolumeOf(present), nil
 }
 
-// withVolumeOf takes over the size of the volume of a StatefulSet, and keeps the database within it.
+// withVolumeOf takes over the size of the volume of a StatefulSet, and keeps the database within it. A quota that is
+// larger stays: a database that has grown beyond a smaller one would serve no writes.
 func (v Values) withVolumeOf(present *appsv1.StatefulSet) Values {
 	for _, claim := range present.Spec.VolumeClaimTemplates {
 		if claim.Name == claimName(v.Role) {
 			v.StorageCapacity = *claim.Spec.Resources.Requests.Storage()
-			v.Quota = *resource.NewQuantity(min(v.Quota.Value(), databasePart(v.StorageCapacity)), resource.BinarySI)
+			quota := max(quotaOf(present), min(v.Quota.Value(), databasePart(v.StorageCapacity)))
+			v.Quota = *resource.NewQuantity(quota, resource.BinarySI)
 		}
 	}
 	return v
+}
+
+// quotaOf returns the quota in the arguments of a StatefulSet's containers; 0 without one.
+func quotaOf(present *appsv1.StatefulSet) int64 {
+	for _, container := range present.Spec.Template.Spec.Containers {
+		for _, argument := range container.Args {
+			if value, found := strings.CutPrefix(argument, quotaFlag); found {
+				quota, _ := strconv.ParseInt(value, 10, 64)
+				return quota
+			}
+		}
+	}
+	return 0
 }
 
 func (d *deployer) generateSecrets(ctx context.Context) (secretNames, error) {
@@ -425,7 +442,7 @@ func arguments(namespace string, v Values) []string {
 		"--snapshot-period=" + v.SnapshotPeriod.String(),
 		"--snapshot-retention=" + strconv.Itoa(v.SnapshotRetention),
 		"--on-data-loss=" + onDataLoss,
-		"--quota-backend-bytes=" + strconv.FormatInt(v.Quota.Value(), 10),
+		quotaFlag + strconv.FormatInt(v.Quota.Value(), 10),
 	}, v.Store.arguments()...)
 }
 

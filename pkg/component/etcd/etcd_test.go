@@ -62,6 +62,10 @@ func TestVolumesOfTheSeed(t *testing.T) {
 		kept.Quota.Value() != small.Quota.Value() {
 		t.Errorf("beside a volume of 2Gi: %s, quota %s", kept.StorageCapacity.String(), kept.Quota.String())
 	}
+	small.Quota = resource.MustParse("1600Mi")
+	if kept := large.withVolumeOf(statefulSet(namespace, small, secretNames{})); kept.Quota.Cmp(small.Quota) != 0 {
+		t.Errorf("beside a database with a quota of %s: %s", small.Quota.String(), kept.Quota.String())
+	}
 }
 
 func TestTrafficDistribution(t *testing.T) {
