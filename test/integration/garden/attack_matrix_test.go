@@ -50,6 +50,8 @@ var unnamed = []request{
 	{"core.gardener.cloud", "controllerregistrations", "", "", "", "get list watch", "get list watch", ""},
 	{"core.gardener.cloud", "shootstates", "", "P", "", "create", "", ""},
 	{"core.gardener.cloud", "shootstates", "", "garden", "", "create", "", ""},
+	{"core.gardener.cloud", "backupentries", "", "P", "", "create", "", ""},
+	{"core.gardener.cloud", "backupentries", "", "garden", "", "create", "", ""},
 	{"core.gardener.cloud", "internalsecrets", "", "P", "", "create", "", ""},
 	{"core.gardener.cloud", "internalsecrets", "", "garden", "", "create", "", ""},
 	{"", "namespaces", "", "", "", "create", "", ""},

@@ -262,7 +262,12 @@ func TestAttackSeedMakesEntries(t *testing.T) {
 	if err := env.Client.Get(ctx, client.ObjectKey{Namespace: attacker.namespace, Name: "shoot"}, shoot); err != nil {
 		t.Fatal(err)
 	}
-	own := gardencorev1beta1.BackupEntryName(shoot.Status.TechnicalID, string(shoot.UID))
+	technicalID := gardencorev1beta1.TechnicalID(attacker.project, shoot.Name)
+	status := fmt.Sprintf(`{"status":{"technicalID":%q}}`, technicalID)
+	if err := env.Client.Status().Patch(ctx, shoot, merge(status)); err != nil {
+		t.Fatal(err)
+	}
+	own := gardencorev1beta1.BackupEntryName(technicalID, string(shoot.UID))
 	for what, entry := range map[string]struct{ namespace, name, bucket string }{
 		"another's bucket":  {attacker.namespace, own, "bucket-" + victim.seed},
 		"no shoot's entry":  {attacker.namespace, "shoot--x--y--uid", string(seed.UID)},
@@ -272,6 +277,16 @@ func TestAttackSeedMakesEntries(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: entry.namespace, Name: entry.name},
 			Spec:       gardencorev1beta1.BackupEntrySpec{BucketName: entry.bucket, SeedName: &attacker.seed},
 		}))
+	}
+	allowed := &gardencorev1beta1.BackupEntry{
+		ObjectMeta: metav1.ObjectMeta{Namespace: attacker.namespace, Name: own},
+		Spec:       gardencorev1beta1.BackupEntrySpec{BucketName: string(seed.UID), SeedName: &attacker.seed},
+	}
+	if err := attacker.gardenlet.Create(ctx, allowed); err != nil {
+		t.Errorf("the entry of its own shoot: %v", err)
+	}
+	if err := env.Client.Delete(ctx, allowed); err != nil {
+		t.Error(err)
 	}
 }
 
