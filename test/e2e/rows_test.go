@@ -27,6 +27,7 @@ var rows = []row{
 		{"WebhookInShoot", webhookInShoot},
 		{"FleetLeadsToItsMembers", fleetLeadsToItsMembers},
 		{"FaultsOfAShoot", faultsOfAShoot},
+		{"EtcdLosesItsVolume", etcdLosesItsVolume},
 		{"DeleteHalfCreatedShoot", deleteHalfCreatedShoot},
 	}},
 }

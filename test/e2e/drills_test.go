@@ -1,0 +1,89 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Commands below this heading of docs/operating.md lose the volume of member1's etcd.
+const lostVolume = "### Drill: the volume of an etcd is lost"
+
+// The objects of a cluster outlive the volume that they are on, and its pods run on meanwhile.
+func etcdLosesItsVolume(t *testing.T) {
+	l := open(t)
+	l.waitForShoot(t, "member1", "", 5*time.Minute)
+	m1 := l.shoot(t, "member1")
+	t.Cleanup(func() {
+		_, _ = m1.try(context.Background(), "", "delete", "pod/bystander", "configmap/before-the-loss",
+			"--ignore-not-found", "--now")
+	})
+	m1.apply(t, `
+apiVersion: v1
+kind: Pod
+metadata: {name: bystander, namespace: default}
+spec: {containers: [{name: nginx, image: nginx}]}
+`)
+	m1.run(t, "wait", "--for=condition=Ready", "pod/bystander", "--timeout=90s")
+	started := m1.run(t, "get", "pod", "bystander", "-o", "jsonpath={.metadata.uid} {.status.startTime}")
+	m1.run(t, "create", "configmap", "before-the-loss")
+	volume := l.volumeOfMember1(t)
+	l.drill(t, lostVolume)
+	if now := l.volumeOfMember1(t); now == volume {
+		t.Fatalf("etcd has the volume %s still", volume)
+	}
+	m1.eventually(t, 2*time.Minute, contains("before-the-loss"), "get", "configmap", "before-the-loss")
+	// What is new reaches those that watch.
+	m1.eventually(t, 2*time.Minute, contains("created"), "create", "configmap", "after-the-loss")
+	m1.eventually(t, 2*time.Minute, contains("nginx"), "exec", "bystander", "--", "cat", "/etc/nginx/nginx.conf")
+	m1.run(t, "delete", "configmap", "after-the-loss")
+	m1.eventually(t, time.Minute, contains(" Ready "), "get", "nodes", "--no-headers")
+	m1.eventually(t, time.Minute, equals(started), "get", "pod", "bystander", "-o",
+		"jsonpath={.metadata.uid} {.status.startTime}")
+}
+
+func (l *landscape) volumeOfMember1(t *testing.T) string {
+	t.Helper()
+	return l.runtimeKubectl().run(t, "-n", "shoot--demo--member1", "get", "pvc", "etcd-main-etcd-main-0", "-o",
+		"jsonpath={.spec.volumeName}")
+}
+
+// drill runs the commands below a heading of docs/operating.md, as they are written there, against the seed.
+func (l *landscape) drill(t *testing.T, heading string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(l.root, "docs/operating.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(text), heading+"\n")
+	if !found {
+		t.Fatalf("docs/operating.md has no heading %q", heading)
+	}
+	section, _, _ = strings.Cut(section, "\n#")
+	var script []string
+	for line := range strings.Lines(section) {
+		if command, indented := strings.CutPrefix(line, "    "); indented {
+			script = append(script, command)
+		}
+	}
+	if len(script) == 0 {
+		t.Fatalf("docs/operating.md has no commands below %q", heading)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", strings.Join(script, ""))
+	command.Dir = l.root
+	command.Env = append(os.Environ(), "PATH="+filepath.Join(l.root, "bin")+":"+os.Getenv("PATH"),
+		"KUBECONFIG="+l.runtime())
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("the commands below %q: %v\n%s", heading, err, out)
+	}
+	t.Logf("%s:\n%s", heading, out)
+}
