@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -379,7 +380,9 @@ func (e *Environment) runGardenAPIServer(arguments []string, failed chan error) 
 	}
 	serving, stop := context.WithCancel(context.Background())
 	go func() { failed <- options.Run(serving) }()
-	e.stops = append(e.stops, func() {
+	// It ends in order when no watch is left, so after the kube-apiserver, whose clients have most of them.
+	const afterFolderAndEtcd = 2
+	e.stops = slices.Insert(e.stops, afterFolderAndEtcd, func() {
 		stop()
 		<-failed
 	})
