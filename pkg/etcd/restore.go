@@ -181,7 +181,7 @@ func build(name, dataDir string, from database, log *zap.Logger) error {
 	if err := os.RemoveAll(dataDir); err != nil {
 		return err
 	}
-	return snapshot.NewV3(log).Restore(snapshot.RestoreConfig{
+	return snapshot.NewV3(withoutDebug(log)).Restore(snapshot.RestoreConfig{
 		SnapshotPath:        from.path,
 		SkipHashCheck:       !from.hasChecksum,
 		Name:                name,
@@ -193,3 +193,6 @@ func build(name, dataDir string, from database, log *zap.Logger) error {
 		MarkCompacted:       true,
 	})
 }
+
+// withoutDebug spares the log each transaction of the database.
+func withoutDebug(log *zap.Logger) *zap.Logger { return log.WithOptions(zap.IncreaseLevel(zap.InfoLevel)) }

@@ -28,9 +28,9 @@ func measure(path string) (volume, error) {
 		return volume{}, fmt.Errorf("measuring the volume of %s: %w", path, err)
 	}
 	block := int64(system.Bsize)
-	return volume{
-		device: uint64(file.Dev), size: int64(system.Blocks) * block, free: int64(system.Bavail) * block,
-	}, nil
+	// Without what the filesystem keeps for root, as df reckons.
+	size := int64(system.Blocks-system.Bfree+system.Bavail) * block
+	return volume{device: uint64(file.Dev), size: size, free: int64(system.Bavail) * block}, nil
 }
 
 // walSegmentBytes is the size of a file of the write-ahead log, which etcd allocates ahead of use.

@@ -50,7 +50,7 @@ spec: {containers: [{name: nginx, image: nginx}]}
 
 func (l *landscape) volumeOfMember1(t *testing.T) string {
 	t.Helper()
-	return l.runtimeKubectl().run(t, "-n", "shoot--demo--member1", "get", "pvc", "etcd-main-etcd-main-0", "-o",
+	return l.runtimeKubectl().run(t, "-n", "shoot--demo--member1", "get", "pvc", "main-etcd-etcd-main-0", "-o",
 		"jsonpath={.spec.volumeName}")
 }
 
