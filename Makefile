@@ -19,10 +19,11 @@ export GOFLAGS := $(GOFLAGS) -trimpath
 # The checker of known vulnerabilities, which asks a database on the internet.
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
-.PHONY: help up down status test test-race test-e2e test-upgrade bench fuzz generate check vulncheck images landscape clean
+.PHONY: help up down status test test-race test-e2e test-upgrade bench fuzz generate check vulncheck images \
+	landscape clean
 
 help: ## Show this help
-	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: landscape ## Start the landscape, or go on where an earlier start stopped
 	@$(LANDSCAPE) up $(VERSIONS)
@@ -50,7 +51,7 @@ test-race: bin/kubernetes ## Run the federation's, or PACKAGES', with the race d
 test-e2e: ## Run the end-to-end tests on the running landscape
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -parallel $(PARALLEL) -tags e2e ./test/e2e
 
-test-upgrade: ## Upgrade a shoot from one version of Kubernetes to the next; the landscape needs KUBERNETES_VERSIONS=1.35.4
+test-upgrade: ## Upgrade a shoot while requests are counted; the landscape needs KUBERNETES_VERSIONS=1.35.4
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -tags e2e,upgrade -run TestUpgrade ./test/e2e
 
 # AREAS are some of up, shoot, federation, fleet, placement, garden, gateway and fresh.

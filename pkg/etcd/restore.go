@@ -195,4 +195,6 @@ func build(name, dataDir string, from database, log *zap.Logger) error {
 }
 
 // withoutDebug spares the log each transaction of the database.
-func withoutDebug(log *zap.Logger) *zap.Logger { return log.WithOptions(zap.IncreaseLevel(zap.InfoLevel)) }
+func withoutDebug(log *zap.Logger) *zap.Logger {
+	return log.WithOptions(zap.IncreaseLevel(zap.InfoLevel))
+}

@@ -158,7 +158,7 @@ spec:
           n=0
           while true; do
             n=$((n+1))
-            wget -q -T 2 -O /dev/null http://$WEB_SERVICE_HOST/ || echo "$(date +%T) request $n failed"
+            timeout 2 wget -q -O /dev/null http://$WEB_SERVICE_HOST/ || echo "$(date +%T) request $n failed"
             [ $((n % 600)) -ne 0 ] || echo "$(date +%T) $n requests were answered or are told of above"
             sleep 0.1
           done
