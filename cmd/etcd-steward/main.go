@@ -34,7 +34,9 @@ snapshots are taken to --backup-dir and pruned, fragmented space is given back, 
 
 With --store-provider, all changes are also saved to a store every --delta-snapshot-period, and what has most is
 restored from there or from --backup-dir. A store that fails is told of in the log and in /metrics, and never ends etcd.
-Without data, a start waits for the store: an empty etcd beside backups would be a loss.`,
+Without data, a start waits for the store: an empty etcd beside backups would be a loss.
+
+What was found, restored and is missing, what is backed up and what fails is in JSON at /status of --health-address.`,
 		Example: `  # with client certificates and hourly snapshots
   etcd-steward --name etcd-main-0 --data-dir /var/etcd/data --listen-client-urls https://0.0.0.0:2379 \
     --cert-file tls.crt --key-file tls.key --trusted-ca-file ca.crt --backup-dir /var/etcd/backup --snapshot-period 1h

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/server/v3/storage/backend"
+
+	"github.com/trellis-garden/trellis/pkg/etcd/status"
 )
 
 // Snapshot is a full snapshot in a backup directory. Its file ends in a SHA-256 of what comes before, which restoring
@@ -25,6 +28,19 @@ type Snapshot struct {
 	Revision int64
 	// Taken is when it was taken.
 	Taken time.Time
+	// fetched is the last object in the store that it was made of; empty for one in a backup directory.
+	fetched string
+}
+
+// name is what people know the snapshot by.
+func (s Snapshot) name() string { return cmp.Or(s.fetched, filepath.Base(s.Path)) }
+
+// source is where the snapshot is from.
+func (s Snapshot) source() status.Source {
+	if s.fetched != "" {
+		return status.BackupStore
+	}
+	return status.BackupDirectory
 }
 
 const (

@@ -13,6 +13,7 @@ import (
 
 	"github.com/trellis-garden/trellis/pkg/etcd/backup"
 	"github.com/trellis-garden/trellis/pkg/etcd/history"
+	"github.com/trellis-garden/trellis/pkg/etcd/status"
 	"github.com/trellis-garden/trellis/pkg/etcd/store"
 )
 
@@ -39,10 +40,13 @@ func (b *backups) verifyRegularly(ctx context.Context, databaseSize func() int64
 		if ctx.Err() != nil {
 			return
 		}
-		b.notices.report(operationVerify, err)
+		b.notices.report(status.Verification, err)
 		if err == nil {
-			storeVerification.Set(time.Since(began).Seconds())
-			b.log.Info("verified the newest backups in the store", zap.Duration("took", time.Since(began)))
+			took := time.Since(began)
+			storeVerification.Set(took.Seconds())
+			b.notices.succeeded(status.Verification,
+				status.Operation{Succeeded: time.Now().UTC(), Seconds: took.Seconds()})
+			b.log.Info("verified the newest backups in the store", zap.Duration("took", took))
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/trellis-garden/trellis/pkg/etcd/backup"
+	"github.com/trellis-garden/trellis/pkg/etcd/status"
 )
 
 func TestBackupsAreVerifiedOnSchedule(t *testing.T) {
@@ -22,6 +23,10 @@ func TestBackupsAreVerifiedOnSchedule(t *testing.T) {
 	p.waitForStore(t, p.revision(t))
 	p.waitForMetric(t, `etcd_steward_store_last_success_timestamp_seconds{operation="verification"}`)
 	p.waitForMetric(t, "etcd_steward_store_verification_duration_seconds")
+	if told := p.told(t).Store; told.Verification.Succeeded.IsZero() || told.Verification.Seconds <= 0 ||
+		told.Full.Revision == 0 || told.Full.Succeeded.IsZero() {
+		t.Errorf("told is %+v", told)
+	}
 	p.waitUntil(t, "a scratch directory that is removed", func() error {
 		if _, err := os.Stat(filepath.Join(options.DataDir, drillDir)); !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("it is there, or %w", err)
@@ -38,7 +43,7 @@ func TestDamageThatIsFoundIsMadeUpFor(t *testing.T) {
 	written := writeUntil(t, p, 20)
 	chain := p.waitForStore(t, p.revision(t))
 	truncate(t, filepath.Join(options.Store.Bucket, options.Store.Prefix, chain.Full.String()), 100)
-	p.waitForMetric(t, failure(operationVerify, "damaged"))
+	p.waitForMetric(t, failure(status.Verification, "damaged"))
 	p.waitUntil(t, "a full snapshot that is whole", func() error {
 		if all := chains(t, options); len(all) < 2 {
 			return fmt.Errorf("there are %v", all)

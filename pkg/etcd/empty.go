@@ -9,6 +9,8 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/server/v3/storage/schema"
+
+	"github.com/trellis-garden/trellis/pkg/etcd/status"
 )
 
 // emptyDatabase is where a database without keys is made, which data is then built from.
@@ -18,6 +20,7 @@ const emptyDatabase = "empty.db"
 // cannot be used, as far as it is known. It does so on the first start too, which looks like that after the loss of a
 // volume: clients whose caches are of an earlier life must find their revisions compacted.
 func (s *Steward) startEmpty(known int64) error {
+	s.recoveries.restored(status.Restored{From: status.Nothing})
 	path := filepath.Join(s.options.DataDir, emptyDatabase)
 	err := makeEmptyDatabase(path)
 	if err == nil {

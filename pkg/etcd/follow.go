@@ -12,6 +12,7 @@ import (
 
 	"github.com/trellis-garden/trellis/pkg/etcd/backup"
 	"github.com/trellis-garden/trellis/pkg/etcd/history"
+	"github.com/trellis-garden/trellis/pkg/etcd/status"
 )
 
 // snapshotFn has etcd write a snapshot to a file, which discard deletes if it is for this use only.
@@ -54,7 +55,7 @@ func (f *follower) run(ctx context.Context) {
 			f.log.Warn("etcd does not have the changes since the last backup; a full snapshot begins another log",
 				zap.Error(err))
 		default:
-			f.notices.report(operationDelta, err)
+			f.notices.report(status.Delta, err)
 			delay = f.delay
 			f.delay = min(2*f.delay, f.pace.mostRetry)
 		}
@@ -128,7 +129,9 @@ func (f *follower) begin(ctx context.Context, keys *backup.Keys) (backup.Positio
 		return f.beginLog(ctx, keys)
 	}
 	storeChain.Set(float64(len(chains[0].Deltas)))
-	f.fullDue = newestFull(chains).Taken.Add(f.pace.full)
+	full := newestFull(chains)
+	f.notices.succeeded(status.Full, status.Operation{Succeeded: full.Taken.UTC(), Revision: full.Last})
+	f.fullDue = full.Taken.Add(f.pace.full)
 	log, err := chains[0].End(ctx, f.store, keys)
 	if _, lost := f.giveUp(err); lost {
 		return f.begin(ctx, keys)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/trellis-garden/trellis/pkg/etcd/backup"
+	"github.com/trellis-garden/trellis/pkg/etcd/status"
 	"github.com/trellis-garden/trellis/pkg/etcd/store/storetest"
 )
 
@@ -85,13 +86,25 @@ func TestAStoreThatRefusesDoesNotStopEtcd(t *testing.T) {
 				return &refusal
 			})
 			written := writeUntil(t, p, 20)
-			p.waitForMetric(t, failure(operationDelta, reason))
+			p.waitForMetric(t, failure(status.Delta, reason))
 			if err := p.ready(); err != nil {
 				t.Error(err)
 			}
 			checkKeys(t, p, written)
+			told := p.told(t).Store
+			if refused := told.Failure(status.Delta); refused == nil || refused.Reason != reason ||
+				!strings.Contains(refused.Message, "saving") || refused.Since.IsZero() {
+				t.Errorf("told is %+v", told)
+			}
 			server.Refuse(nil)
 			p.waitForStore(t, p.revision(t))
+			p.waitUntil(t, "a store that is told to be well", func() error {
+				told := p.told(t).Store
+				if len(told.Failures) > 0 || told.Delta.Revision < p.revision(t) || told.Delta.Succeeded.IsZero() {
+					return fmt.Errorf("told is %+v", told)
+				}
+				return nil
+			})
 			if said := strings.Count(p.log(), "THE STORE OF BACKUPS cannot be used"); said != 1 {
 				t.Errorf("it was said %d times", said)
 			}
@@ -106,7 +119,7 @@ func TestCredentialsRotateWithoutARestart(t *testing.T) {
 	p.waitForStore(t, p.revision(t))
 	server.Rotate("another")
 	writeUntil(t, p, 5)
-	p.waitForMetric(t, failure(operationDelta, "permission"))
+	p.waitForMetric(t, failure(status.Delta, "permission"))
 	write(t, filepath.Join(s.CredentialsDir, "accessKeyID"), "another")
 	p.waitForStore(t, p.revision(t))
 }
@@ -223,7 +236,7 @@ func TestAGapBeginsALog(t *testing.T) {
 	hidden := options.Store.Bucket + ".hidden"
 	rename(t, options.Store.Bucket, hidden)
 	written := writeUntil(t, p, 20)
-	p.waitForMetric(t, failure(operationDelta, "unavailable"))
+	p.waitForMetric(t, failure(status.Delta, "unavailable"))
 	if _, err := p.client.Compact(t.Context(), p.revision(t)); err != nil {
 		t.Fatal(err)
 	}

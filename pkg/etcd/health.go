@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -10,38 +11,45 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/trellis-garden/trellis/pkg/etcd/status"
 )
 
-// phase is what a steward is busy with, as /readyz tells it.
-type phase string
-
-const (
-	phaseStarting  phase = "starting"
-	phaseVerifying phase = "verifying the data"
-	phaseRestoring phase = "restoring a backup"
-	phaseAwaiting  phase = "restoring a backup: waiting for the store of backups"
-	phaseServing   phase = "serving"
-	phaseStopping  phase = "stopping"
-)
-
-// health answers probes.
+// health answers probes, and who asks for the status.
 type health struct {
-	phase atomic.Value
+	busy atomic.Pointer[busy]
 	// ready returns why a serving etcd cannot be used.
 	ready func() error
+	// status is what is told.
+	status func() status.Status
+}
+
+// busy is what a steward is busy with, and since when.
+type busy struct {
+	with  status.Phase
+	since time.Time
 }
 
 func newHealth() *health {
 	h := &health{ready: func() error { return nil }}
-	h.set(phaseStarting)
+	h.set(status.Starting)
 	return h
 }
 
-func (h *health) set(p phase) { h.phase.Store(p) }
+func (h *health) set(phase status.Phase) {
+	if before := h.busy.Load(); before == nil || before.with != phase {
+		h.busy.Store(&busy{phase, time.Now().UTC()})
+	}
+}
+
+func (h *health) current() (status.Phase, time.Time) {
+	now := h.busy.Load()
+	return now.with, now.since
+}
 
 func (h *health) readyz(w http.ResponseWriter, _ *http.Request) {
-	if p := h.phase.Load().(phase); p != phaseServing {
-		http.Error(w, string(p), http.StatusServiceUnavailable)
+	if phase, _ := h.current(); phase != status.Serving {
+		http.Error(w, string(phase), http.StatusServiceUnavailable)
 		return
 	}
 	if err := h.ready(); err != nil {
@@ -51,7 +59,12 @@ func (h *health) readyz(w http.ResponseWriter, _ *http.Request) {
 	_, _ = fmt.Fprintln(w, "ok")
 }
 
-// listen serves probes and metrics until ctx is done. It returns when the address is bound.
+func (h *health) tellStatus(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(h.status())
+}
+
+// listen serves probes, the status and metrics until ctx is done. It returns when the address is bound.
 func (h *health) listen(ctx context.Context, address string) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -60,12 +73,13 @@ func (h *health) listen(ctx context.Context, address string) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/readyz", h.readyz)
+	mux.HandleFunc(http.MethodGet+" "+status.Path, h.tellStatus)
 	mux.Handle("/metrics", promhttp.Handler())
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() {
 		if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			h.set(phaseStopping)
+			h.set(status.Stopping)
 		}
 	}()
 	return nil

@@ -4,12 +4,8 @@ import (
 	"os"
 
 	"go.uber.org/zap"
-)
 
-// What a level tells of.
-const (
-	ofQuota  = "quota"
-	ofVolume = "volume"
+	"github.com/trellis-garden/trellis/pkg/etcd/status"
 )
 
 // fillLevel returns how full something is: 0, 70 or 85 percent. It goes down only five percent below, so that it does
@@ -19,7 +15,7 @@ func fillLevel(before int, used, size int64) int {
 		return 0
 	}
 	percent := int(float64(used) / float64(size) * 100)
-	for _, level := range []int{85, 70} {
+	for _, level := range []int{status.NearlyFull, 70} {
 		if percent >= level || (before >= level && percent >= level-5) {
 			return level
 		}
@@ -29,16 +25,15 @@ func fillLevel(before int, used, size int64) int {
 
 // tellLevel tells how full something is, when the level changes.
 func (s *Steward) tellLevel(subject string, used, size int64) {
-	before := s.fillLevels[subject]
-	level := fillLevel(before, used, size)
-	s.fillLevels[subject] = level
+	level := fillLevel(s.told.level(subject), used, size)
+	before := s.told.fills(status.Space{Of: subject, Level: level, Used: used, Size: size})
 	fillLevels.WithLabelValues(subject).Set(float64(level))
 	fields := []zap.Field{zap.Int("percent", level), zap.Int64("used", used), zap.Int64("size", size)}
 	switch {
 	case level == before:
 	case level == 0:
 		s.log.Info("the "+subject+" has room again", fields...)
-	case level < 85:
+	case level < status.NearlyFull:
 		s.log.Warn("THE "+subject+" FILLS UP; delete objects or enlarge it", fields...)
 	default:
 		s.log.Error("THE "+subject+" IS NEARLY FULL; delete objects or enlarge it", fields...)
@@ -54,8 +49,8 @@ func (s *Steward) tellLevels(v volume) error {
 	}
 	volumeSize.Set(float64(v.size))
 	volumeFree.Set(float64(v.free))
-	s.tellLevel(ofQuota, s.etcd.Server.Backend().SizeInUse(), s.options.QuotaBackendBytes)
-	s.tellLevel(ofVolume, v.size-v.free-prunable, v.size)
+	s.tellLevel(status.Quota, s.etcd.Server.Backend().SizeInUse(), s.options.QuotaBackendBytes)
+	s.tellLevel(status.Volume, v.size-v.free-prunable, v.size)
 	return nil
 }
 

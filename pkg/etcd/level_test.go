@@ -7,13 +7,15 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/trellis-garden/trellis/pkg/etcd/status"
 )
 
 func TestLevelsAreToldWhenTheyChange(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	s := New(Options{}, zap.New(core))
 	for _, used := range []int64{10, 69, 70, 75, 66, 71, 85, 99, 81, 79, 64, 10} {
-		s.tellLevel(ofQuota, used, 100)
+		s.tellLevel(status.Quota, used, 100)
 	}
 	var got []string
 	for _, entry := range logs.All() {

@@ -187,11 +187,13 @@ func (s *Steward) skipWithoutRoom(care string, err error) error {
 	if errors.As(err, &short) {
 		skipped.WithLabelValues(care).Inc()
 		if s.changed(care, "skipped") {
+			s.told.skips(care, err)
 			s.log.Error("THERE IS NO ROOM for a "+care+"; it is skipped until there is", zap.Error(err))
 		}
 		return nil
 	}
 	if err == nil && s.changed(care, "") {
+		s.told.skips(care, nil)
 		s.log.Info("there is room for a " + care + " again")
 	}
 	return err

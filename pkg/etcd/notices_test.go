@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/trellis-garden/trellis/pkg/etcd/backup"
+	"github.com/trellis-garden/trellis/pkg/etcd/status"
 	"github.com/trellis-garden/trellis/pkg/etcd/store"
 )
 
@@ -47,12 +48,12 @@ func TestFailuresAreToldWhenTheyChangeAndNowAndThen(t *testing.T) {
 	} {
 		now = now.Add(step.after)
 		before := logs.Len()
-		n.report(operationDelta, step.err)
+		n.report(status.Delta, step.err)
 		if lines := logs.Len() - before; lines != step.lines {
 			t.Errorf("after %s, %v is told in %d lines, want %d", step.after, step.err, lines, step.lines)
 		}
 	}
-	n.report(operationFull, nil)
+	n.report(status.Full, nil)
 	if said := logs.FilterMessageSnippet("can be used again").Len(); said != 1 {
 		t.Errorf("an end of failures was told %d times", said)
 	}

@@ -40,7 +40,7 @@ type Options struct {
 	CertFile      string
 	KeyFile       string
 	TrustedCAFile string
-	// HealthAddress serves /livez, /readyz and /metrics over plain HTTP.
+	// HealthAddress serves /livez, /readyz, /status and /metrics over plain HTTP.
 	HealthAddress string
 
 	// BackupDir holds snapshots; empty turns backups off.
@@ -102,7 +102,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.TrustedCAFile, "trusted-ca-file", o.TrustedCAFile,
 		"CA bundle; clients must present a certificate that it verifies")
 	flags.StringVar(&o.HealthAddress, "health-address", o.HealthAddress,
-		"address of /livez, /readyz and /metrics (plain HTTP)")
+		"address of /livez, /readyz, /status and /metrics (plain HTTP)")
 	flags.StringVar(&o.BackupDir, "backup-dir", o.BackupDir,
 		"directory for snapshots; empty: no backups, nothing can be restored")
 	flags.DurationVar(&o.SnapshotPeriod, "snapshot-period", o.SnapshotPeriod, "time between full snapshots")

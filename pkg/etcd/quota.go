@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -67,6 +68,7 @@ func (s *Steward) stopWrites(ctx context.Context, short *noRoomError) error {
 	if err != nil {
 		return fmt.Errorf("making etcd read-only: %w", err)
 	}
+	s.told.writes("the volume is full: " + short.Error())
 	s.log.Error("THE VOLUME IS FULL: only reads and deletions are served until there is room", zap.Error(short))
 	return nil
 }
@@ -100,6 +102,7 @@ func (s *Steward) relieve(ctx context.Context, alarm *etcdserverpb.AlarmMember, 
 		return fmt.Errorf("serving writes again: %w", err)
 	}
 	s.changed(readOnly, "")
+	s.told.writes("")
 	s.log.Warn("there was no space; there is again, writes are served")
 	return nil
 }
@@ -110,6 +113,7 @@ const readOnly = "read-only"
 // sayReadOnly says why only reads are served, when the reason changes.
 func (s *Steward) sayReadOnly(reason error, what string) {
 	if s.changed(readOnly, what) {
+		s.told.writes(strings.ToLower(what) + ": " + reason.Error())
 		s.log.Error(what+": only reads and deletions are served", zap.Error(reason))
 	}
 }

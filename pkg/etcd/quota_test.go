@@ -4,10 +4,13 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/trellis-garden/trellis/pkg/etcd/status"
 )
 
 const testQuota = 32 << 20
@@ -88,6 +91,10 @@ func TestFullQuotaEndsAfterDeletions(t *testing.T) {
 	if said := logs.FilterMessageSnippet("THE QUOTA IS EXHAUSTED").Len(); said != 1 {
 		t.Errorf("it was said %d times", said)
 	}
+	if told := s.status(); !strings.Contains(told.ReadOnly, "the quota is exhausted: the database has") ||
+		levelOf(told, status.Quota) != status.NearlyFull {
+		t.Errorf("told is %q, and %+v", told.ReadOnly, told.Space)
+	}
 	for i := range written / 2 {
 		if _, err := s.client.Delete(t.Context(), "key/"+strconv.Itoa(i)); err != nil {
 			t.Fatal(err)
@@ -101,6 +108,19 @@ func TestFullQuotaEndsAfterDeletions(t *testing.T) {
 	if err := putMebibyte(t, s, "later"); err != nil {
 		t.Errorf("writes are not served again: %v", err)
 	}
+	if told := s.status().ReadOnly; told != "" {
+		t.Errorf("told is %q", told)
+	}
+}
+
+// levelOf is how full something is told to be; -1 if that is not told.
+func levelOf(told status.Status, of string) int {
+	for _, space := range told.Space {
+		if space.Of == of {
+			return space.Level
+		}
+	}
+	return -1
 }
 
 func TestWritesStopBeforeTheVolumeIsFull(t *testing.T) {
@@ -122,6 +142,9 @@ func TestWritesStopBeforeTheVolumeIsFull(t *testing.T) {
 		_, err := s.client.Put(t.Context(), "key", test.name)
 		if (err == nil) != test.served || (err != nil && !errors.Is(err, rpctypes.ErrNoSpace)) {
 			t.Errorf("%s: writing says %v", test.name, err)
+		}
+		if told := s.status(); (told.ReadOnly == "") != test.served || levelOf(told, status.Volume) < 0 {
+			t.Errorf("%s: told is %q, and %+v", test.name, told.ReadOnly, told.Space)
 		}
 	}
 	if said := logs.FilterMessageSnippet("THE VOLUME IS FULL").Len(); said == 0 {

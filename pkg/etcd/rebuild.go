@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/trellis-garden/trellis/pkg/etcd/status"
 )
 
 // rebuiltData is a complete member, which takes the place of the damaged one. A start finishes what was interrupted.
@@ -28,18 +30,25 @@ func (s *Steward) mend(ctx context.Context, damage error) error {
 	if err != nil {
 		return err
 	}
-	if newer, ok := s.ahead(ctx, found, revision); ok {
-		return s.replaceBy(newer, damagedData, damage)
+	finding := status.Recovery{
+		Cause: status.LogDamaged, Reason: damage.Error(), Revision: revision, Written: lastWritten(s.options.DataDir),
+		KnownRevision: max(revision, found.last()),
 	}
-	return s.rebuild(revision, damage)
+	if newer, ok := s.ahead(ctx, found, revision); ok {
+		return s.replaceBy(newer, damagedData, finding)
+	}
+	return s.rebuild(finding)
 }
 
 // rebuild makes a new member of the database. What only the log held is lost: at most what was written in the moment
 // before etcd ended, as the database is on disk ten times a second.
-func (s *Steward) rebuild(revision int64, damage error) error {
-	s.health.set(phaseRestoring)
-	s.log.Error("THE WRITE-AHEAD LOG IS DAMAGED, the database is not; rebuilding from it", zap.Error(damage),
-		zap.Int64("revision", revision))
+func (s *Steward) rebuild(finding status.Recovery) error {
+	s.health.set(status.Restoring)
+	revision := finding.Revision
+	s.log.Error("THE WRITE-AHEAD LOG IS DAMAGED, the database is not; rebuilding from it",
+		zap.String("reason", finding.Reason), zap.Int64("revision", revision))
+	s.recoveries.begin(finding)
+	s.recoveries.restored(status.Restored{From: status.Database, Revision: revision})
 	info, err := os.Stat(dbPath(s.options.DataDir))
 	if err != nil {
 		return err

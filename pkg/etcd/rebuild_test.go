@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/trellis-garden/trellis/pkg/etcd/status"
 )
 
 func TestDamagedLogIsRebuiltFromTheDatabase(t *testing.T) {
@@ -43,6 +45,10 @@ func TestDamagedLogIsRebuiltFromTheDatabase(t *testing.T) {
 			defer p.kill(t)
 			checkKeys(t, p, written)
 			checkCompacted(t, p, seen)
+			got := checkRecovery(t, p, status.LogDamaged, status.Database, "in the moment before etcd ended")
+			if got.Restored.Revision != seen || got.Revision != seen {
+				t.Errorf("told is %+v, restored %+v, want revision %d", got, got.Restored, seen)
+			}
 			if aside, _ := filepath.Glob(filepath.Join(options.DataDir, "damaged-*", "snap", "db")); len(aside) != 1 {
 				t.Errorf("the damaged data was not kept: %v", aside)
 			}
@@ -72,6 +78,7 @@ func TestDamagedLogBesideAnOldDatabaseIsRestored(t *testing.T) {
 	p = startProcess(t, options)
 	defer p.kill(t)
 	checkKeys(t, p, written)
+	checkRecovery(t, p, status.LogDamaged, status.BackupDirectory, "at most what was written after revision")
 }
 
 func TestInterruptedRebuildIsFinished(t *testing.T) {

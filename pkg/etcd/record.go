@@ -10,6 +10,7 @@ import (
 
 	"github.com/trellis-garden/trellis/pkg/etcd/backup"
 	"github.com/trellis-garden/trellis/pkg/etcd/history"
+	"github.com/trellis-garden/trellis/pkg/etcd/status"
 )
 
 // recording is what follows etcd without interruption.
@@ -63,7 +64,7 @@ func (r *recording) loop(ctx context.Context, stop <-chan struct{}) (finished bo
 				r.fullDue = time.Now().Add(r.pace.retryFull)
 			}
 			full.Reset(time.Until(r.fullDue))
-			r.notices.report(operationFull, result.err)
+			r.notices.report(status.Full, result.err)
 			if r.next = result.next; r.next != nil {
 				return false, nil
 			}
@@ -81,7 +82,8 @@ func (r *recording) cut(ctx context.Context) error {
 	}
 	if err == nil {
 		r.delay = r.pace.retry
-		r.notices.report(operationDelta, nil)
+		r.notices.report(status.Delta, nil)
+		r.notices.succeeded(status.Delta, status.Operation{Succeeded: time.Now().UTC(), Revision: revision})
 	}
 	return err
 }
@@ -109,7 +111,7 @@ func (r *recording) saveFull(ctx context.Context) (*backup.Position, error) {
 		next, err = r.saveBeside(ctx)
 	}
 	if err == nil {
-		r.notices.report(operationPrune, r.prune(ctx))
+		r.notices.report(status.Prune, r.prune(ctx))
 	}
 	return next, err
 }
@@ -133,6 +135,7 @@ func (r *recording) saveBeside(ctx context.Context) (*backup.Position, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.notices.succeeded(status.Full, status.Operation{Succeeded: time.Now().UTC(), Revision: revision})
 	r.log.Info("saved a full snapshot in the store", zap.Int64("revision", revision))
 	if next == log {
 		return nil, nil
@@ -152,12 +155,13 @@ func (f *follower) beginLog(ctx context.Context, keys *backup.Keys) (backup.Posi
 	}
 	defer discard()
 	log, err := history.SaveFull(ctx, f.store, keys, path, backup.Position{}, time.Now())
-	if f.notices.report(operationFull, err); err != nil {
+	if f.notices.report(status.Full, err); err != nil {
 		return backup.Position{}, err
 	}
+	f.notices.succeeded(status.Full, status.Operation{Succeeded: time.Now().UTC(), Revision: log.Revision})
 	f.log.Info("a full snapshot in the store begins a log", zap.Int64("revision", log.Revision))
 	f.afresh, f.fullDue = false, time.Now().Add(f.pace.full)
 	storeChain.Set(0)
-	f.notices.report(operationPrune, f.prune(ctx))
+	f.notices.report(status.Prune, f.prune(ctx))
 	return log, nil
 }

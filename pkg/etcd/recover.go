@@ -12,6 +12,7 @@ import (
 
 	"github.com/trellis-garden/trellis/pkg/etcd/backup"
 	"github.com/trellis-garden/trellis/pkg/etcd/history"
+	"github.com/trellis-garden/trellis/pkg/etcd/status"
 )
 
 // fetchedDatabase is where a snapshot is made of backups in the store.
@@ -68,14 +69,14 @@ func (s *Steward) insist(ctx context.Context, try func() error) error {
 	for delay := s.backups.pace.retry; ; delay = min(2*delay, s.backups.pace.mostRetry) {
 		err := try()
 		if err == nil {
-			s.backups.notices.report(operationStart, nil)
+			s.backups.notices.report(status.Start, nil)
 			return nil
 		}
 		if ctx.Err() != nil {
 			return fmt.Errorf("waiting for the store of backups: %w", err)
 		}
-		s.health.set(phaseAwaiting)
-		s.backups.notices.report(operationStart, err)
+		s.health.set(status.Awaiting)
+		s.backups.notices.report(status.Start, err)
 		pause(ctx, delay)
 	}
 }
@@ -126,7 +127,7 @@ func (s *Steward) fetch(ctx context.Context, objects *[]backup.Object, above int
 		if len(chains) == 0 || chains[0].Last() <= above {
 			return Snapshot{}, false, nil
 		}
-		s.health.set(phaseRestoring)
+		s.health.set(status.Restoring)
 		fetched, err := s.fetchChain(ctx, chains[0])
 		if err == nil {
 			return fetched, true, nil
@@ -144,9 +145,9 @@ func (s *Steward) fetchChain(ctx context.Context, chain backup.Chain) (Snapshot,
 	if err != nil {
 		return Snapshot{}, err
 	}
-	taken, size := chain.Full.Taken, chain.Full.Size
+	last, size := chain.Full, chain.Full.Size
 	for _, delta := range chain.Deltas {
-		taken, size = delta.Taken, size+delta.Size
+		last, size = delta, size+delta.Size
 	}
 	if err := s.makeRoomToWrite(size * expansion); err != nil {
 		return Snapshot{}, err
@@ -155,12 +156,12 @@ func (s *Steward) fetchChain(ctx context.Context, chain backup.Chain) (Snapshot,
 	if err := history.Rebuild(ctx, s.backups.store, chain, keys, path); err != nil {
 		return Snapshot{}, err
 	}
-	return Snapshot{Path: path, Revision: chain.Last(), Taken: taken}, nil
+	return Snapshot{Path: path, Revision: chain.Last(), Taken: last.Taken, fetched: last.String()}, nil
 }
 
 // restoreMost restores what has most of all backups.
 func (s *Steward) restoreMost(ctx context.Context, found recoverable) error {
-	s.health.set(phaseRestoring)
+	s.health.set(status.Restoring)
 	var all []error
 	last, count := found.last(), found.count()
 	for {

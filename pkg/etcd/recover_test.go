@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/trellis-garden/trellis/pkg/etcd/backup"
+	"github.com/trellis-garden/trellis/pkg/etcd/status"
 	"github.com/trellis-garden/trellis/pkg/etcd/store/storetest"
 )
 
@@ -101,6 +102,10 @@ func TestLostVolumeIsRestoredFromTheStore(t *testing.T) {
 			p = startProcess(t, options)
 			checkKeys(t, p, written)
 			checkCompacted(t, p, seen)
+			got := checkRecovery(t, p, status.DataLost, status.BackupStore, "at most what was written after revision")
+			if got.Restored.Revision != seen || !strings.Contains(got.Restored.Backup, "delta-") {
+				t.Errorf("restored is %+v, want revision %d", got.Restored, seen)
+			}
 			// Backups go on after it, and lead to what is written then.
 			p.put(t, "key/later", "x")
 			p.waitForStore(t, p.revision(t))
@@ -182,6 +187,7 @@ func TestDamagedDataIsReplacedFromTheStore(t *testing.T) {
 	p = startProcess(t, options)
 	defer p.kill(t)
 	checkKeys(t, p, written)
+	checkRecovery(t, p, status.DataDamaged, status.BackupStore, "")
 	if aside, _ := filepath.Glob(filepath.Join(options.DataDir, "damaged-*")); len(aside) != 1 {
 		t.Errorf("the damaged data was not kept: %v", aside)
 	}
@@ -211,6 +217,11 @@ func TestDamagedLogBesideAStore(t *testing.T) {
 			p = startProcess(t, options)
 			defer p.kill(t)
 			checkKeys(t, p, written)
+			from := status.Database
+			if rolledBack {
+				from = status.BackupStore
+			}
+			checkRecovery(t, p, status.LogDamaged, from, "at most")
 			if log := p.log(); strings.Contains(log, "REBUILT") == rolledBack {
 				t.Errorf("it was not decided by what has most:\n%s", log)
 			}
@@ -234,6 +245,7 @@ func TestStaleDataIsReplacedFromTheStore(t *testing.T) {
 	p = startProcess(t, options)
 	defer p.kill(t)
 	checkKeys(t, p, written)
+	checkRecovery(t, p, status.DataStale, status.BackupStore, "at most what was written after revision")
 	if aside, _ := filepath.Glob(filepath.Join(rolledBack, "stale-*")); len(aside) != 1 {
 		t.Errorf("the stale data was not kept: %v", aside)
 	}
@@ -254,6 +266,8 @@ func TestDamagedDeltaCostsWhatFollows(t *testing.T) {
 	p = startProcess(t, options)
 	checkKeys(t, p, written)
 	checkCompacted(t, p, before.Last())
+	checkRecovery(t, p, status.DataLost, status.BackupStore,
+		fmt.Sprintf("revisions %d to %d, and at most", before.Last()+1, newest.Last))
 	p.kill(t)
 	if log := p.log(); !strings.Contains(log, "DAMAGED OR MISSING") || !strings.Contains(log, newest.String()) {
 		t.Errorf("the log does not tell of the damage:\n%s", log)
@@ -333,13 +347,18 @@ func TestLostDataWaitsForTheStore(t *testing.T) {
 
 	p = launch(t, options)
 	p.waitUntil(t, "a steward that waits", func() error {
-		if err := p.ready(); err == nil || !strings.Contains(err.Error(), string(phaseAwaiting)) {
+		if err := p.ready(); err == nil || !strings.Contains(err.Error(), string(status.Awaiting)) {
 			return fmt.Errorf("it is ready or says: %w", err)
 		}
 		return nil
 	})
 	if hasData(options.DataDir) {
 		t.Error("data was made without knowing of backups")
+	}
+	told := p.told(t)
+	if refused := told.Store.Failure(status.Start); told.Phase != status.Awaiting || refused == nil ||
+		refused.Reason != status.Permission || len(told.Recoveries) > 0 {
+		t.Errorf("told is %+v, of the store %+v", told, told.Store)
 	}
 	server.Refuse(nil)
 	p.connect(t)
@@ -363,7 +382,7 @@ func TestLostDataWaitsForTheKey(t *testing.T) {
 	options.DataDir = t.TempDir()
 
 	p = launch(t, options)
-	p.waitForMetric(t, failure(operationStart, "key"))
+	p.waitForMetric(t, failure(status.Start, "key"))
 	write(t, path, string(key))
 	p.connect(t)
 	defer p.kill(t)
@@ -400,11 +419,11 @@ func TestBackupsThatAreAheadAreLeftAlone(t *testing.T) {
 		p.put(t, fmt.Sprintf("other/%d", i), "x")
 	}
 	rename(t, hidden, options.Store.Bucket)
-	p.waitForMetric(t, failure(operationDelta, "behind"))
+	p.waitForMetric(t, failure(status.Delta, "behind"))
 	p.stop(t)
 	// After a restart the revision alone does not tell it any more.
 	p = startProcess(t, options)
-	p.waitForMetric(t, failure(operationDelta, "behind"))
+	p.waitForMetric(t, failure(status.Delta, "behind"))
 	p.stop(t)
 	if after := storetest.Names(t, newStoreAccess(options.Store), ""); len(after) != len(before) {
 		t.Errorf("there were %q, there are %q", before, after)

@@ -10,6 +10,8 @@ import (
 
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
 	"go.uber.org/zap"
+
+	"github.com/trellis-garden/trellis/pkg/etcd/status"
 )
 
 // advertisedPeerURL is the only member's address in the membership; nobody connects to it.
@@ -28,6 +30,7 @@ func (s *Steward) prepare(ctx context.Context) error {
 	if err := os.MkdirAll(s.options.DataDir, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
+	s.recoveries.load()
 	if err := s.removeLeftovers(); err != nil {
 		return err
 	}
@@ -44,7 +47,7 @@ func (s *Steward) prepare(ctx context.Context) error {
 	if _, err := os.Stat(marker); err == nil {
 		return os.Remove(marker)
 	}
-	s.health.set(phaseVerifying)
+	s.health.set(status.Verifying)
 	s.log.Info("etcd was not stopped in order, verifying its data")
 	err := verifyInProcess(ctx, s.options.DataDir)
 	var damage *damageError
@@ -69,6 +72,7 @@ func (s *Steward) prepareEmpty(ctx context.Context) error {
 		return s.startEmpty(0)
 	}
 	s.log.Error("THE DATA IS GONE although there are backups; restoring", zap.String("dataDir", s.options.DataDir))
+	s.recoveries.begin(status.Recovery{Cause: status.DataLost, KnownRevision: found.last()})
 	return s.restoreMost(ctx, found)
 }
 
@@ -84,6 +88,10 @@ func (s *Steward) replaceDamaged(ctx context.Context, reason error) error {
 			s.options.Store.described(), StartEmpty)
 	}
 	s.log.Error("THE DATA IS UNUSABLE", zap.String("kind", damagedData), zap.Error(reason))
+	s.recoveries.begin(status.Recovery{
+		Cause: status.DataDamaged, Reason: reason.Error(), Written: lastWritten(s.options.DataDir),
+		KnownRevision: found.last(),
+	})
 	if err := s.setAside(damagedData); err != nil {
 		return err
 	}
@@ -95,8 +103,9 @@ func (s *Steward) replaceDamaged(ctx context.Context, reason error) error {
 }
 
 // replaceBy moves data aside that has less than a backup, and restores that.
-func (s *Steward) replaceBy(from Snapshot, kind string, reason error) error {
-	s.log.Error("THE DATA IS UNUSABLE", zap.String("kind", kind), zap.Error(reason))
+func (s *Steward) replaceBy(from Snapshot, kind string, finding status.Recovery) error {
+	s.log.Error("THE DATA IS UNUSABLE", zap.String("kind", kind), zap.String("reason", finding.Reason))
+	s.recoveries.begin(finding)
 	if err := s.setAside(kind); err != nil {
 		return err
 	}
@@ -117,6 +126,7 @@ func (s *Steward) setAside(kind string) error {
 	if err := os.Rename(filepath.Join(s.options.DataDir, memberDir), aside); err != nil {
 		return fmt.Errorf("setting unusable data aside: %w", err)
 	}
+	s.recoveries.setAside(aside)
 	s.log.Warn("unusable data is kept aside", zap.String("movedTo", aside))
 	return confirm(s.options.DataDir)
 }
@@ -134,6 +144,9 @@ func (s *Steward) restore(from Snapshot) error {
 	if err := s.makeRoomToWrite(info.Size() + walSegmentBytes); err != nil {
 		return err
 	}
+	s.recoveries.restored(status.Restored{
+		From: from.source(), Backup: from.name(), Revision: from.Revision, Taken: from.Taken.UTC(),
+	})
 	if err := Restore(s.options.Name, s.options.DataDir, from, s.log); err != nil {
 		return err
 	}

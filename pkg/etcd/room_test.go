@@ -136,12 +136,19 @@ func TestSnapshotIsSkippedWithoutRoom(t *testing.T) {
 	if said := logs.FilterMessageSnippet("THERE IS NO ROOM").Len(); said != 1 {
 		t.Errorf("it was said %d times", said)
 	}
+	if told := s.status().Skipped; len(told) != 1 || told[0].What != careSnapshot || told[0].Since.IsZero() ||
+		!strings.Contains(told[0].Message, "lacks room") {
+		t.Errorf("told is %+v", told)
+	}
 	free = 1 << 30
 	if err := s.snapshot(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if left := names(t, s.options.BackupDir); len(left) != 1 {
 		t.Errorf("with room, there is %v", left)
+	}
+	if told := s.status().Skipped; len(told) != 0 {
+		t.Errorf("told is %+v", told)
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/trellis-garden/trellis/pkg/etcd/status"
 )
 
 const (
@@ -44,19 +46,21 @@ type Steward struct {
 	backups *backups
 	// snapshots is held by whoever takes or deletes local snapshots.
 	snapshots sync.Mutex
-	// said is what was told of last, by subject.
+	// said is what the log was told of last, by subject.
 	said map[string]string
-	// fillLevels are those of quota and volume, by subject.
-	fillLevels  map[string]int
+	// told and recoveries are what the status tells.
+	told        *told
+	recoveries  *recoveries
 	compactions compactions
 }
 
 // New returns a steward; Run does the work.
 func New(options Options, log *zap.Logger) *Steward {
 	s := &Steward{
-		options: options, log: log, health: newHealth(), measure: measure, said: map[string]string{},
-		fillLevels: map[string]int{},
+		options: options, log: log, health: newHealth(), measure: measure, said: map[string]string{}, told: newTold(),
+		recoveries: newRecoveries(options.DataDir, log),
 	}
+	s.health.status = s.status
 	s.backups = newBackups(options, log, func(path string) (volume, error) { return s.measure(path) })
 	return s
 }
@@ -84,15 +88,16 @@ func (s *Steward) Run(ctx context.Context) error {
 	if err := s.replaceStaleData(ctx); err != nil {
 		return errors.Join(err, s.stop())
 	}
+	s.recoveries.end()
 	s.health.ready = s.checkReady
-	s.health.set(phaseServing)
+	s.health.set(status.Serving)
 	s.log.Info("etcd serves", zap.String("url", s.options.ListenClientURL))
 
 	maintained, err := s.startMaintenance(ctx)
 	if err == nil {
 		err = s.serve(ctx)
 	}
-	s.health.set(phaseStopping)
+	s.health.set(status.Stopping)
 	maintained()
 	if err != nil {
 		s.etcd.Close()
@@ -137,7 +142,7 @@ func (s *Steward) serve(ctx context.Context) error {
 }
 
 func (s *Steward) start(ctx context.Context) error {
-	s.health.set(phaseStarting)
+	s.health.set(status.Starting)
 	config, err := s.config()
 	if err != nil {
 		return err
@@ -192,8 +197,11 @@ func (s *Steward) replaceStaleData(ctx context.Context) error {
 		return err
 	}
 	if newer, ok := s.ahead(ctx, found, revision); ok {
-		reason := fmt.Errorf("its revision is %d, that of backup %s is %d", revision, newer.Path, newer.Revision)
-		if err := s.replaceBy(newer, staleData, reason); err != nil {
+		finding := status.Recovery{
+			Cause: status.DataStale, Revision: revision, KnownRevision: max(revision, found.last()),
+			Reason: fmt.Sprintf("its revision is %d, that of backup %s is %d", revision, newer.name(), newer.Revision),
+		}
+		if err := s.replaceBy(newer, staleData, finding); err != nil {
 			return err
 		}
 	}

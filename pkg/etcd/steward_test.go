@@ -22,6 +22,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"github.com/trellis-garden/trellis/pkg/etcd/status"
 )
 
 const serveEnv = "ETCD_STEWARD_TEST_OPTIONS"
@@ -135,6 +137,15 @@ func TestDamagedDataIsRestored(t *testing.T) {
 				t.Errorf("revision is %d after restoring %d: clients would not notice", revision, snapshot.Revision)
 			}
 			checkCompacted(t, p, snapshot.Revision)
+			cause := status.DataDamaged
+			if test.says != "damaged" {
+				cause = status.DataLost
+			}
+			got := checkRecovery(t, p, cause, status.BackupDirectory, "")
+			if got.Restored.Backup != filepath.Base(snapshot.Path) || got.Restored.Revision != snapshot.Revision ||
+				(got.Reason == "") != (cause == status.DataLost) {
+				t.Errorf("told is %+v, restored %+v", got, got.Restored)
+			}
 			if log := p.log(); !strings.Contains(log, "RESTORED") || !strings.Contains(log, test.says) {
 				t.Errorf("the log does not tell what happened:\n%s", log)
 			}
@@ -156,6 +167,7 @@ func TestDamagedBackupFallsBackToTheOneBefore(t *testing.T) {
 	p = startProcess(t, options)
 	defer p.kill(t)
 	checkKeys(t, p, written)
+	checkRecovery(t, p, status.DataLost, status.BackupDirectory, fmt.Sprintf("to %d, and at most", newest.Revision))
 }
 
 func TestStaleDataIsReplaced(t *testing.T) {
@@ -176,6 +188,7 @@ func TestStaleDataIsReplaced(t *testing.T) {
 	p = startProcess(t, options)
 	defer p.kill(t)
 	checkKeys(t, p, written)
+	checkRecovery(t, p, status.DataStale, status.BackupDirectory, "at most what was written after revision")
 	if log := p.log(); !strings.Contains(log, "stale") {
 		t.Errorf("the log does not tell that the data was stale:\n%s", log)
 	}
@@ -199,6 +212,7 @@ func TestDataLossWithoutBackup(t *testing.T) {
 	defer p.kill(t)
 	checkKeys(t, p, 0)
 	checkCompacted(t, p, seen)
+	checkRecovery(t, p, status.DataDamaged, status.Nothing, "all that it had")
 	if aside, _ := filepath.Glob(filepath.Join(options.DataDir, "damaged-*", "snap", "db")); len(aside) != 1 {
 		t.Errorf("the damaged data was not kept: %v", aside)
 	}
@@ -243,6 +257,7 @@ func TestDataLossWithUnusableBackups(t *testing.T) {
 	defer p.kill(t)
 	checkKeys(t, p, 0)
 	checkCompacted(t, p, newest.Revision)
+	checkRecovery(t, p, status.DataLost, status.Nothing, "all that it had")
 }
 
 // process is a steward in a process of its own.
