@@ -3,10 +3,18 @@ package docs
 import (
 	"strings"
 	"testing"
+
+	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
 )
 
 // refused fails for every connection that the policies let through.
 func refused(t *testing.T, from, to func(party) bool) {
+	t.Helper()
+	refusedAt(t, from, to, func(networkPort) bool { return true })
+}
+
+// refusedAt is refused for some ports.
+func refusedAt(t *testing.T, from, to func(party) bool, at func(networkPort) bool) {
 	t.Helper()
 	s, tried := newSeed(t), 0
 	for _, a := range s.parties {
@@ -15,6 +23,9 @@ func refused(t *testing.T, from, to func(party) bool) {
 				continue
 			}
 			for _, port := range b.ports {
+				if !at(port) {
+					continue
+				}
 				tried++
 				if s.allows(a, b, port) {
 					t.Errorf("%s/%s reaches %s/%s at %s", a.namespace, a.name, b.namespace, b.name, port)
@@ -48,12 +59,18 @@ func TestAttackGardenFromAControlPlane(t *testing.T) {
 	}, func(p party) bool { return p.name == "seed-apiserver" })
 }
 
-// etcd answers kube-apiserver, and nobody else.
+// etcd answers kube-apiserver, and nobody else. gardenlet asks those of shoots for their status, at another port.
 func TestAttackEtcdOfAControlPlane(t *testing.T) {
-	refused(t, func(p party) bool { return p.name != "kube-apiserver" && p.name != "garden-apiserver" },
-		func(p party) bool { return strings.HasPrefix(p.name, "etcd-") })
-	refused(t, func(p party) bool { return p.namespace == "garden" },
-		func(p party) bool { return ofShoot(p) && strings.HasPrefix(p.name, "etcd-") })
+	etcds := func(p party) bool { return strings.HasPrefix(p.name, "etcd-") }
+	etcdsOfShoots := func(p party) bool { return etcds(p) && ofShoot(p) }
+	refused(t, func(p party) bool {
+		return p.name != "kube-apiserver" && p.name != "garden-apiserver" && p.name != "gardenlet"
+	}, etcds)
+	refused(t, func(p party) bool { return p.namespace == "garden" && p.name != "gardenlet" }, etcdsOfShoots)
+	gardenlet := func(p party) bool { return p.name == "gardenlet" }
+	refused(t, gardenlet, func(p party) bool { return etcds(p) && !ofShoot(p) })
+	refusedAt(t, gardenlet, etcdsOfShoots,
+		func(port networkPort) bool { return port.number != etcdcomponent.HealthPort })
 }
 
 // No pod of the seed reaches the metadata service of the cloud, its nodes' kubelets or what is blocked.

@@ -36,7 +36,8 @@ const (
 const (
 	// ClientPort is the port of the client Service.
 	ClientPort int32 = 2379
-	healthPort int32 = 8080
+	// HealthPort is the port of a pod for probes, metrics and the status of pkg/etcd/status, over plain HTTP.
+	HealthPort int32 = 8080
 	// mostMemory has room for large answers beside the index of a full database.
 	mostMemory = "4Gi"
 	// ClientSecretName is the configuration name of the client certificate that kube-apiserver presents.
@@ -86,6 +87,9 @@ func Name(role Role) string { return "etcd-" + string(role) }
 
 // ClientServiceName returns the name of the Service that clients of a role's etcd use, on ClientPort.
 func ClientServiceName(role Role) string { return Name(role) + "-client" }
+
+// PodName returns the name of the pod of a role.
+func PodName(role Role) string { return Name(role) + "-0" }
 
 func peerServiceName(role Role) string { return Name(role) + "-peer" }
 
@@ -367,7 +371,7 @@ func podSpec(namespace string, v Values, names secretNames) corev1.PodSpec {
 	// The database itself is in the page cache, which the kernel takes back.
 	resources := component.LimitMemory(component.AtLeast(component.Requests("10m", "60Mi"), v.MinAllowed), mostMemory)
 	health := component.HealthEndpoint{
-		Scheme: corev1.URISchemeHTTP, Port: healthPort, Ready: "/readyz", Live: "/livez",
+		Scheme: corev1.URISchemeHTTP, Port: HealthPort, Ready: "/readyz", Live: "/livez",
 	}
 	container := corev1.Container{
 		Name:            "etcd",
@@ -377,7 +381,7 @@ func podSpec(namespace string, v Values, names secretNames) corev1.PodSpec {
 		Env:             component.GarbageCollection(resources),
 		Ports: []corev1.ContainerPort{
 			{Name: "client", ContainerPort: ClientPort, Protocol: corev1.ProtocolTCP},
-			{Name: "health", ContainerPort: healthPort, Protocol: corev1.ProtocolTCP},
+			{Name: "health", ContainerPort: HealthPort, Protocol: corev1.ProtocolTCP},
 		},
 		Resources:                resources,
 		SecurityContext:          component.HardenedContainer(),
@@ -437,7 +441,7 @@ func arguments(namespace string, v Values) []string {
 		"--cert-file=" + pkiMount + "/tls.crt",
 		"--key-file=" + pkiMount + "/tls.key",
 		"--trusted-ca-file=" + pkiMount + "/ca.crt",
-		fmt.Sprintf("--health-address=:%d", healthPort),
+		fmt.Sprintf("--health-address=:%d", HealthPort),
 		"--backup-dir=" + backups,
 		"--snapshot-period=" + v.SnapshotPeriod.String(),
 		"--snapshot-retention=" + strconv.Itoa(v.SnapshotRetention),

@@ -133,14 +133,16 @@ var (
 var (
 	apiServerPort = tcp(kubeapiserver.Port)
 	etcdPort      = tcp(etcdcomponent.ClientPort)
-	gatewayPorts  = slices.Concat(tcp(443, 8443), udp(vpn.TunnelPort))
-	gardenAPIPort = tcp(8443)
-	resolverPorts = slices.Concat(udp(53, 8053), tcp(53, 8053))
-	anyDatagram   = []networkingv1.NetworkPolicyPort{{Protocol: new(corev1.ProtocolUDP)}}
-	everyPort     []networkingv1.NetworkPolicyPort
-	toShoots      = []Kind{Shoot}
-	fromShoots    = []Kind{Shoot}
-	ofTheGarden   = []Kind{Garden}
+	// etcdStatusPort serves no data.
+	etcdStatusPort = tcp(etcdcomponent.HealthPort)
+	gatewayPorts   = slices.Concat(tcp(443, 8443), udp(vpn.TunnelPort))
+	gardenAPIPort  = tcp(8443)
+	resolverPorts  = slices.Concat(udp(53, 8053), tcp(53, 8053))
+	anyDatagram    = []networkingv1.NetworkPolicyPort{{Protocol: new(corev1.ProtocolUDP)}}
+	everyPort      []networkingv1.NetworkPolicyPort
+	toShoots       = []Kind{Shoot}
+	fromShoots     = []Kind{Shoot}
+	ofTheGarden    = []Kind{Garden}
 	// registryPort is where the node of a local landscape serves images.
 	registryPort   = tcp(5000)
 	proxyOfCluster = tcp(egress.ClusterPort, egress.OutsidePort)
@@ -165,6 +167,7 @@ func (v Values) connections() []connection {
 		{from: everybody, to: gateway, ports: gatewayPorts},
 		{from: seedToSeed, to: seedAPIServer},
 		{from: seedResolving, to: dns, ports: resolverPorts},
+		{from: gardenlet, to: etcds, ports: etcdStatusPort, onlyTo: toShoots},
 		{from: gardenlet, to: publicNetworks, ports: everyPort},
 		{from: gardenlet, to: privateNetworks, ports: everyPort},
 		{from: gardenlet, to: gateway, ports: tcp(443)},
