@@ -250,7 +250,8 @@ func (a *agent) addShoot(mgr manager.Manager, tokens *workloadidentity.Renewer) 
 		return err
 	}
 	health := &care.Reconciler{
-		Garden: a.gardenClient(mgr), Seed: a.seed, Config: a.config, TokenProblem: tokens.Problem,
+		Garden: a.gardenClient(mgr), Seed: a.seed, Seeds: mgr.GetClient(), Config: a.config,
+		TokenProblem: tokens.Problem,
 	}
 	return builder.ControllerManagedBy(mgr).Named("shoot-care").
 		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(created())).

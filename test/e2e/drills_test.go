@@ -39,6 +39,14 @@ spec: {containers: [{name: nginx, image: nginx}]}
 		t.Fatalf("etcd has the volume %s still", volume)
 	}
 	m1.eventually(t, 2*time.Minute, contains("before-the-loss"), "get", "configmap", "before-the-loss")
+	// The Shoot tells of it, in the garden.
+	garden := l.gardenKubectl()
+	garden.eventually(t, 2*time.Minute, contains("etcd-main found no data"), "-n", "garden-demo", "get",
+		"shoot", "member1", "-o", `jsonpath={.status.conditions[?(@.type=="ControlPlaneHealthy")].message}`)
+	garden.eventually(t, 2*time.Minute, contains("etcd-main found no data"), "-n", "garden-demo", "get",
+		"events", "--field-selector", "reason=EtcdRecovered,involvedObject.name=member1")
+	garden.eventually(t, 2*time.Minute, contains("ChangesSaved"), "-n", "garden-demo", "get",
+		"shoot", "member1", "-o", `jsonpath={.status.conditions[?(@.type=="EtcdBackupReady")].reason}`)
 	// What is new reaches those that watch.
 	m1.eventually(t, 2*time.Minute, contains("created"), "create", "configmap", "after-the-loss")
 	m1.eventually(t, 2*time.Minute, contains("nginx"), "exec", "bystander", "--", "cat", "/etc/nginx/nginx.conf")

@@ -99,7 +99,7 @@ type ShootCareController struct {
 	// SyncPeriod between looks at a shoot; default 30s.
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
 	// ConditionThresholds say for how long a condition may be Progressing before it is False; default 1m, for
-	// EveryNodeReady 5m. An empty list means not at all.
+	// EveryNodeReady and EtcdBackupReady 5m. An empty list means not at all.
 	ConditionThresholds *[]ConditionThreshold `json:"conditionThresholds,omitempty"`
 }
 

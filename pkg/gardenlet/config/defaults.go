@@ -51,6 +51,7 @@ func defaultThresholds() *[]ConditionThreshold {
 		{Type: string(gardencorev1beta1.ShootControlPlaneHealthy), Duration: minute},
 		{Type: string(gardencorev1beta1.ShootSystemComponentsHealthy), Duration: minute},
 		{Type: string(gardencorev1beta1.ShootEveryNodeReady), Duration: metav1.Duration{Duration: 5 * time.Minute}},
+		{Type: string(gardencorev1beta1.ShootEtcdBackupReady), Duration: metav1.Duration{Duration: 5 * time.Minute}},
 	}
 }
 

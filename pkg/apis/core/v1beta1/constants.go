@@ -260,6 +260,8 @@ const (
 	ShootObservabilityComponentsHealthy ConditionType = "ObservabilityComponentsHealthy"
 	ShootEveryNodeReady                 ConditionType = "EveryNodeReady"
 	ShootSystemComponentsHealthy        ConditionType = "SystemComponentsHealthy"
+	// ShootEtcdBackupReady says whether all changes of etcd-main come to the store of its seed, if that has one.
+	ShootEtcdBackupReady ConditionType = "EtcdBackupReady"
 )
 
 // Constraints of a Shoot.
@@ -268,6 +270,8 @@ const (
 	ShootMaintenancePreconditionsSatisfied     ConditionType = "MaintenancePreconditionsSatisfied"
 	ShootCACertificateValiditiesAcceptable     ConditionType = "CACertificateValiditiesAcceptable"
 	ShootCRDsWithProblematicConversionWebhooks ConditionType = "CRDsWithProblematicConversionWebhooks"
+	// ShootEtcdSpaceSufficient says whether the etcds of the control plane have room for more objects.
+	ShootEtcdSpaceSufficient ConditionType = "EtcdSpaceSufficient"
 )
 
 // Conditions of a Seed.

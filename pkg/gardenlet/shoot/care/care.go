@@ -21,6 +21,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/conditions"
+	etcdstatus "github.com/trellis-garden/trellis/pkg/etcd/status"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/access"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
@@ -40,8 +41,12 @@ const (
 type Reconciler struct {
 	// Garden and Seed are clients.
 	Garden, Seed client.Client
+	// Seeds reads the Seed, at any look at a shoot.
+	Seeds client.Reader
 	// Config is gardenlet's configuration.
 	Config *config.Configuration
+	// Ask asks the etcd-steward at an address for its status; status.Ask if nil.
+	Ask func(ctx context.Context, address string) (*etcdstatus.Status, error)
 	// TokenProblem says why tokens of workload identities in a namespace could not be renewed; empty if they could.
 	TokenProblem func(namespace string) string
 	// Now is time.Now if nil.
@@ -61,8 +66,19 @@ func (c *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	ctx, cancel := context.WithTimeout(ctx, careTimeout)
 	defer cancel()
-	conditions, constraints := c.look(ctx, shoot)
+	backedUp, err := c.isBackedUp(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	var etcds []etcdView
+	if !isAsleep(shoot) {
+		etcds = c.lookAtEtcds(ctx, shoot.Status.TechnicalID)
+	}
+	conditions, constraints := c.look(ctx, shoot, etcds, backedUp)
 	if err := c.report(ctx, shoot, conditions, constraints); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := c.tellRecoveries(ctx, shoot, etcds); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: nextLook(shoot, period, c.now())}, nil
@@ -86,26 +102,43 @@ func (c *Reconciler) now() time.Time {
 	return c.Now()
 }
 
-// look returns all conditions and constraints as they are right now. Constraints are left as they are, nil, when the
-// cluster cannot be asked.
-func (c *Reconciler) look(ctx context.Context,
+// isAsleep tells of shoots that are hibernated, or fall asleep.
+func isAsleep(shoot *gardencorev1beta1.Shoot) bool {
+	return shoot.Status.IsHibernated || plan.HibernationWanted(shoot)
+}
+
+// look returns all conditions and constraints as they are right now. Those that cannot be known are left as they are.
+func (c *Reconciler) look(ctx context.Context, shoot *gardencorev1beta1.Shoot, etcds []etcdView,
+	backedUp bool) (found, constraints []gardencorev1beta1.Condition) {
+	if isAsleep(shoot) {
+		return asleepConditions(len(shoot.Spec.Provider.Workers) == 0, backedUp), asleepConstraints()
+	}
+	found = []gardencorev1beta1.Condition{
+		c.controlPlane(ctx, shoot.Status.TechnicalID, &shoot.Spec, etcds),
+	}
+	if backedUp {
+		found = append(found, backupConditions(etcds)...)
+	}
+	inCluster, constraints := c.lookInside(ctx, shoot)
+	return append(found, inCluster...), append(constraints, spaceConstraint(etcds)...)
+}
+
+// lookInside asks the API server of a shoot. Its constraints are nil when that does not answer.
+func (c *Reconciler) lookInside(ctx context.Context,
 	shoot *gardencorev1beta1.Shoot) (found, constraints []gardencorev1beta1.Condition) {
 	namespace := shoot.Status.TechnicalID
 	workerless := len(shoot.Spec.Provider.Workers) == 0
-	if shoot.Status.IsHibernated || plan.HibernationWanted(shoot) {
-		return asleepConditions(workerless), asleepConstraints()
-	}
-	found = []gardencorev1beta1.Condition{c.controlPlane(ctx, namespace, &shoot.Spec)}
-
 	clientset, err := access.Clientset(ctx, c.Seed, namespace)
 	if err == nil {
 		_, err = clientset.Discovery().RESTClient().Get().AbsPath("/healthz").DoRaw(ctx)
 	}
 	if err != nil {
-		return append(found, c.unavailable(err, workerless)...), nil
+		return c.unavailable(err, workerless), nil
 	}
-	found = append(found, conditions.New(gardencorev1beta1.ShootAPIServerAvailable, gardencorev1beta1.ConditionTrue,
-		"HealthzRequestSucceeded", "API server /healthz endpoint responded with success status code."))
+	found = []gardencorev1beta1.Condition{
+		conditions.New(gardencorev1beta1.ShootAPIServerAvailable, gardencorev1beta1.ConditionTrue,
+			"HealthzRequestSucceeded", "API server /healthz endpoint responded with success status code."),
+	}
 	constraints = webhookConstraints(ctx, clientset)
 	if workerless {
 		return append(found, c.systemComponents(ctx, shoot, nil, nil)), constraints
@@ -137,9 +170,12 @@ func unknown(t gardencorev1beta1.ConditionType, err error) gardencorev1beta1.Con
 	return conditions.New(t, gardencorev1beta1.ConditionUnknown, "ConditionNotChecked", err.Error())
 }
 
-// controlPlane looks at the workloads in the control plane's namespace.
-func (c *Reconciler) controlPlane(ctx context.Context, namespace string,
-	shoot *gardencorev1beta1.ShootSpec) gardencorev1beta1.Condition {
+// reasonRecovered says that the data of an etcd was recovered.
+const reasonRecovered = "EtcdRecovered"
+
+// controlPlane looks at the workloads in the control plane's namespace, and says what its etcds tell.
+func (c *Reconciler) controlPlane(ctx context.Context, namespace string, shoot *gardencorev1beta1.ShootSpec,
+	etcds []etcdView) gardencorev1beta1.Condition {
 	const t = gardencorev1beta1.ShootControlPlaneHealthy
 	if c.TokenProblem != nil {
 		if message := c.TokenProblem(namespace); message != "" {
@@ -152,6 +188,9 @@ func (c *Reconciler) controlPlane(ctx context.Context, namespace string,
 			return unknown(t, err)
 		}
 	}
+	if problem := etcdProblem(etcds); problem.message != "" {
+		return conditions.New(t, gardencorev1beta1.ConditionFalse, problem.reason, problem.message)
+	}
 	if problem := workloadProblem(deployments.Items, statefulSets.Items, shoot); problem.message != "" {
 		return conditions.New(t, gardencorev1beta1.ConditionFalse, problem.reason, problem.message)
 	}
@@ -162,8 +201,11 @@ func (c *Reconciler) controlPlane(ctx context.Context, namespace string,
 	if message := resourceProblem(resources); message != "" {
 		return conditions.New(t, gardencorev1beta1.ConditionFalse, "ManagedResourceUnhealthy", message)
 	}
-	return conditions.New(t, gardencorev1beta1.ConditionTrue, "ControlPlaneRunning",
-		"All control plane components are healthy.")
+	const healthy = "All control plane components are healthy."
+	if news := recovered(etcds, c.now()); news != "" {
+		return conditions.New(t, gardencorev1beta1.ConditionTrue, reasonRecovered, healthy+" "+news)
+	}
+	return conditions.New(t, gardencorev1beta1.ConditionTrue, "ControlPlaneRunning", healthy)
 }
 
 // problem is why a condition is not True.

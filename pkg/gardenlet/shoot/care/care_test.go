@@ -106,11 +106,11 @@ func TestEveryNodeReady(t *testing.T) {
 
 func TestSleepingShootsAreHealthy(t *testing.T) {
 	for _, test := range []struct {
-		workerless bool
-		want       int
-	}{{true, 3}, {false, 4}} {
-		found := append(asleepConditions(test.workerless), asleepConstraints()...)
-		if len(found) != test.want+2 {
+		workerless, backedUp bool
+		want                 int
+	}{{true, false, 3}, {false, false, 4}, {false, true, 5}} {
+		found := append(asleepConditions(test.workerless, test.backedUp), asleepConstraints()...)
+		if len(found) != test.want+3 {
 			t.Errorf("got %d conditions and constraints", len(found))
 		}
 		for _, condition := range found {
@@ -131,14 +131,14 @@ func TestTokensThatAreNotRenewedAreSeen(t *testing.T) {
 		Seed:         healthyControlPlane(scheme, "ns"),
 		TokenProblem: func(namespace string) string { return "Secret cloudprovider in " + namespace },
 	}
-	condition := care.controlPlane(t.Context(), "ns", &gardencorev1beta1.ShootSpec{})
+	condition := care.controlPlane(t.Context(), "ns", &gardencorev1beta1.ShootSpec{}, nil)
 	if condition.Status != gardencorev1beta1.ConditionFalse || condition.Reason != "WorkloadIdentityTokenNotRenewed" ||
 		!strings.Contains(condition.Message, "cloudprovider in ns") {
 		t.Errorf("condition is %+v", condition)
 	}
 	care.TokenProblem = func(string) string { return "" }
-	if condition := care.controlPlane(t.Context(), "ns",
-		&gardencorev1beta1.ShootSpec{}); condition.Status != gardencorev1beta1.ConditionTrue {
+	if condition := care.controlPlane(t.Context(), "ns", &gardencorev1beta1.ShootSpec{},
+		nil); condition.Status != gardencorev1beta1.ConditionTrue {
 		t.Errorf("condition is %+v", condition)
 	}
 }

@@ -14,13 +14,16 @@ const (
 
 // asleepConditions are those of a shoot that sleeps, falls asleep or wakes up: all is as it should be, so nothing is
 // checked.
-func asleepConditions(workerless bool) []gardencorev1beta1.Condition {
+func asleepConditions(workerless, backedUp bool) []gardencorev1beta1.Condition {
 	types := []gardencorev1beta1.ConditionType{
 		gardencorev1beta1.ShootAPIServerAvailable, gardencorev1beta1.ShootControlPlaneHealthy,
 		gardencorev1beta1.ShootSystemComponentsHealthy,
 	}
 	if !workerless {
 		types = append(types, gardencorev1beta1.ShootEveryNodeReady)
+	}
+	if backedUp {
+		types = append(types, gardencorev1beta1.ShootEtcdBackupReady)
 	}
 	return allTrue(types, reasonNotChecked)
 }
@@ -29,6 +32,7 @@ func asleepConditions(workerless bool) []gardencorev1beta1.Condition {
 func asleepConstraints() []gardencorev1beta1.Condition {
 	return allTrue([]gardencorev1beta1.ConditionType{
 		gardencorev1beta1.ShootHibernationPossible, gardencorev1beta1.ShootMaintenancePreconditionsSatisfied,
+		gardencorev1beta1.ShootEtcdSpaceSufficient,
 	}, reasonConstraintNotChecked)
 }
 

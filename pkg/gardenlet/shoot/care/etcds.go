@@ -1,0 +1,194 @@
+package care
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
+	"github.com/trellis-garden/trellis/pkg/conditions"
+	"github.com/trellis-garden/trellis/pkg/etcd/status"
+)
+
+// newsAge is how long a recovery is told of in conditions, and may still become an event.
+const newsAge = 7 * 24 * time.Hour
+
+// etcdView is what is known of one etcd of a control plane. Its texts were written by the etcd; they are bounded.
+type etcdView struct {
+	name string
+	// told is what its steward tells; nil where that is not known, for the reason err.
+	told *status.Status
+	err  error
+	// lastWords are those with which a container ended that does not run; empty if it does.
+	lastWords string
+}
+
+// lookAtEtcds asks the etcds of a control plane, side by side.
+func (c *Reconciler) lookAtEtcds(ctx context.Context, namespace string) []etcdView {
+	roles := []etcdcomponent.Role{etcdcomponent.Main, etcdcomponent.Events}
+	views := make([]etcdView, len(roles))
+	var asking sync.WaitGroup
+	for i, role := range roles {
+		asking.Go(func() { views[i] = c.lookAtEtcd(ctx, namespace, role) })
+	}
+	asking.Wait()
+	return views
+}
+
+// lookAtEtcd asks one at the address of its pod: a Service leads only to those that serve.
+func (c *Reconciler) lookAtEtcd(ctx context.Context, namespace string, role etcdcomponent.Role) etcdView {
+	view := etcdView{name: etcdcomponent.Name(role)}
+	pod := &corev1.Pod{}
+	key := client.ObjectKey{Namespace: namespace, Name: etcdcomponent.PodName(role)}
+	if err := c.Seed.Get(ctx, key, pod); err != nil {
+		view.err = fmt.Errorf("reading Pod %s: %w", key, err)
+		return view
+	}
+	view.lastWords = lastWords(pod)
+	if pod.Status.PodIP == "" {
+		view.err = fmt.Errorf("Pod %s has no address yet", key)
+		return view
+	}
+	ask := c.Ask
+	if ask == nil {
+		ask = status.Ask
+	}
+	view.told, view.err = ask(ctx, net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(etcdcomponent.HealthPort))))
+	return view
+}
+
+// lastWords returns the error with which a container has ended that does not run now.
+func lastWords(pod *corev1.Pod) string {
+	for _, container := range pod.Status.ContainerStatuses {
+		if container.State.Running != nil {
+			continue
+		}
+		ended := cmp.Or(container.State.Terminated, container.LastTerminationState.Terminated)
+		if ended == nil || ended.Message == "" {
+			continue
+		}
+		// The log before it is JSON.
+		_, words, found := strings.Cut(ended.Message, "\nError: ")
+		if !found {
+			words = strings.TrimPrefix(ended.Message, "Error: ")
+		}
+		return status.Text(words)
+	}
+	return ""
+}
+
+// etcdProblem returns the first reason why an etcd does not serve as it should.
+func etcdProblem(etcds []etcdView) problem {
+	for _, etcd := range etcds {
+		if found := etcd.problem(); found.message != "" {
+			return found
+		}
+	}
+	return problem{}
+}
+
+func (e etcdView) problem() problem {
+	told := e.told
+	switch {
+	case e.lastWords != "":
+		return problem{"EtcdFailed", fmt.Sprintf("%s does not run: %s", e.name, e.lastWords)}
+	case told == nil:
+		return problem{}
+	case told.Phase == status.Awaiting:
+		return problem{
+			"EtcdAwaitsBackups", fmt.Sprintf("%s has no usable data, and waits for the store of its backups rather "+
+				"than to begin without them.%s", e.name, storeWords(told.Store)),
+		}
+	case told.Phase == status.Restoring:
+		return problem{"EtcdRestoring", e.restoring()}
+	case told.Phase != status.Serving:
+		return problem{"EtcdNotServing", fmt.Sprintf("%s does not serve yet: %s.", e.name, told.Phase)}
+	case told.ReadOnly != "":
+		return problem{
+			"EtcdReadOnly", fmt.Sprintf("%s serves only reads and deletions: %s. Delete objects of the cluster that "+
+				"nobody needs.", e.name, told.ReadOnly),
+		}
+	}
+	return problem{}
+}
+
+// restoring says what an etcd restores its data for.
+func (e etcdView) restoring() string {
+	message := e.name + " restores its data."
+	if begun := e.told.Recovering; begun != nil {
+		message = fmt.Sprintf("%s %s It restores what its backups have.", e.name, begun.Describe())
+	}
+	return message
+}
+
+// recovered tells of recoveries that are not long ago; empty if there were none.
+func recovered(etcds []etcdView, now time.Time) string {
+	var news []string
+	for _, etcd := range etcds {
+		if etcd.told == nil || len(etcd.told.Recoveries) == 0 {
+			continue
+		}
+		last := etcd.told.Recoveries[len(etcd.told.Recoveries)-1]
+		if now.Sub(last.Finished) < newsAge {
+			news = append(news, etcd.name+" "+last.Describe())
+		}
+	}
+	return strings.Join(news, " ")
+}
+
+// spaceConstraint says whether the etcds have room for more; nothing if none of them has told.
+func spaceConstraint(etcds []etcdView) []gardencorev1beta1.Condition {
+	const t = gardencorev1beta1.ShootEtcdSpaceSufficient
+	known := false
+	for _, etcd := range etcds {
+		if etcd.told == nil {
+			continue
+		}
+		known = true
+		if found := spaceProblem(etcd.name, etcd.told); found.message != "" {
+			return []gardencorev1beta1.Condition{
+				conditions.New(t, gardencorev1beta1.ConditionFalse, found.reason, found.message),
+			}
+		}
+	}
+	if !known {
+		return nil
+	}
+	return []gardencorev1beta1.Condition{
+		conditions.New(t, gardencorev1beta1.ConditionTrue, "SpaceSufficient", "The etcds have room."),
+	}
+}
+
+func spaceProblem(name string, told *status.Status) problem {
+	if told.ReadOnly != "" {
+		return problem{
+			"NoSpace", fmt.Sprintf("%s serves only reads and deletions: %s. Delete objects of the cluster that nobody "+
+				"needs; writes are served again by themselves.", name, told.ReadOnly),
+		}
+	}
+	for _, space := range told.Space {
+		if space.Level >= status.NearlyFull {
+			return problem{
+				"NearlyFull", fmt.Sprintf("The %s of %s is full to %d %% or more; when it is full, only reads and "+
+					"deletions will be served. Delete objects of the cluster that nobody needs.", space.Of, name,
+					status.NearlyFull),
+			}
+		}
+	}
+	for _, skip := range told.Skipped {
+		return problem{
+			"WorkSkipped", fmt.Sprintf("For lack of room, %s has skipped this since %s: %s (%s). Delete objects of "+
+				"the cluster that nobody needs.", name, stamp(skip.Since), skip.What, skip.Message),
+		}
+	}
+	return problem{}
+}
