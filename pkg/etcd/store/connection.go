@@ -140,7 +140,7 @@ type answer struct {
 func (a *answer) Read(p []byte) (int, error) {
 	n, err := a.ReadCloser.Read(p)
 	if a.left -= int64(n); a.left < 0 {
-		return 0, fmt.Errorf("%w: it has more than %d bytes", errAnswer, maxAnswer)
+		return 0, tooLong{}
 	}
 	if err != nil && err != io.EOF {
 		err = unquoted(err)
@@ -152,6 +152,18 @@ func (a *answer) Close() error {
 	defer a.cancel()
 	return a.ReadCloser.Close()
 }
+
+// tooLong is the error of an answer that has more than maxAnswer bytes.
+type tooLong struct{}
+
+func (tooLong) Error() string {
+	return fmt.Sprintf("%v: it has more than %d bytes", errAnswer, maxAnswer)
+}
+
+func (tooLong) Unwrap() error { return errAnswer }
+
+// NonRetriable keeps the client of Azure from asking again.
+func (tooLong) NonRetriable() {}
 
 // unquoted leaves errors as they are whose words are ours or of the network, and drops those of all others: they may
 // quote the answer, and it the request.

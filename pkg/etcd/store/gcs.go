@@ -45,8 +45,8 @@ type GCSOptions struct {
 	Credentials func() (GCSCredentials, error)
 }
 
-// GCS keeps objects in a bucket of Google Cloud Storage. What a retention policy or a hold protects stays. Where objects
-// have versions, Delete leaves the older ones to a lifecycle rule.
+// GCS keeps objects in a bucket of Google Cloud Storage. What a retention policy or a hold protects stays. Where
+// objects have versions, Delete leaves the older ones to a lifecycle rule.
 type GCS struct {
 	options GCSOptions
 	// endpoint is scheme and host.

@@ -1,9 +1,11 @@
 package storetest
 
 import (
+	"bytes"
 	"context"
 	"encoding/pem"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -49,11 +51,12 @@ type request struct {
 func (s *Server) start(t *testing.T, answer func(http.ResponseWriter, request)) {
 	t.Helper()
 	s.Bucket, s.objects = "backups", map[string]object{}
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return
 		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		s.mu.Lock()
 		intercept := s.intercept
 		s.seen = append(s.seen, r)
@@ -65,6 +68,9 @@ func (s *Server) start(t *testing.T, answer func(http.ResponseWriter, request)) 
 		defer s.mu.Unlock()
 		answer(w, request{r, body})
 	}))
+	// Clients that do not trust it are told of by them.
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
 	t.Cleanup(server.Close)
 	s.URL, s.address = server.URL, server.Listener.Addr().String()
 	s.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
