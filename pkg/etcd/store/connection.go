@@ -273,8 +273,8 @@ const maxCode = 64
 
 // code is the code of an error as the store tells it, if it is one: a word of letters.
 func code(text string) string {
-	letter := func(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') }
-	if len(text) > maxCode || strings.ContainsFunc(text, letter) {
+	noLetter := func(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') }
+	if len(text) > maxCode || strings.ContainsFunc(text, noLetter) {
 		return ""
 	}
 	return text
