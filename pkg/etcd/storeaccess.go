@@ -23,7 +23,7 @@ type storeAccess struct {
 
 	mu     sync.Mutex
 	opened store.Store
-	// settings that an S3 store was opened with; directory that a local one is.
+	// settings that a store of buckets was opened with; directory that a local one is.
 	settings  string
 	directory os.FileInfo
 	close     func() error
@@ -37,7 +37,7 @@ func newStoreAccess(options StoreOptions) *storeAccess {
 func (a *storeAccess) current() (store.Store, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	open := a.openS3
+	open := a.openBucket
 	if a.options.Provider == LocalStore {
 		open = a.openDirectory
 	}
@@ -47,19 +47,56 @@ func (a *storeAccess) current() (store.Store, error) {
 	return store.Below(a.opened, a.options.Prefix), nil
 }
 
-func (a *storeAccess) openS3() error {
-	options, err := store.S3OptionsIn(a.options.CredentialsDir)
+// bucketStore is a store of buckets as a Secret says where it is: the settings, which the credentials are not among, as
+// they are read whenever they are used, and what opens it.
+type bucketStore struct {
+	settings []any
+	open     func() (store.Store, error)
+}
+
+// bucketStores read Secrets, by provider.
+var bucketStores = map[StoreProvider]func(dir, bucket string) (bucketStore, error){
+	S3Store: func(dir, bucket string) (bucketStore, error) {
+		o, err := store.S3OptionsIn(dir)
+		o.Bucket = bucket
+		return bucketStore{
+			settings: []any{o.Endpoint, o.Region, o.PathStyle, o.CA, o.Encryption},
+			open:     func() (store.Store, error) { return store.NewS3(o) },
+		}, err
+	},
+	ABSStore: func(dir, bucket string) (bucketStore, error) {
+		o, err := store.ABSOptionsIn(dir)
+		o.Bucket = bucket
+		return bucketStore{
+			settings: []any{o.Domain, o.CA}, open: func() (store.Store, error) { return store.NewABS(o) },
+		}, err
+	},
+	GCSStore: func(dir, bucket string) (bucketStore, error) {
+		o, err := store.GCSOptionsIn(dir)
+		o.Bucket = bucket
+		return bucketStore{
+			settings: []any{o.Endpoint, o.CA}, open: func() (store.Store, error) { return store.NewGCS(o) },
+		}, err
+	},
+	SwiftStore: func(dir, bucket string) (bucketStore, error) {
+		o, err := store.SwiftOptionsIn(dir)
+		o.Bucket = bucket
+		return bucketStore{
+			settings: []any{o.AuthURL, o.Region, o.CA}, open: func() (store.Store, error) { return store.NewSwift(o) },
+		}, err
+	},
+}
+
+func (a *storeAccess) openBucket() error {
+	bucket, err := bucketStores[a.options.Provider](a.options.CredentialsDir, a.options.Bucket)
 	if err != nil {
 		return err
 	}
-	settings := fmt.Sprintf("%q", []any{
-		options.Endpoint, options.Region, options.PathStyle, options.CA, options.Encryption,
-	})
+	settings := fmt.Sprintf("%q", bucket.settings)
 	if a.opened != nil && settings == a.settings {
 		return nil
 	}
-	options.Bucket = a.options.Bucket
-	opened, err := store.NewS3(options)
+	opened, err := bucket.open()
 	if err != nil {
 		return fmt.Errorf("opening the store of backups, of the settings in %s: %w", a.options.CredentialsDir, err)
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/trellis-garden/trellis/pkg/etcd/backup"
 	"github.com/trellis-garden/trellis/pkg/etcd/store"
 	"github.com/trellis-garden/trellis/pkg/etcd/store/storetest"
@@ -46,6 +48,88 @@ func TestSettingsOfAStoreAreTakenUp(t *testing.T) {
 	write(t, path, server.URL+"/")
 	if got := storetest.Names(t, a, ""); len(got) != 1 {
 		t.Errorf("listed %q", got)
+	}
+}
+
+// Secrets as they are published for gardener open stores of each provider, and other credentials are taken up. Azure's
+// server cannot be reached by a name here; that its requests are right is for the tests of the store.
+func TestSecretsOpenStoresOfProviders(t *testing.T) {
+	gcs, swift := storetest.NewGCS(t), storetest.NewSwift(t)
+	password := func() string { return swift.Credentials().Password }
+	for _, test := range []struct {
+		provider StoreProvider
+		files    map[string]string
+		key      string
+		other    func() string
+	}{
+		{GCSStore, map[string]string{
+			"serviceaccount.json": gcs.ServiceAccount(), "storageAPIEndpoint": gcs.URL + "/storage/v1/",
+			"trustedCaCert": string(gcs.CA),
+		}, "serviceaccount.json", func() string { gcs.Rotate("two"); return gcs.ServiceAccount() }},
+		{SwiftStore, map[string]string{
+			"authURL": swift.URL, "region": storetest.Region, "trustedCaCert": string(swift.CA), "username": "user",
+			"password": password(), "domainName": "domain", "tenantName": "project",
+		}, "password", func() string { swift.Rotate("word-2"); return password() }},
+	} {
+		t.Run(string(test.provider), func(t *testing.T) {
+			options := StoreOptions{
+				Provider: test.provider, Bucket: "backups", Prefix: "shoot/main", CredentialsDir: t.TempDir(),
+			}
+			for key, value := range test.files {
+				write(t, filepath.Join(options.CredentialsDir, key), value)
+			}
+			a := newStoreAccess(options)
+			storetest.Put(t, a, "a", []byte("content"))
+			value := test.other()
+			if _, err := a.List(t.Context(), ""); !errors.Is(err, store.ErrPermission) {
+				t.Errorf("credentials that are no longer taken: %v", err)
+			}
+			write(t, filepath.Join(options.CredentialsDir, test.key), value)
+			if got := storetest.Names(t, a, ""); len(got) != 1 || got[0] != "a" {
+				t.Errorf("listed %q", got)
+			}
+			write(t, filepath.Join(options.CredentialsDir, "trustedCaCert"), "none")
+			if _, err := a.List(t.Context(), ""); err == nil {
+				t.Error("a CA that is none is not noticed")
+			}
+		})
+	}
+}
+
+func TestSettingsOfAzureAreTakenUp(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "storageAccount"), "account")
+	write(t, filepath.Join(dir, "storageKey"), "a2V5")
+	a := newStoreAccess(StoreOptions{Provider: ABSStore, Bucket: "backups", CredentialsDir: dir})
+	before, err1 := a.current()
+	again, err2 := a.current()
+	write(t, filepath.Join(dir, "domain"), "blob.example.com")
+	after, err3 := a.current()
+	if err := errors.Join(err1, err2, err3); err != nil || before != again || before == after {
+		t.Errorf("got %v, %v, %v, %v", before, again, after, err)
+	}
+	write(t, filepath.Join(dir, "domain"), "blob.example.com/path")
+	if _, err := a.current(); err == nil {
+		t.Error("a domain that is none is not noticed")
+	}
+}
+
+// The help of the flags names what they take.
+func TestHelpOfStores(t *testing.T) {
+	options, flags := DefaultOptions(), pflag.NewFlagSet("", pflag.ContinueOnError)
+	options.Store.addFlags(flags)
+	for _, provider := range []StoreProvider{S3Store, ABSStore, GCSStore, SwiftStore, LocalStore} {
+		if usage := flags.Lookup("store-provider").Usage; !strings.Contains(usage, `"`+string(provider)+`"`) {
+			t.Errorf("%s is not in %q", provider, usage)
+		}
+	}
+	for _, key := range []string{
+		"storageAccount", "storageKey", "domain", "serviceaccount.json", "storageAPIEndpoint", "authURL", "region",
+		"tenantName", "username", "password", "applicationCredentialID", "applicationCredentialSecret", "trustedCaCert",
+	} {
+		if usage := flags.Lookup("store-credentials-dir").Usage; !strings.Contains(usage, key) {
+			t.Errorf("%s is not in %q", key, usage)
+		}
 	}
 }
 
@@ -93,11 +177,21 @@ func TestValidateStoreOptions(t *testing.T) {
 		want   string
 	}{
 		{"S3", func(*StoreOptions) {}, ""},
+		{"Azure", func(o *StoreOptions) { o.Provider = ABSStore }, ""},
+		{"GCS", func(o *StoreOptions) { o.Provider = GCSStore }, ""},
+		{"Swift", func(o *StoreOptions) { o.Provider = SwiftStore }, ""},
 		{"local", func(o *StoreOptions) { o.Provider, o.CredentialsDir = LocalStore, "" }, ""},
 		{"unknown", func(o *StoreOptions) { o.Provider = "tape" }, "--store-provider"},
 		{"no provider", func(o *StoreOptions) { o.Provider = NoStore }, "--store-bucket needs --store-provider"},
 		{"no bucket", func(o *StoreOptions) { o.Bucket = "" }, "--store-bucket"},
 		{"no credentials", func(o *StoreOptions) { o.CredentialsDir = "" }, "--store-credentials-dir"},
+		{"no credentials of Azure", func(o *StoreOptions) { o.Provider, o.CredentialsDir = ABSStore, "" },
+			"--store-credentials-dir must be set for the provider ABS"},
+		{"no credentials of GCS", func(o *StoreOptions) { o.Provider, o.CredentialsDir = GCSStore, "" },
+			"--store-credentials-dir must be set for the provider GCS"},
+		{"no credentials of Swift", func(o *StoreOptions) { o.Provider, o.CredentialsDir = SwiftStore, "" },
+			"--store-credentials-dir must be set for the provider Swift"},
+		{"another case", func(o *StoreOptions) { o.Provider = "swift" }, "--store-provider"},
 		{"wrong prefix", func(o *StoreOptions) { o.Prefix = "a/../b" }, "--store-prefix"},
 		{"often", func(o *StoreOptions) { o.DeltaSnapshotPeriod = time.Second }, "--delta-snapshot-period"},
 		{"negative age", func(o *StoreOptions) { o.SnapshotRetentionAge = -1 }, "--snapshot-retention-age"},

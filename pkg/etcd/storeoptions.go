@@ -19,6 +19,12 @@ const (
 	NoStore StoreProvider = ""
 	// S3Store is a bucket of an S3 store.
 	S3Store StoreProvider = "S3"
+	// ABSStore is a container of Azure Blob Storage.
+	ABSStore StoreProvider = "ABS"
+	// GCSStore is a bucket of Google Cloud Storage.
+	GCSStore StoreProvider = "GCS"
+	// SwiftStore is a container of OpenStack Swift.
+	SwiftStore StoreProvider = "Swift"
 	// LocalStore is a directory.
 	LocalStore StoreProvider = "Local"
 )
@@ -45,12 +51,16 @@ type StoreOptions struct {
 
 func (o *StoreOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar((*string)(&o.Provider), "store-provider", string(o.Provider),
-		`store that keeps all changes beyond the volume: "S3" or "Local"; empty: none`)
-	flags.StringVar(&o.Bucket, "store-bucket", o.Bucket, "bucket of the store; a directory for Local")
+		`store that keeps all changes beyond the volume: "S3", "ABS", "GCS", "Swift" or "Local"; empty: none`)
+	flags.StringVar(&o.Bucket, "store-bucket", o.Bucket,
+		"bucket of the store; a container for ABS and Swift, a directory for Local")
 	flags.StringVar(&o.Prefix, "store-prefix", o.Prefix, "prefix of all names in the bucket")
 	flags.StringVar(&o.CredentialsDir, "store-credentials-dir", o.CredentialsDir,
-		"mounted Secret with the keys accessKeyID, secretAccessKey, region, endpoint, s3ForcePathStyle, "+
-			"trustedCaCert, serverSideEncryption and encryptionKey; changes are taken up")
+		"mounted Secret with the keys of the provider and encryptionKey; changes are taken up. "+
+			"S3: accessKeyID, secretAccessKey, region, endpoint, s3ForcePathStyle, serverSideEncryption; "+
+			"ABS: storageAccount, storageKey, domain; GCS: serviceaccount.json, storageAPIEndpoint; "+
+			"Swift: authURL, region, domainName, tenantName, username, password, applicationCredentialID, "+
+			"applicationCredentialName, applicationCredentialSecret; each: trustedCaCert")
 	flags.DurationVar(&o.DeltaSnapshotPeriod, "delta-snapshot-period", o.DeltaSnapshotPeriod,
 		"time between savings of changes to the store")
 	flags.DurationVar(&o.SnapshotRetentionAge, "snapshot-retention-age", o.SnapshotRetentionAge,
@@ -64,16 +74,17 @@ func (o *StoreOptions) validate() error {
 	switch o.Provider {
 	case NoStore:
 		return o.validateNone()
-	case S3Store, LocalStore:
+	case S3Store, ABSStore, GCSStore, SwiftStore, LocalStore:
 	default:
-		return fmt.Errorf("--store-provider: %q is neither %q nor %q", o.Provider, S3Store, LocalStore)
+		return fmt.Errorf("--store-provider: %q is none of %q, %q, %q, %q and %q", o.Provider, S3Store, ABSStore,
+			GCSStore, SwiftStore, LocalStore)
 	}
 	var all []error
 	if o.Bucket == "" {
 		all = append(all, errors.New("--store-bucket must be set with --store-provider"))
 	}
-	if o.Provider == S3Store && o.CredentialsDir == "" {
-		all = append(all, errors.New("--store-credentials-dir must be set for an S3 store"))
+	if o.Provider != LocalStore && o.CredentialsDir == "" {
+		all = append(all, fmt.Errorf("--store-credentials-dir must be set for the provider %s", o.Provider))
 	}
 	parts := strings.Split(strings.Trim(o.Prefix, "/"), "/")
 	wrong := func(part string) bool { return part == "" || part == "." || part == ".." }

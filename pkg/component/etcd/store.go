@@ -2,7 +2,9 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,20 +16,27 @@ import (
 const (
 	storeVolume = "store"
 	storeMount  = "/etc/etcd/store"
-	// storeProvider is what etcd-steward calls stores that speak S3, the only ones that shoots have.
-	storeProvider = "S3"
 )
 
-// storeKeys are those of the Secret without which there is no access to an S3 store.
-var storeKeys = []string{extensionsv1alpha1.BackupSecretBucketName, "accessKeyID", "secretAccessKey"}
+// storeProviders are the kinds of stores, as etcd-steward calls them. Each is known by the keys of the Secret without
+// which there is no access to one.
+var storeProviders = []struct {
+	name string
+	keys []string
+}{
+	{"S3", []string{"accessKeyID", "secretAccessKey"}},
+	{"ABS", []string{"storageAccount", "storageKey"}},
+	{"GCS", []string{"serviceaccount.json"}},
+	{"Swift", []string{"authURL"}},
+}
 
 // Store is where backups are kept outside of the seed. What gives access to it is in the Secret that the extension of
 // the store writes, extensionsv1alpha1.BackupSecretName. Its content may change while etcd runs.
 type Store struct {
 	// Prefix of the names of objects.
 	Prefix string
-	// bucket is what the Secret says; Deploy finds it.
-	bucket string
+	// provider and bucket are what the Secret says; Deploy finds them.
+	provider, bucket string
 }
 
 // storeOf is where an etcd is backed up. Events may be lost.
@@ -48,15 +57,49 @@ func findStore(ctx context.Context, c client.Client, namespace string, store *St
 	if err := c.Get(ctx, key, secret); err != nil {
 		return nil, fmt.Errorf("reading Secret %s, which the extension writes for the BackupEntry: %w", key, err)
 	}
-	for _, name := range storeKeys {
-		if len(secret.Data[name]) == 0 {
-			return nil, fmt.Errorf("Secret %s has no key %s: etcd is backed up to stores that speak S3, and that is "+
-				"for the extension of the store to say", key, name)
-		}
+	if len(secret.Data[extensionsv1alpha1.BackupSecretBucketName]) == 0 {
+		return nil, fmt.Errorf("Secret %s has no key %s, which the extension of the store writes", key,
+			extensionsv1alpha1.BackupSecretBucketName)
+	}
+	provider, err := storeProvider(secret.Data)
+	if err != nil {
+		return nil, fmt.Errorf("Secret %s, which the extension of the store writes: %w", key, err)
 	}
 	found := *store
-	found.bucket = string(secret.Data[extensionsv1alpha1.BackupSecretBucketName])
+	found.provider, found.bucket = provider, string(secret.Data[extensionsv1alpha1.BackupSecretBucketName])
 	return &found, nil
+}
+
+// storeProvider is the only kind of store that the keys of a Secret give access to.
+func storeProvider(data map[string][]byte) (string, error) {
+	var found, lacking, all []string
+	for _, provider := range storeProviders {
+		all = append(all, fmt.Sprintf("%s (%s)", provider.name, strings.Join(provider.keys, ", ")))
+		var has, lacks []string
+		for _, key := range provider.keys {
+			if len(data[key]) > 0 {
+				has = append(has, key)
+			} else {
+				lacks = append(lacks, key)
+			}
+		}
+		if len(lacks) == 0 {
+			found = append(found, provider.name)
+		} else if len(has) > 0 {
+			lacking = append(lacking, fmt.Sprintf("it has no key %s beside %s", strings.Join(lacks, " and "),
+				strings.Join(has, " and ")))
+		}
+	}
+	switch {
+	case len(lacking) > 0:
+		return "", errors.New(strings.Join(lacking, "; "))
+	case len(found) == 0:
+		return "", fmt.Errorf("it has the keys of none of the stores that etcd is backed up to: %s",
+			strings.Join(all, ", "))
+	case len(found) > 1:
+		return "", fmt.Errorf("it has the keys of several stores: %s", strings.Join(found, ", "))
+	}
+	return found[0], nil
 }
 
 // labels let the pod out to the store.
@@ -74,7 +117,7 @@ func (s *Store) arguments() []string {
 		return nil
 	}
 	return []string{
-		"--store-provider=" + storeProvider,
+		"--store-provider=" + s.provider,
 		"--store-bucket=" + s.bucket,
 		"--store-prefix=" + s.Prefix,
 		"--store-credentials-dir=" + storeMount,

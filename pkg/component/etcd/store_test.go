@@ -98,6 +98,49 @@ func TestTheSecretSaysWhereBackupsGo(t *testing.T) {
 	}
 }
 
+// The keys of the Secret say which kind of store it is for; they are those that are published for gardener.
+func TestKeysOfTheSecretSayWhichStoreItIs(t *testing.T) {
+	for name, test := range map[string]struct {
+		keys  []string
+		want  string
+		wrong string
+	}{
+		"S3":    {keys: []string{"accessKeyID", "secretAccessKey", "region"}, want: "S3"},
+		"Azure": {keys: []string{"storageAccount", "storageKey", "domain"}, want: "ABS"},
+		"GCS":   {keys: []string{"serviceaccount.json", "storageAPIEndpoint"}, want: "GCS"},
+		"Swift with a password": {
+			keys: []string{"authURL", "domainName", "tenantName", "username", "password", "region"}, want: "Swift",
+		},
+		"Swift with an application credential": {
+			keys: []string{"authURL", "applicationCredentialID", "applicationCredentialSecret"}, want: "Swift",
+		},
+		"half of Azure": {keys: []string{"storageAccount"}, wrong: "has no key storageKey beside storageAccount"},
+		"half of S3": {
+			keys: []string{"secretAccessKey", "serviceaccount.json"}, wrong: "has no key accessKeyID",
+		},
+		"nothing":    {keys: []string{"region"}, wrong: "none of the stores"},
+		"two stores": {keys: []string{"serviceaccount.json", "authURL"}, wrong: "several stores: GCS, Swift"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			written := map[string][]byte{"bucketName": []byte("b")}
+			for _, key := range test.keys {
+				written[key] = []byte("secret-value")
+			}
+			arguments, err := deploy(t, written)
+			if test.wrong != "" {
+				if err == nil || !strings.Contains(err.Error(), test.wrong) ||
+					strings.Contains(err.Error(), "secret-value") {
+					t.Errorf("got %v, want an error with %q and no value", err, test.wrong)
+				}
+				return
+			}
+			if err != nil || !slices.Contains(arguments, "--store-provider="+test.want) {
+				t.Errorf("got %q, %v, want %s", arguments, err, test.want)
+			}
+		})
+	}
+}
+
 // What the extension writes later reaches etcd through the volume; its pod is not replaced for it.
 func TestOtherCredentialsReplaceNoPod(t *testing.T) {
 	of := func(key string) map[string][]byte {

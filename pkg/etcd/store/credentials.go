@@ -35,29 +35,35 @@ const (
 // rotated while the store is used.
 func S3CredentialsIn(dir string) func() (S3Credentials, error) {
 	return func() (S3Credentials, error) {
-		current := SecretVersion(dir)
 		var credentials S3Credentials
-		var all []error
-		for key, value := range map[string]*string{
-			accessKeyIDKey:     &credentials.AccessKeyID,
-			secretAccessKeyKey: &credentials.SecretAccessKey,
-			sessionTokenKey:    &credentials.SessionToken,
-		} {
-			content, err := os.ReadFile(filepath.Join(current, key))
-			if key == sessionTokenKey && errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			*value = strings.TrimSpace(string(content))
-			if err == nil && *value == "" {
-				err = fmt.Errorf("%s is empty", key)
-			}
-			all = append(all, err)
-		}
-		if err := errors.Join(all...); err != nil {
+		err := readSecret(dir, map[string]*string{
+			accessKeyIDKey: &credentials.AccessKeyID, secretAccessKeyKey: &credentials.SecretAccessKey,
+		}, map[string]*string{sessionTokenKey: &credentials.SessionToken})
+		if err != nil {
 			return S3Credentials{}, fmt.Errorf("reading S3 credentials in %s: %w", dir, err)
 		}
 		return credentials, nil
 	}
+}
+
+// readSecret reads values of keys of one version of a mounted Secret: keys that must have one, and others, whose values
+// stay empty if there is none.
+func readSecret(dir string, required, optional map[string]*string) error {
+	current := SecretVersion(dir)
+	var all []error
+	for key, value := range required {
+		content, err := os.ReadFile(filepath.Join(current, key))
+		if *value = strings.TrimSpace(string(content)); err == nil && *value == "" {
+			err = fmt.Errorf("%s is empty", key)
+		}
+		all = append(all, err)
+	}
+	for key, value := range optional {
+		var err error
+		*value, err = SecretValue(current, key)
+		all = append(all, err)
+	}
+	return errors.Join(all...)
 }
 
 // SecretVersion returns the directory that has all files of one version of a mounted Secret: the kubelet exchanges
@@ -83,17 +89,11 @@ func SecretValue(dir, key string) (string, error) {
 // are read from it whenever they are used. The bucket is for the caller to set.
 func S3OptionsIn(dir string) (S3Options, error) {
 	options := S3Options{Credentials: S3CredentialsIn(dir)}
-	current := SecretVersion(dir)
 	var pathStyle, ca, encryption string
-	var all []error
-	for key, value := range map[string]*string{
+	all := []error{readSecret(dir, nil, map[string]*string{
 		regionKey: &options.Region, endpointKey: &options.Endpoint, pathStyleKey: &pathStyle, caKey: &ca,
 		encryptionAtRestKey: &encryption,
-	} {
-		var err error
-		*value, err = SecretValue(current, key)
-		all = append(all, err)
-	}
+	})}
 	if pathStyle != "" {
 		var err error
 		if options.PathStyle, err = strconv.ParseBool(pathStyle); err != nil {

@@ -168,7 +168,7 @@ func (s *S3) Put(ctx context.Context, name string, reader io.Reader, size int64)
 	source, err := newContent(ctx, reader, size)
 	if err == nil {
 		_, err = s.client.PutObject(ctx, s.bucket, name, source, size, minio.PutObjectOptions{
-			ContentType:          "application/octet-stream",
+			ContentType:          octets,
 			PartSize:             partSize,
 			ServerSideEncryption: s.encryption,
 			// Every store knows this checksum, and buckets with object lock ask for one.
@@ -303,11 +303,5 @@ func s3Reason(response minio.ErrorResponse) error {
 			return reason
 		}
 	}
-	switch response.StatusCode {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return ErrPermission
-	case http.StatusInsufficientStorage:
-		return ErrFull
-	}
-	return nil
+	return statusReason(response.StatusCode)
 }
