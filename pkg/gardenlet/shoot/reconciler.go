@@ -209,15 +209,22 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Sho
 		return r.failed(ctx, writer, err)
 	}
 	log.Info("Reconciled", "seconds", time.Since(started).Seconds())
-	if err := writer.Update(ctx, status.Succeeded(op.Plan, op.Inputs.Shoot, op.infrastructure.Reported(),
-		metav1.Now())); err != nil {
-		return ctrl.Result{}, err
-	}
-	op.Inputs.Shoot = writer.Current()
-	if err := cluster.Write(ctx, r.Seed, op.Plan.Namespace, op.Inputs); err != nil {
+	if err := r.succeeded(ctx, op, writer); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: soonest(r.Config.Controllers.Shoot.SyncPeriod.Duration, filesPeriodOf(shoot))}, nil
+}
+
+// succeeded writes the end of an operation, to the status at last: who is killed before that begins the operation
+// anew, and nobody would write the Cluster of a shoot that has nothing to do.
+func (r *Reconciler) succeeded(ctx context.Context, op *Operation, writer *status.Writer) error {
+	end := status.Succeeded(op.Plan, op.Inputs.Shoot, op.infrastructure.Reported(), metav1.Now())
+	op.Inputs.Shoot = writer.Current()
+	end(&op.Inputs.Shoot.Status)
+	if err := cluster.Write(ctx, r.Seed, op.Plan.Namespace, op.Inputs); err != nil {
+		return err
+	}
+	return writer.Update(ctx, end)
 }
 
 // options are those of a flow about whose progress the status tells.
