@@ -38,7 +38,7 @@ func canonical(t *testing.T, s state) map[string][]string {
 			all[name] = append(all[name], render(t, c.value(value)))
 		}
 	}
-	for at, stored := range s.cluster {
+	for at, stored := range s.cluster.objects {
 		all[fmt.Sprintf("shoot %s %s/%s", at.resource, at.namespace, at.name)] =
 			[]string{render(t, c.value(stored["metadata"]))}
 	}

@@ -19,6 +19,29 @@ type object = map[string]any
 // path is where the shoot's API server has an object: the path of its group and version, the resource, and the names.
 type path struct{ version, resource, namespace, name string }
 
+// cluster is what the shoot's API server holds. Objects are replaced and never changed.
+type cluster struct {
+	objects map[path]object
+	// version counts changes.
+	version int
+}
+
+func (c cluster) clone() cluster {
+	copied := cluster{objects: map[path]object{}, version: c.version}
+	maps.Copy(copied.objects, c.objects)
+	return copied
+}
+
+func (c *cluster) put(at path, o object) {
+	c.objects[at] = o
+	c.version++
+}
+
+func (c *cluster) remove(at path) {
+	delete(c.objects, at)
+	c.version++
+}
+
 // kinds are those that the shoot's API server offers, by group and version.
 var kinds = map[string]map[string]string{
 	"/api/v1": {
@@ -94,12 +117,12 @@ func (w *world) handle(rw http.ResponseWriter, request *http.Request, at path) {
 		reply(rw, http.StatusOK, w.list(at, onlyMetadata))
 		return
 	}
-	found, exists := w.cluster[at]
+	found, exists := w.cluster.objects[at]
 	switch {
 	case !exists:
 		reply(rw, http.StatusNotFound, failure("NotFound", http.StatusNotFound))
 	case request.Method == http.MethodDelete:
-		delete(w.cluster, at)
+		w.cluster.remove(at)
 		reply(rw, http.StatusOK, object{"kind": "Status", "apiVersion": "v1", "status": "Success"})
 	case onlyMetadata:
 		reply(rw, http.StatusOK, metadataOf(found))
@@ -111,14 +134,14 @@ func (w *world) handle(rw http.ResponseWriter, request *http.Request, at path) {
 // list has the objects of a resource.
 func (w *world) list(at path, onlyMetadata bool) object {
 	items := []object{}
-	for _, found := range slices.SortedFunc(maps.Keys(w.cluster), func(a, b path) int {
+	for _, found := range slices.SortedFunc(maps.Keys(w.cluster.objects), func(a, b path) int {
 		return strings.Compare(a.namespace+"/"+a.name, b.namespace+"/"+b.name)
 	}) {
 		if found.version != at.version || found.resource != at.resource ||
 			at.namespace != "" && found.namespace != at.namespace {
 			continue
 		}
-		item := w.cluster[found]
+		item := w.cluster.objects[found]
 		if onlyMetadata {
 			item = metadataOf(item)
 		}

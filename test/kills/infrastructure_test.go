@@ -244,14 +244,14 @@ func (w *world) join(pool extensionsv1alpha1.WorkerPool) {
 	if checksum := w.configurationOf(pool.Name); checksum != "" {
 		annotations[checksumAnnotation] = checksum
 	}
-	w.cluster[path{"/api/v1", "nodes", "", name}] = object{
+	w.cluster.put(path{"/api/v1", "nodes", "", name}, object{
 		"kind": "Node", "apiVersion": "v1", "metadata": object{
 			"name": name, "annotations": annotations,
 			"labels": object{gardencorev1beta1.LabelWorkerPool: pool.Name},
 		},
 		"status": object{"conditions": []object{{"type": "Ready", "status": "True"}}},
-	}
-	w.cluster[path{"/api/v1", "pods", metav1.NamespaceSystem, "proxy"}] = object{
+	})
+	w.cluster.put(path{"/api/v1", "pods", metav1.NamespaceSystem, "proxy"}, object{
 		"kind": "Pod", "apiVersion": "v1",
 		"metadata": object{
 			"name": "proxy", "namespace": metav1.NamespaceSystem, "labels": object{
@@ -259,7 +259,7 @@ func (w *world) join(pool extensionsv1alpha1.WorkerPool) {
 			},
 		},
 		"spec": object{"nodeName": name},
-	}
+	})
 }
 
 // checksumAnnotation is where node-agent tells which configuration it runs.
@@ -267,7 +267,7 @@ const checksumAnnotation = "checksum/cloud-config-data"
 
 // configurationOf is the checksum of what the node-agents of a pool were given; the lock is held.
 func (w *world) configurationOf(pool string) string {
-	for at, stored := range w.cluster {
+	for at, stored := range w.cluster.objects {
 		if at.resource == "secrets" && stored["pool"] == pool {
 			sum := sha256.Sum256(stored["configuration"].([]byte))
 			return hex.EncodeToString(sum[:])
@@ -286,5 +286,7 @@ func (w *world) dropCluster() {
 			return
 		}
 	}
-	clear(w.cluster)
+	for at := range w.cluster.objects {
+		w.cluster.remove(at)
+	}
 }

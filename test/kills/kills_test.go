@@ -108,14 +108,14 @@ func newChoice(t *testing.T) choice {
 	return choice{all: os.Getenv(variableAll) != "", random: rand.New(rand.NewPCG(seed, 0))}
 }
 
-// of chooses all states in which a task begins or has done its work, and some of the others.
+// of chooses all states between tasks and around them, and some of those within.
 func (c choice) of(r *recording) []*moment {
 	if c.all {
 		return r.moments
 	}
 	var chosen, others []*moment
 	for _, m := range r.moments {
-		if m.betweenTasks {
+		if m.always {
 			chosen = append(chosen, m)
 		} else {
 			others = append(others, m)

@@ -15,8 +15,8 @@ type moment struct {
 	// points are where an operation was at that moment, such as "before Deploying namespace". In the same state, it
 	// does not matter at which of them gardenlet ends.
 	points []string
-	// betweenTasks: a task begins or has just done its work. Other moments are after a write.
-	betweenTasks bool
+	// always: a task begins or has just done its work, or something was written outside of all tasks.
+	always bool
 }
 
 // recording has all moments of an operation that nobody disturbs.
@@ -66,11 +66,11 @@ func (r *recording) wrote(ctx context.Context) {
 	r.writes[task]++
 	count := r.writes[task]
 	r.lock.Unlock()
-	r.note(fmt.Sprintf("after write %d of %s", count, task), false)
+	r.note(fmt.Sprintf("after write %d of %s", count, task), !inTask)
 }
 
 // note remembers the state at a point, unless it is the one before.
-func (r *recording) note(point string, betweenTasks bool) {
+func (r *recording) note(point string, always bool) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	now := r.world.state()
@@ -79,5 +79,5 @@ func (r *recording) note(point string, betweenTasks bool) {
 	}
 	last := r.moments[len(r.moments)-1]
 	last.points = append(last.points, point)
-	last.betweenTasks = last.betweenTasks || betweenTasks
+	last.always = last.always || always
 }

@@ -86,13 +86,13 @@ func (w *world) configureNodes(objects []*unstructured.Unstructured) {
 		if kept.GetKind() != "Secret" || pool == "" || err != nil {
 			continue
 		}
-		w.cluster[path{"/api/v1", "secrets", metav1.NamespaceSystem, "configuration-of-" + pool}] = object{
+		w.cluster.put(path{"/api/v1", "secrets", metav1.NamespaceSystem, "configuration-of-" + pool}, object{
 			"kind": "Secret", "apiVersion": "v1", "metadata": object{"name": "configuration-of-" + pool},
 			"pool": pool, "configuration": configuration,
-		}
+		})
 		node := path{"/api/v1", "nodes", "", pool + "-0"}
-		if found, exists := w.cluster[node]; exists {
-			w.cluster[node] = withAnnotation(found, checksumAnnotation, w.configurationOf(pool))
+		if found, exists := w.cluster.objects[node]; exists {
+			w.cluster.put(node, withAnnotation(found, checksumAnnotation, w.configurationOf(pool)))
 		}
 	}
 }

@@ -185,8 +185,8 @@ func usersObjects(w *world) {
 		if slices.Contains(inNamespaces, at.resource) {
 			metadata["namespace"] = at.namespace
 		}
-		w.cluster[at] = object{
+		w.cluster.put(at, object{
 			"kind": kinds[at.version][at.resource], "apiVersion": groupVersion(at.version), "metadata": metadata,
-		}
+		})
 	}
 }

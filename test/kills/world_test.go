@@ -3,7 +3,6 @@ package kills
 import (
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -27,11 +26,11 @@ import (
 type state struct {
 	at           time.Time
 	garden, seed content
-	cluster      map[path]object
+	cluster      cluster
 }
 
 // versions tell states of one world apart.
-func (s state) versions() [2]int { return [2]int{s.garden.version, s.seed.version} }
+func (s state) versions() [3]int { return [3]int{s.garden.version, s.seed.version, s.cluster.version} }
 
 // scheme knows the kinds that gardenlet works with, in the garden and in the seed.
 var scheme = sync.OnceValue(func() *runtime.Scheme {
@@ -54,7 +53,7 @@ type world struct {
 	// gardenClient and seedClient are those of everybody but gardenlet.
 	gardenClient, seedClient client.WithWatch
 	// cluster is what the API server of the shoot holds, and address where it is.
-	cluster map[path]object
+	cluster cluster
 	address string
 	// changed wakes up those who answer.
 	changed chan struct{}
@@ -62,10 +61,7 @@ type world struct {
 
 // newWorld makes a world in a state.
 func newWorld(begin state) (*world, error) {
-	w := &world{cluster: maps.Clone(begin.cluster), changed: make(chan struct{}, 1)}
-	if w.cluster == nil {
-		w.cluster = map[path]object{}
-	}
+	w := &world{cluster: begin.cluster.clone(), changed: make(chan struct{}, 1)}
 	var err error
 	if w.garden, err = newTracker(scheme(), begin.garden, &w.lock, w.wake); err != nil {
 		return nil, fmt.Errorf("garden: %w", err)
@@ -101,7 +97,7 @@ func (w *world) state() state {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	return state{
-		at: time.Now(), garden: w.garden.clone(), seed: w.seed.clone(), cluster: maps.Clone(w.cluster),
+		at: time.Now(), garden: w.garden.clone(), seed: w.seed.clone(), cluster: w.cluster.clone(),
 	}
 }
 
