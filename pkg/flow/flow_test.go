@@ -200,6 +200,30 @@ func TestOnSuccessNamesTasksThatSucceeded(t *testing.T) {
 	}
 }
 
+// What wraps tasks decides about all of them that are not skipped, those without work of their own as well.
+func TestWrap(t *testing.T) {
+	var log recorder
+	g := NewGraph("test")
+	a := g.Add(Task{Name: "a", Fn: log.task("a")})
+	b := g.Add(Task{Name: "gathers", Dependencies: []TaskID{a}})
+	c := g.Add(Task{Name: "skipped", SkipIf: true, Dependencies: []TaskID{b}})
+	g.Add(Task{Name: "killed", Fn: log.task("killed"), Dependencies: []TaskID{c}})
+	killed := errors.New("killed")
+	err := compile(t, g).Run(t.Context(), Options{Wrap: func(id TaskID, fn TaskFn) TaskFn {
+		return func(ctx context.Context) error {
+			log.add("before " + string(id))
+			if id == "killed" {
+				return killed
+			}
+			return fn(ctx)
+		}
+	}})
+	if want := []string{"before a", "a", "before gathers", "before killed"}; !errors.Is(err, killed) ||
+		!slices.Equal(log.names, want) {
+		t.Errorf("ran %v, want %v; error %v", log.names, want, err)
+	}
+}
+
 func TestRetryUntilTimeout(t *testing.T) {
 	cause := errors.New("not yet")
 	failing := func(times int) (TaskFn, *int) {

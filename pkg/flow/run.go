@@ -37,6 +37,9 @@ type Options struct {
 	// OnSuccess is called when a task has succeeded, from the task's goroutine. It is the place to forget the
 	// task's error of an earlier run.
 	OnSuccess func(ctx context.Context, id TaskID)
+	// Wrap, if set, is given the work of every task and returns what is done in its place. Tests note there where a
+	// process may be killed.
+	Wrap func(id TaskID, fn TaskFn) TaskFn
 }
 
 // Run executes the flow and waits until no task is at work. A task that fails keeps its dependents from starting;
@@ -114,12 +117,24 @@ func (r *run) start(ctx context.Context, n *node) {
 	r.running[id] = time.Now()
 	r.opts.Log.V(1).Info("Task started", "flow", r.flow.name, "task", id)
 	go func() {
-		err := safely(ctx, n.task.Fn)
+		err := safely(ctx, r.work(n))
 		if err == nil && r.opts.OnSuccess != nil {
 			r.opts.OnSuccess(ctx, id)
 		}
 		r.results <- result{n, err}
 	}()
+}
+
+// work is what a task does.
+func (r *run) work(n *node) TaskFn {
+	fn := n.task.Fn
+	if r.opts.Wrap == nil {
+		return fn
+	}
+	if fn == nil {
+		fn = func(context.Context) error { return nil }
+	}
+	return r.opts.Wrap(TaskID(n.task.Name), fn)
 }
 
 func (r *run) finish(ctx context.Context, res result) {

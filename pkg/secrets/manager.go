@@ -56,8 +56,8 @@ type Manager interface {
 	// Get returns the secret of a configuration by its name: the one that Generate returned last, otherwise
 	// the newest one in the namespace.
 	Get(name string, options ...GetOption) (*corev1.Secret, bool)
-	// Cleanup deletes the secrets of this manager's identity that were not returned by Generate since New. Call
-	// it at the end of a flow that has generated everything in use.
+	// Cleanup deletes the secrets of this manager's identity but those that, since New, the last Generate of each
+	// configuration returned or kept. Call it at the end of a flow that has generated everything in use.
 	Cleanup(ctx context.Context) error
 }
 
@@ -114,7 +114,6 @@ func New(ctx context.Context, c client.Client, namespace string, options Options
 		clock:     options.Clock,
 		existing:  map[string][]*corev1.Secret{},
 		entries:   map[string]*entry{},
-		used:      map[string]bool{},
 	}
 	if m.clock == nil {
 		m.clock = clock.RealClock{}
@@ -134,8 +133,6 @@ type manager struct {
 	// existing are the secrets by configuration name, newest first.
 	existing map[string][]*corev1.Secret
 	entries  map[string]*entry
-	// used are the names of the Secrets that Cleanup must keep.
-	used map[string]bool
 }
 
 // entry is what Generate returned for one configuration name; its lock lets different names be generated in parallel.
@@ -400,9 +397,19 @@ func (m *manager) use(e *entry, s slot, secret *corev1.Secret) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	e.slots[s] = secret
-	if secret != nil {
-		m.used[secret.Name] = true
+}
+
+// used are the names of the Secrets that Cleanup must keep; the caller holds the mutex.
+func (m *manager) used() map[string]bool {
+	names := map[string]bool{}
+	for _, e := range m.entries {
+		for _, secret := range e.slots {
+			if secret != nil {
+				names[secret.Name] = true
+			}
+		}
 	}
+	return names
 }
 
 // bundleData returns what a bundle of these secrets holds: CA certificates, or public keys of a key pair; nil when the
@@ -489,10 +496,11 @@ func (m *manager) Get(name string, options ...GetOption) (*corev1.Secret, bool) 
 // Cleanup implements Manager.
 func (m *manager) Cleanup(ctx context.Context) error {
 	m.mutex.Lock()
+	used := m.used()
 	var unused []*corev1.Secret
 	for name, list := range m.existing {
 		m.existing[name] = slices.DeleteFunc(list, func(secret *corev1.Secret) bool {
-			if m.used[secret.Name] {
+			if used[secret.Name] {
 				return false
 			}
 			unused = append(unused, secret)

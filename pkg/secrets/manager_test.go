@@ -171,7 +171,8 @@ func TestCleanupRemovesUnused(t *testing.T) {
 
 	m = newManager(t, c, clock, nil)
 	generate(t, m, caConfig("ca"))
-	generate(t, m, serverCert("server", "new"))
+	generate(t, m, serverCert("server", "on the way"))
+	latest := generate(t, m, serverCert("server", "new"))
 	if err := m.Cleanup(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -182,6 +183,9 @@ func TestCleanupRemovesUnused(t *testing.T) {
 	var names []string
 	for _, secret := range list.Items {
 		names = append(names, secret.Labels[LabelName])
+		if secret.Labels[LabelName] == "server" && secret.Name != latest.Name {
+			t.Errorf("Secret %s is left, want the one that was generated last, %s", secret.Name, latest.Name)
+		}
 	}
 	if got := strings.Join(names, " "); got != "ca-bundle ca password server" && got != "ca ca-bundle password server" {
 		t.Errorf("left are %s", got)

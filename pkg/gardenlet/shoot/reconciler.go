@@ -19,6 +19,7 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
+	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/cluster"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/deletion"
@@ -51,6 +52,8 @@ type Reconciler struct {
 	GardenIdentity string
 	// AfterOperation is called with the Shoot after every operation, to have its health checked.
 	AfterOperation func(key client.ObjectKey)
+	// WrapTask, if set, wraps the tasks of all flows; see flow.Options.
+	WrapTask func(id flow.TaskID, fn flow.TaskFn) flow.TaskFn
 
 	mu      sync.Mutex
 	running map[client.ObjectKey]run
@@ -197,7 +200,7 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Sho
 	}
 	log.Info("Reconciling", "operation", op.Inputs.Shoot.Status.LastOperation.Type, "tasks", graph.Len())
 	started := time.Now()
-	err = graph.Run(ctx, writer.Options(log))
+	err = graph.Run(ctx, r.options(writer, log))
 	if err == nil && op.Plan.Hibernation != plan.Asleep {
 		err = op.cleanUpSecrets(ctx)
 	}
@@ -206,15 +209,29 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Sho
 		return r.failed(ctx, writer, err)
 	}
 	log.Info("Reconciled", "seconds", time.Since(started).Seconds())
-	if err := writer.Update(ctx, status.Succeeded(op.Plan, op.Inputs.Shoot, op.infrastructure.Reported(),
-		metav1.Now())); err != nil {
-		return ctrl.Result{}, err
-	}
-	op.Inputs.Shoot = writer.Current()
-	if err := cluster.Write(ctx, r.Seed, op.Plan.Namespace, op.Inputs); err != nil {
+	if err := r.succeeded(ctx, op, writer); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: soonest(r.Config.Controllers.Shoot.SyncPeriod.Duration, filesPeriodOf(shoot))}, nil
+}
+
+// succeeded writes the end of an operation, to the status at last: who is killed before that begins the operation
+// anew, and nobody would write the Cluster of a shoot that has nothing to do.
+func (r *Reconciler) succeeded(ctx context.Context, op *Operation, writer *status.Writer) error {
+	end := status.Succeeded(op.Plan, op.Inputs.Shoot, op.infrastructure.Reported(), metav1.Now())
+	op.Inputs.Shoot = writer.Current()
+	end(&op.Inputs.Shoot.Status)
+	if err := cluster.Write(ctx, r.Seed, op.Plan.Namespace, op.Inputs); err != nil {
+		return err
+	}
+	return writer.Update(ctx, end)
+}
+
+// options are those of a flow about whose progress the status tells.
+func (r *Reconciler) options(writer *status.Writer, log logr.Logger) flow.Options {
+	options := writer.Options(log)
+	options.Wrap = r.WrapTask
+	return options
 }
 
 // operated has the health of the shoot checked.
@@ -310,7 +327,7 @@ func (r *Reconciler) delete(ctx context.Context, shoot *gardencorev1beta1.Shoot)
 		return ctrl.Result{}, err
 	}
 	log.Info("Deleting", "tasks", graph.Len())
-	if err := graph.Run(ctx, writer.Options(log)); err != nil {
+	if err := graph.Run(ctx, r.options(writer, log)); err != nil {
 		return r.failed(ctx, writer, err)
 	}
 	return ctrl.Result{}, r.release(ctx, writer.Current())

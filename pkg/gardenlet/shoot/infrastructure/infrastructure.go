@@ -92,11 +92,11 @@ func (i *Infrastructure) deployInfrastructure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return i.isolateMachines(ctx)
+	return i.IsolateMachines(ctx)
 }
 
-// isolateMachines keeps machines that are pods of the seed to themselves, and to what any machine reaches.
-func (i *Infrastructure) isolateMachines(ctx context.Context) error {
+// IsolateMachines keeps machines that are pods of the seed to themselves, and to what any machine reaches.
+func (i *Infrastructure) IsolateMachines(ctx context.Context) error {
 	beside, err := extensionrights.Beside(ctx, i.Seed, i.Plan.Namespace)
 	if err != nil {
 		return err

@@ -41,6 +41,8 @@ const oscKey = extensionsv1alpha1.NodeAgentSecretDataKey
 type Infrastructure interface {
 	// ProviderStatus is what the provider's machines are told; nil if there is nothing to tell.
 	ProviderStatus() *runtime.RawExtension
+	// IsolateMachines keeps machines that are pods of the seed to themselves.
+	IsolateMachines(ctx context.Context) error
 }
 
 // Workers makes those of one shoot.
@@ -244,7 +246,7 @@ func nodeAgentSecret(pool plan.Pool, osc *extensionsv1alpha1.OperatingSystemConf
 	return &corev1.Secret{ObjectMeta: meta, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{oscKey: data}}, nil
 }
 
-// deployWorker writes the Worker.
+// deployWorker writes the Worker, with which the namespace of machines comes where the Infrastructure needs none.
 func (w *Workers) deployWorker(ctx context.Context) error {
 	var pools []extensionsv1alpha1.WorkerPool
 	for _, pool := range w.Plan.Pools {
@@ -255,13 +257,17 @@ func (w *Workers) deployWorker(ctx context.Context) error {
 		pools = append(pools, rendered)
 	}
 	object := &extensionsv1alpha1.Worker{ObjectMeta: w.Plan.Meta(w.Plan.ShootName)}
-	return extension.Deploy(ctx, w.Seed, object, true, func() {
+	err := extension.Deploy(ctx, w.Seed, object, true, func() {
 		object.Spec = extensionsv1alpha1.WorkerSpec{
 			DefaultSpec:                  extensionsv1alpha1.DefaultSpec{Type: w.Plan.ProviderType},
 			InfrastructureProviderStatus: w.Infrastructure.ProviderStatus(), Region: w.Plan.Region,
 			SecretRef: credentials.CloudProvider(w.Plan.Identity), Pools: pools,
 		}
 	})
+	if err != nil {
+		return err
+	}
+	return w.Infrastructure.IsolateMachines(ctx)
 }
 
 // workerPool renders a pool of the Worker.
