@@ -36,14 +36,26 @@ With --store-provider, all changes are also saved to a store every --delta-snaps
 restored from there or from --backup-dir. A store that fails is told of in the log and in /metrics, and never ends etcd.
 Without data, a start waits for the store: an empty etcd beside backups would be a loss.
 
-What was found, restored and is missing, what is backed up and what fails is in JSON at /status of --health-address.`,
+What was found, restored and is missing, what is backed up and what fails is in JSON at /status of --health-address.
+
+With --members, the etcd is one of three. The first one begins, or goes on with the data that it has; the others join
+it. One whose data is lost or damaged joins again while the other two serve. Nothing is restored while any of them has
+data or does not answer: when two are lost, the log says what can be done.`,
 		Example: `  # with client certificates and hourly snapshots
   etcd-steward --name etcd-main-0 --data-dir /var/etcd/data --listen-client-urls https://0.0.0.0:2379 \
     --cert-file tls.crt --key-file tls.key --trusted-ca-file ca.crt --backup-dir /var/etcd/backup --snapshot-period 1h
 
   # every minute, changes are saved to a bucket, whose keys are in a mounted Secret
   etcd-steward --name etcd-main-0 --data-dir /var/etcd/data --backup-dir /var/etcd/backup \
-    --store-provider S3 --store-bucket backups --store-prefix shoot--demo--one/main --store-credentials-dir /etc/store`,
+    --store-provider S3 --store-bucket backups --store-prefix shoot--demo--one/main --store-credentials-dir /etc/store
+
+  # one of three members
+  etcd-steward --name etcd-main-1 --data-dir /var/etcd/data --listen-client-urls https://0.0.0.0:2379 \
+    --advertise-client-urls https://etcd-main-1.etcd-main-peer:2379 --listen-peer-urls https://0.0.0.0:2380 \
+    --members etcd-main-0=https://etcd-main-0.etcd-main-peer:2380,etcd-main-1=https://etcd-main-1.etcd-main-peer:2380,\
+etcd-main-2=https://etcd-main-2.etcd-main-peer:2380 \
+    --cert-file tls.crt --key-file tls.key --trusted-ca-file ca.crt \
+    --peer-cert-file peer.crt --peer-key-file peer.key --peer-trusted-ca-file peer-ca.crt`,
 		Version:       version.String(),
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,

@@ -25,7 +25,7 @@ func (s *Steward) startEmpty(known int64) error {
 	err := makeEmptyDatabase(path)
 	if err == nil {
 		from := database{path: path, bump: revisionBeyond(known, time.Now())}
-		err = fill(s.options.Name, s.options.DataDir, from, s.log)
+		err = fill(s.options.founder(), s.options.DataDir, from, s.log)
 	}
 	if err := errors.Join(err, os.RemoveAll(path)); err != nil {
 		return fmt.Errorf("making empty data in %s: %w", s.options.DataDir, err)

@@ -36,18 +36,20 @@ type follower struct {
 	delay time.Duration
 }
 
-// run follows etcd until ctx is done, then saves what is not saved yet, within the time that a stop may take.
-func (f *follower) run(ctx context.Context) {
+// run follows etcd until ctx is done, then saves what is not saved yet, within the time that a stop may take. It ends
+// at once when leads is done: the backups are another member's then.
+func (f *follower) run(ctx, leads context.Context) {
 	work, cancel := graceful(ctx, f.pace.stop)
 	defer cancel()
+	defer context.AfterFunc(leads, cancel)()
 	f.delay = f.pace.retry
-	for last := false; !last; {
+	for last := false; !last && leads.Err() == nil; {
 		// One more attempt is made after the stop, if the last delta failed or nothing was followed just then.
 		last = ctx.Err() != nil
 		finished, err := f.session(work, ctx.Done())
 		delay := f.pace.retry
 		switch {
-		case finished && err == nil:
+		case finished && err == nil, leads.Err() != nil:
 			return
 		case err == nil:
 		case errors.Is(err, history.ErrGap):

@@ -210,7 +210,7 @@ func TestFullSnapshotsThatAreOvertaken(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { f.run(ctx); close(ended) }()
+	go func() { f.run(ctx, t.Context()); close(ended) }()
 	<-fulls
 	stop()
 	<-ended

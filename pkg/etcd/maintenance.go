@@ -43,6 +43,8 @@ func (s *Steward) maintain(ctx context.Context) {
 			snapshot.Reset(s.untilNextSnapshot(time.Now()))
 		case <-defragment.C:
 			err = s.defragment(ctx)
+		case errand := <-s.errands:
+			errand()
 		}
 		if err != nil && ctx.Err() == nil {
 			s.log.Error("maintenance failed, it is tried again", zap.Error(err))
@@ -126,10 +128,11 @@ func (s *Steward) snapshotFile(ctx context.Context) (path string, discard func()
 	return taken.Path, keep, PruneSnapshots(s.options.BackupDir, s.options.SnapshotRetention)
 }
 
-// defragment gives space back when much of the database is free.
+// defragment gives space back when much of the database is free. Several members do so in turns.
 func (s *Steward) defragment(_ context.Context) error {
 	backend := s.etcd.Server.Backend()
-	if s.options.DefragmentationPeriod == 0 || !worthDefragmenting(backend.Size(), backend.SizeInUse()) {
+	if !s.options.single() || s.options.DefragmentationPeriod == 0 ||
+		!worthDefragmenting(backend.Size(), backend.SizeInUse()) {
 		return nil
 	}
 	return s.defragmentNow(volume.reserve)

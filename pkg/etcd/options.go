@@ -2,6 +2,25 @@
 // data directory is verified and, when it is lost, damaged or older than the newest backup, restored. While etcd runs,
 // snapshots are taken and pruned, all changes are saved to a store if there is one, history is compacted near the
 // quota, fragmented space is given back, and nothing takes the room on the volume that etcd itself needs.
+//
+// A member may be one of three (Options.Members), each with a steward of its own:
+//
+//   - The first one begins the cluster, or goes on with the data that it has as a single member. The others join it,
+//     one after the other, as learners, which the leader promotes when they have caught up.
+//   - Before its etcd starts, each asks the others, at their peer URLs, whether they have data, and those that serve
+//     for what a quorum agrees on. What it then does, decide tells, and why that never makes a second cluster. No state
+//     is kept for that beside the data itself.
+//   - All data of a member that others have a quorum without can be lost: it has its identity removed, and joins anew.
+//     Data is restored from backups only when none of the members has any. Without a quorum nothing is given up; the
+//     log tells people what they can do.
+//   - The stewards must all be started, in whatever order: StatefulSets need the parallel podManagementPolicy, and the
+//     Service of the peer URLs publishNotReadyAddresses.
+//   - Who has a certificate of the peers' authority is a member. The clients' authority must be another one. To ask and
+//     join the others, a member is their client, with the certificate of its server.
+//   - Only the leader saves changes in the store, compacts history, and gives turns to defragment.
+//
+// Two things are not found out: the volume of a member that is set back to an earlier time while the cluster goes on,
+// unless it was alone then; and one set back to when it was alone, while no other member answers at its start.
 package etcd
 
 import (
@@ -33,8 +52,16 @@ type Options struct {
 	// ListenClientURL is where clients are served; AdvertiseClientURL what they are told (default the same).
 	ListenClientURL    string
 	AdvertiseClientURL string
-	// ListenPeerURL is where peers would be served. A single member has none, so it stays on loopback.
+	// ListenPeerURL is where peers are served. A single member has none, so it stays on loopback.
 	ListenPeerURL string
+	// Members are all members of the etcd, in the order of their ordinals; none for a single member. The first one
+	// begins the cluster, or goes on with the data that it has as a single member; the others join it.
+	Members []Member
+	// PeerCertFile, PeerKeyFile and PeerTrustedCAFile secure the peer URLs. Whoever has a certificate of that authority
+	// is taken for a member, so it must be another one than that of clients.
+	PeerCertFile      string
+	PeerKeyFile       string
+	PeerTrustedCAFile string
 	// CertFile, KeyFile and TrustedCAFile secure the client URL; with TrustedCAFile, clients must present a
 	// certificate.
 	CertFile      string
@@ -97,6 +124,13 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"URL that clients are told (default: the one that is listened on)")
 	flags.StringVar(&o.ListenPeerURL, "listen-peer-urls", o.ListenPeerURL,
 		"URL to serve peers on; a single member has none")
+	flags.Var((*memberList)(&o.Members), "members",
+		"all members with their peer URLs, in the order of their ordinals; empty: this is the only one")
+	flags.StringVar(&o.PeerCertFile, "peer-cert-file", o.PeerCertFile,
+		"certificate for peers, as server and client (PEM)")
+	flags.StringVar(&o.PeerKeyFile, "peer-key-file", o.PeerKeyFile, "key of the certificate for peers (PEM)")
+	flags.StringVar(&o.PeerTrustedCAFile, "peer-trusted-ca-file", o.PeerTrustedCAFile,
+		"CA bundle that verifies peers; must not have the CA of clients")
 	flags.StringVar(&o.CertFile, "cert-file", o.CertFile, "server certificate (PEM)")
 	flags.StringVar(&o.KeyFile, "key-file", o.KeyFile, "key of the server certificate (PEM)")
 	flags.StringVar(&o.TrustedCAFile, "trusted-ca-file", o.TrustedCAFile,
@@ -142,6 +176,7 @@ func (o *Options) Validate() error {
 	if o.TrustedCAFile != "" && o.CertFile == "" {
 		all = append(all, errors.New("--trusted-ca-file needs --cert-file and --key-file"))
 	}
+	all = append(all, o.validatePeers())
 	if o.OnDataLoss != Fail && o.OnDataLoss != StartEmpty {
 		all = append(all, fmt.Errorf("--on-data-loss: %q is neither %q nor %q", o.OnDataLoss, Fail, StartEmpty))
 	}

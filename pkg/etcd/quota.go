@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/client/pkg/v3/types"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 )
@@ -44,19 +46,31 @@ func (s *Steward) careForSpace(ctx context.Context) error {
 		return s.relieve(ctx, alarm, short)
 	case short != nil:
 		return s.stopWrites(ctx, short)
+	case !s.leads():
+		// History is that of all members: one of them compacts it.
+		s.compactions = compactions{}
+		return nil
 	default:
 		return s.compactNearQuota(ctx)
 	}
 }
 
-// spaceAlarm returns the alarm that makes etcd read-only, if it is raised.
+// spaceAlarm returns the alarm that makes etcd read-only, if this member has raised it, or one that is no more.
 func (s *Steward) spaceAlarm() *etcdserverpb.AlarmMember {
-	for _, alarm := range s.etcd.Server.Alarms() {
-		if alarm.Alarm == etcdserverpb.AlarmType_NOSPACE {
+	for _, alarm := range s.spaceAlarms() {
+		isOwn := alarm.MemberID == uint64(s.etcd.Server.MemberID())
+		if isOwn || (s.leads() && s.etcd.Server.Cluster().Member(types.ID(alarm.MemberID)) == nil) {
 			return alarm
 		}
 	}
 	return nil
+}
+
+// spaceAlarms are those of all members.
+func (s *Steward) spaceAlarms() []*etcdserverpb.AlarmMember {
+	return slices.DeleteFunc(s.etcd.Server.Alarms(), func(alarm *etcdserverpb.AlarmMember) bool {
+		return alarm.Alarm != etcdserverpb.AlarmType_NOSPACE
+	})
 }
 
 // stopWrites raises the alarm for a volume, as etcd does for the quota.
@@ -80,8 +94,11 @@ func (s *Steward) relieve(ctx context.Context, alarm *etcdserverpb.AlarmMember, 
 	if err := s.compact(ctx, 0); err != nil {
 		return err
 	}
-	tight := backend.Size() > part(quota, writablePercent) || short != nil
-	if tight && backend.SizeInUse() <= part(backend.Size(), writablePercent) {
+	if s.relievedByDefragmenting(short != nil) {
+		if !s.options.single() {
+			// Several members defragment in turns, which the leader gives.
+			return nil
+		}
 		if err := s.defragmentNow(volume.leastReserve); err != nil {
 			return err
 		}
@@ -105,6 +122,13 @@ func (s *Steward) relieve(ctx context.Context, alarm *etcdserverpb.AlarmMember, 
 	s.told.writes("")
 	s.log.Warn("there was no space; there is again, writes are served")
 	return nil
+}
+
+// relievedByDefragmenting tells whether the database takes too much room, of which much can be given back.
+func (s *Steward) relievedByDefragmenting(short bool) bool {
+	backend := s.etcd.Server.Backend()
+	tight := short || backend.Size() > part(s.options.QuotaBackendBytes, writablePercent)
+	return tight && backend.SizeInUse() <= part(backend.Size(), writablePercent)
 }
 
 // readOnly is the subject of why writes are not served.
@@ -155,10 +179,14 @@ func (s *Steward) compactNearQuota(ctx context.Context) error {
 func (s *Steward) endCompactions() error {
 	backend, compacted := s.etcd.Server.Backend(), s.compactions.count > 0
 	s.compactions = compactions{}
-	if compacted && s.options.DefragmentationPeriod > 0 && mostlyFree(backend.Size(), backend.SizeInUse()) {
-		return s.defragmentNow(volume.reserve)
+	if !compacted || s.options.DefragmentationPeriod == 0 || !mostlyFree(backend.Size(), backend.SizeInUse()) {
+		return nil
 	}
-	return nil
+	if !s.options.single() {
+		s.fragmented.Store(true)
+		return nil
+	}
+	return s.defragmentNow(volume.reserve)
 }
 
 // compact takes history away but for some revisions. Its space is free as soon as nobody reads from it any more.

@@ -57,7 +57,7 @@ func (s *Steward) rebuild(finding status.Recovery) error {
 		return err
 	}
 	temporary := filepath.Join(s.options.DataDir, unfinishedRestore)
-	err = build(s.options.Name, temporary, database{
+	err = build(s.options.founder(), temporary, database{
 		path: dbPath(s.options.DataDir), bump: revisionBeyond(revision, time.Now()) - revision,
 	}, s.log)
 	if err == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/etcd/status"
 )
 
-// advertisedPeerURL is the only member's address in the membership; nobody connects to it.
+// advertisedPeerURL is a single member's address in the membership; nobody connects to it.
 const advertisedPeerURL = "http://127.0.0.1:2380"
 
 const (
@@ -25,7 +25,8 @@ const (
 )
 
 // prepare makes the data directory fit for a start: nothing to do for an orderly stopped one; after a crash it is
-// verified; when the data is lost or damaged, it is restored; when there was none, it is made.
+// verified; when the data is lost or damaged, it is restored; when there was none, it is made. Where there are other
+// members, they are asked before.
 func (s *Steward) prepare(ctx context.Context) error {
 	if err := os.MkdirAll(s.options.DataDir, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
@@ -40,24 +41,42 @@ func (s *Steward) prepare(ctx context.Context) error {
 	if err := s.makeRoomToWrite(0); err != nil {
 		return err
 	}
-	if !hasData(s.options.DataDir) {
+	if !s.options.single() {
+		return s.prepareMember(ctx)
+	}
+	held, damage, err := s.examine(ctx)
+	switch {
+	case err != nil:
+		return err
+	case held == dataNone:
 		return s.prepareEmpty(ctx)
+	case held == dataDamaged:
+		return s.mend(ctx, damage)
+	}
+	return nil
+}
+
+// examine tells what the data directory holds. It verifies data whose etcd was not stopped in order, and then also
+// returns what is wrong with it.
+func (s *Steward) examine(ctx context.Context) (held dataState, damage, err error) {
+	if !hasData(s.options.DataDir) {
+		return dataNone, nil, nil
 	}
 	marker := filepath.Join(s.options.DataDir, cleanMarker)
 	if _, err := os.Stat(marker); err == nil {
-		return os.Remove(marker)
+		return dataIntact, nil, os.Remove(marker)
 	}
 	s.health.set(status.Verifying)
 	s.log.Info("etcd was not stopped in order, verifying its data")
-	err := verifyInProcess(ctx, s.options.DataDir)
-	var damage *damageError
-	if errors.As(err, &damage) {
-		return s.mend(ctx, damage)
+	err = verifyInProcess(ctx, s.options.DataDir)
+	var found *damageError
+	if errors.As(err, &found) {
+		return dataDamaged, found, nil
 	}
 	if err != nil {
-		return fmt.Errorf("verifying the data: %w", err)
+		return "", nil, fmt.Errorf("verifying the data: %w", err)
 	}
-	return nil
+	return dataIntact, nil, nil
 }
 
 func (s *Steward) prepareEmpty(ctx context.Context) error {
@@ -147,7 +166,7 @@ func (s *Steward) restore(from Snapshot) error {
 	s.recoveries.restored(status.Restored{
 		From: from.source(), Backup: from.name(), Revision: from.Revision, Taken: from.Taken.UTC(),
 	})
-	if err := Restore(s.options.Name, s.options.DataDir, from, s.log); err != nil {
+	if err := restore(s.options.founder(), s.options.DataDir, from, s.log); err != nil {
 		return err
 	}
 	s.log.Warn("RESTORED from a backup; what was written after it is lost", zap.String("snapshot", from.Path),
@@ -155,14 +174,18 @@ func (s *Steward) restore(from Snapshot) error {
 	return s.removeFetched()
 }
 
-// Restore builds a data directory from a snapshot, whose checksum is verified. The directory must hold no data; it is
-// filled in one step, so an interrupted restore leaves none.
+// Restore builds the data directory of a single member from a snapshot, whose checksum is verified. The directory must
+// hold no data; it is filled in one step, so an interrupted restore leaves none.
 func Restore(name, dataDir string, from Snapshot, log *zap.Logger) error {
+	return restore((&Options{Name: name}).founder(), dataDir, from, log)
+}
+
+func restore(f founder, dataDir string, from Snapshot, log *zap.Logger) error {
 	if from.Revision == 0 {
 		named, _ := parseSnapshotName(filepath.Base(from.Path))
 		from.Revision = named.Revision
 	}
-	return fill(name, dataDir, database{
+	return fill(f, dataDir, database{
 		path: from.Path, hasChecksum: true, bump: revisionBeyond(from.Revision, time.Now()) - from.Revision,
 	}, log)
 }
@@ -177,12 +200,12 @@ type database struct {
 }
 
 // fill builds the data of a member in a directory that has none, in one step.
-func fill(name, dataDir string, from database, log *zap.Logger) error {
+func fill(f founder, dataDir string, from database, log *zap.Logger) error {
 	if hasData(dataDir) {
 		return fmt.Errorf("%s holds data already", dataDir)
 	}
 	temporary := filepath.Join(dataDir, unfinishedRestore)
-	err := build(name, temporary, from, log)
+	err := build(f, temporary, from, log)
 	if err == nil {
 		err = os.Rename(filepath.Join(temporary, memberDir), filepath.Join(dataDir, memberDir))
 	}
@@ -190,18 +213,18 @@ func fill(name, dataDir string, from database, log *zap.Logger) error {
 }
 
 // build writes a data directory for the only member of a new cluster. What clients know is compacted there.
-func build(name, dataDir string, from database, log *zap.Logger) error {
+func build(f founder, dataDir string, from database, log *zap.Logger) error {
 	if err := os.RemoveAll(dataDir); err != nil {
 		return err
 	}
 	return snapshot.NewV3(withoutDebug(log)).Restore(snapshot.RestoreConfig{
 		SnapshotPath:        from.path,
 		SkipHashCheck:       !from.hasChecksum,
-		Name:                name,
+		Name:                f.name,
 		OutputDataDir:       dataDir,
-		PeerURLs:            []string{advertisedPeerURL},
-		InitialCluster:      name + "=" + advertisedPeerURL,
-		InitialClusterToken: clusterToken,
+		PeerURLs:            []string{f.peerURL},
+		InitialCluster:      f.name + "=" + f.peerURL,
+		InitialClusterToken: f.token,
 		RevisionBump:        uint64(from.bump),
 		MarkCompacted:       true,
 	})

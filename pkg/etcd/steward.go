@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
@@ -30,6 +32,12 @@ const (
 	walFiles = 1
 	// A member without peers sends no heartbeats, so ticks may be rare; it elects itself within the election time.
 	tickMilliseconds, electionMilliseconds = 200, 1000
+	// Members with peers keep what etcd does by default. A member that was away for a while gets the entries since then
+	// instead of the whole database, and one that gets that can catch up with what is written meanwhile.
+	peersSnapshotCount, peersCatchUpEntries = 10000, 5000
+	// Peers send heartbeats each tick: ten may be lost or late, by a slow disk or between zones, until another leader
+	// is elected. These are etcd's defaults, which suit members up to some ten milliseconds away from each other.
+	peersTickMilliseconds, peersElectionMilliseconds = 100, 1000
 	// startTimeout bounds how long etcd may take to elect itself and replay its log.
 	startTimeout = 10 * time.Minute
 )
@@ -52,13 +60,22 @@ type Steward struct {
 	told        *told
 	recoveries  *recoveries
 	compactions compactions
+
+	memberPace memberPace
+	// joining are the members of the cluster that this one joins; empty where it has data.
+	joining string
+	// leaderless is since when there is no leader.
+	leaderless leaderless
+	// errands are what others have maintenance do in its turn; fragmented says that a compaction has freed space.
+	errands    chan func()
+	fragmented atomic.Bool
 }
 
 // New returns a steward; Run does the work.
 func New(options Options, log *zap.Logger) *Steward {
 	s := &Steward{
 		options: options, log: log, health: newHealth(), measure: measure, said: map[string]string{}, told: newTold(),
-		recoveries: newRecoveries(options.DataDir, log),
+		recoveries: newRecoveries(options.DataDir, log), memberPace: newMemberPace(), errands: make(chan func()),
 	}
 	s.health.status = s.status
 	s.backups = newBackups(options, log, func(path string) (volume, error) { return s.measure(path) })
@@ -68,7 +85,7 @@ func New(options Options, log *zap.Logger) *Steward {
 // Run verifies and, where needed, restores the data, serves until ctx is done, then stops etcd in order. It returns
 // an error when etcd cannot start or ends by itself.
 func (s *Steward) Run(ctx context.Context) error {
-	if err := s.options.Validate(); err != nil {
+	if err := errors.Join(s.options.Validate(), s.options.checkAuthorities()); err != nil {
 		return err
 	}
 	if s.options.HealthAddress != "" {
@@ -85,8 +102,10 @@ func (s *Steward) Run(ctx context.Context) error {
 	if err := s.start(ctx); err != nil {
 		return err
 	}
-	if err := s.replaceStaleData(ctx); err != nil {
-		return errors.Join(err, s.stop())
+	if s.alone() {
+		if err := s.replaceStaleData(ctx); err != nil {
+			return errors.Join(err, s.stop())
+		}
 	}
 	s.recoveries.end()
 	s.health.ready = s.checkReady
@@ -113,19 +132,26 @@ func (s *Steward) startMaintenance(ctx context.Context) (end func(), err error) 
 	var running sync.WaitGroup
 	end = func() { cancel(); running.Wait() }
 	running.Go(func() { s.maintain(ctx) })
+	var started int64
+	if s.backups != nil && s.alone() {
+		// Also where ctx is done already: that is an orderly stop, before which a last delta is saved.
+		if started, err = currentRevision(context.WithoutCancel(ctx), s.client); err != nil {
+			return end, fmt.Errorf("asking etcd for its revision: %w", err)
+		}
+		if started, err = unconfirmed(s.options.DataDir, started); err != nil {
+			return end, err
+		}
+	}
+	if !s.options.single() {
+		running.Go(func() { s.careForMembers(ctx) })
+		running.Go(func() { s.backUpWhileLeading(ctx) })
+		return end, nil
+	}
 	if s.backups == nil {
 		return end, nil
 	}
-	// Also where ctx is done already: that is an orderly stop, before which a last delta is saved.
-	started, err := currentRevision(context.WithoutCancel(ctx), s.client)
-	if err != nil {
-		return end, fmt.Errorf("asking etcd for its revision: %w", err)
-	}
-	if started, err = unconfirmed(s.options.DataDir, started); err != nil {
-		return end, err
-	}
 	f := &follower{backups: s.backups, client: s.client, snapshot: s.snapshotFile, started: started}
-	running.Go(func() { f.run(ctx) })
+	running.Go(func() { f.run(ctx, context.Background()) })
 	running.Go(func() { s.backups.verifyRegularly(ctx, s.etcd.Server.Backend().Size) })
 	return end, nil
 }
@@ -151,22 +177,44 @@ func (s *Steward) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("starting etcd: %w", err)
 	}
-	timeout := time.NewTimer(startTimeout)
-	defer timeout.Stop()
-	select {
-	case <-s.etcd.Server.ReadyNotify():
+	if err = s.awaitReady(ctx); err == nil {
 		s.client = v3client.New(s.etcd.Server)
 		return nil
-	case <-ctx.Done():
-		err = ctx.Err()
-	case err = <-s.etcd.Err():
-	case <-timeout.C:
-		err = fmt.Errorf("not ready after %s", startTimeout)
 	}
 	// A server that never became ready has nobody to hand over to; asking it to would take minutes.
 	s.etcd.Server.HardStop()
 	s.etcd.Close()
 	return fmt.Errorf("starting etcd: %w", err)
+}
+
+// awaitReady waits until etcd serves. A single member that does not after some time never will. One of several waits
+// for the others, as long as that takes, and tells what people can do.
+func (s *Steward) awaitReady(ctx context.Context) error {
+	patience := startTimeout
+	if !s.options.single() {
+		s.health.set(status.AwaitingQuorum)
+		patience = s.memberPace.quorum
+	}
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	for {
+		select {
+		case <-s.etcd.Server.ReadyNotify():
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-s.etcd.Err():
+			return err
+		case <-s.etcd.Server.StopNotify():
+			return errors.New("etcd ended by itself; its log tells why")
+		case <-timeout.C:
+			if s.options.single() {
+				return fmt.Errorf("not ready after %s", startTimeout)
+			}
+			s.log.Error("THERE IS NO QUORUM OF THE MEMBERS; " + quorumAdvice)
+			timeout.Reset(repeatAfter)
+		}
+	}
 }
 
 // stop ends etcd in order and leaves the marker that spares the next start a verification.
@@ -190,7 +238,7 @@ func (s *Steward) replaceStaleData(ctx context.Context) error {
 		return err
 	}
 	revision, err := currentRevision(ctx, s.client)
-	if err != nil || revision >= found.restorable() {
+	if err != nil || revision >= found.restorable() || !s.alone() {
 		return err
 	}
 	if err := s.stop(); err != nil {
@@ -217,7 +265,14 @@ func (s *Steward) checkReady() error {
 		return errors.New("etcd has ended")
 	default:
 	}
-	if s.etcd.Server.Leader() == 0 {
+	if s.etcd.Server.IsLearner() {
+		return errors.New("this member is a learner: it has not caught up with the others yet")
+	}
+	patience := s.memberPace.patience
+	if s.options.single() {
+		patience = 0
+	}
+	if s.leaderless.lasts(s.etcd.Server.Leader() == 0, patience, time.Now()) {
 		return errors.New("etcd has no leader")
 	}
 	return nil
@@ -229,7 +284,7 @@ func (s *Steward) config() (*embed.Config, error) {
 	config.Name = o.Name
 	config.Dir = o.DataDir
 	config.InitialClusterToken = clusterToken
-	config.InitialCluster = o.Name + "=" + advertisedPeerURL
+	config.InitialCluster = o.Name + "=" + o.self().PeerURL
 	config.QuotaBackendBytes = o.QuotaBackendBytes
 	config.AutoCompactionMode = o.AutoCompactionMode
 	config.AutoCompactionRetention = o.AutoCompactionRetention
@@ -246,6 +301,9 @@ func (s *Steward) config() (*embed.Config, error) {
 	if o.CertFile != "" {
 		config.TlsMinVersion = "TLS1.2"
 	}
+	if !o.single() {
+		s.configurePeers(config)
+	}
 	level, err := zapcore.ParseLevel(o.LogLevel)
 	if err != nil {
 		return nil, fmt.Errorf("--log-level: %w", err)
@@ -256,7 +314,7 @@ func (s *Steward) config() (*embed.Config, error) {
 		&config.ListenClientUrls:    o.ListenClientURL,
 		&config.AdvertiseClientUrls: o.advertised(),
 		&config.ListenPeerUrls:      o.ListenPeerURL,
-		&config.AdvertisePeerUrls:   advertisedPeerURL,
+		&config.AdvertisePeerUrls:   o.self().PeerURL,
 	} {
 		parsed, err := url.Parse(text)
 		if err != nil {
@@ -265,4 +323,16 @@ func (s *Steward) config() (*embed.Config, error) {
 		*target = []url.URL{*parsed}
 	}
 	return config, nil
+}
+
+// configurePeers sets what one of several members has otherwise than a single one.
+func (s *Steward) configurePeers(config *embed.Config) {
+	config.SnapshotCount, config.SnapshotCatchUpEntries = peersSnapshotCount, peersCatchUpEntries
+	config.TickMs, config.ElectionMs = peersTickMilliseconds, peersElectionMilliseconds
+	config.PeerTLSInfo = s.options.peerTLS()
+	config.TlsMinVersion = "TLS1.2"
+	if s.joining != "" {
+		config.InitialCluster, config.ClusterState = s.joining, embed.ClusterStateFlagExisting
+	}
+	config.UserHandlers = map[string]http.Handler{defragmentPath: http.HandlerFunc(s.serveDefragmentation)}
 }

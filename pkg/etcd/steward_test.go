@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -63,6 +64,11 @@ func newTestSteward(options Options, log *zap.Logger) *Steward {
 		p := &s.backups.pace
 		p.delta, p.retry, p.mostRetry, p.retryFull = delta, 20*time.Millisecond, 100*time.Millisecond, time.Second
 		p.ask, p.stop = time.Second, 2*time.Second
+	}
+	s.memberPace = memberPace{
+		retry: 50 * time.Millisecond, mostRetry: 500 * time.Millisecond, ask: 5 * time.Second, change: 20 * time.Second,
+		care: 50 * time.Millisecond, patience: time.Second, quorum: time.Second,
+		round: 100 * time.Millisecond,
 	}
 	return s
 }
@@ -264,9 +270,29 @@ func TestDataLossWithUnusableBackups(t *testing.T) {
 type process struct {
 	options Options
 	command *exec.Cmd
-	output  *bytes.Buffer
+	output  *output
 	exited  chan struct{}
 	client  *clientv3.Client
+}
+
+// output is what a process has printed so far.
+type output struct {
+	mu      sync.Mutex
+	content bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.content.Write(p)
+}
+
+// String implements fmt.Stringer.
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.content.String()
 }
 
 func testOptions(t *testing.T) Options {
@@ -310,7 +336,7 @@ func launch(t *testing.T, options Options) *process {
 		t.Fatal(err)
 	}
 	p := &process{
-		options: options, command: exec.Command(executable), output: &bytes.Buffer{}, exited: make(chan struct{}),
+		options: options, command: exec.Command(executable), output: &output{}, exited: make(chan struct{}),
 	}
 	p.command.Env = append(os.Environ(), serveEnv+"="+string(encoded))
 	p.command.Stdout, p.command.Stderr = p.output, p.output
@@ -352,7 +378,7 @@ func (p *process) ready() error {
 
 func (p *process) waitUntil(t *testing.T, what string, check func() error) {
 	t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(2 * time.Minute)
 	for {
 		err := check()
 		if err == nil {

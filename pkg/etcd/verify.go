@@ -110,6 +110,9 @@ func verifyWAL(dir string) (uint64, error) {
 	return entries[len(entries)-1].Index, nil
 }
 
+// openTimeout is how long to wait for whoever has a database open.
+const openTimeout = 5 * time.Second
+
 // databaseState is how far a database is.
 type databaseState struct {
 	// applied is the index of the last entry of the log that is in it.
@@ -120,7 +123,7 @@ type databaseState struct {
 
 // verifyDatabase checks every page of the database.
 func verifyDatabase(path string) (state databaseState, err error) {
-	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: 5 * time.Second})
+	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: openTimeout})
 	if err != nil {
 		return state, err
 	}

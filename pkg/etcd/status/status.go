@@ -16,8 +16,11 @@ const (
 	Verifying Phase = "verifying the data"
 	Restoring Phase = "restoring a backup"
 	Awaiting  Phase = "restoring a backup: waiting for the store of backups"
-	Serving   Phase = "serving"
-	Stopping  Phase = "stopping"
+	// AwaitingMembers and AwaitingQuorum are those of one of several members: before its etcd starts, and after it.
+	AwaitingMembers Phase = "waiting for the other members"
+	AwaitingQuorum  Phase = "waiting for a quorum of the members"
+	Serving         Phase = "serving"
+	Stopping        Phase = "stopping"
 )
 
 // Status of an etcd.

@@ -1,0 +1,177 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/trellis-garden/trellis/pkg/etcd/status"
+)
+
+// memberPace is how often something is done with other members, and how long it may take.
+type memberPace struct {
+	// retry is the first time after which something that failed or has to wait is tried again; it doubles up to
+	// mostRetry.
+	retry, mostRetry time.Duration
+	// ask is how long a question to another member may take, change one for a change of the members: one that was made
+	// although nobody waited for it any more has to be undone.
+	ask, change time.Duration
+	// care is how often the members are looked after.
+	care time.Duration
+	// patience is how long a member may be without a leader and count as ready: elections end sooner.
+	patience time.Duration
+	// quorum is how long the members may be without a quorum until it is told of.
+	quorum time.Duration
+	// round is the least time between two rounds in which the members defragment.
+	round time.Duration
+}
+
+func newMemberPace() memberPace {
+	return memberPace{
+		retry: time.Second, mostRetry: 15 * time.Second, ask: 5 * time.Second, change: 20 * time.Second,
+		care: time.Second, patience: 5 * time.Second, quorum: time.Minute, round: 10 * time.Second,
+	}
+}
+
+// quorumAdvice is what people can do when the quorum does not come back by itself.
+const quorumAdvice = "nothing is given up by itself: bring the missing members back with their volumes. If two of " +
+	"the volumes are lost for good, stop all members, move the data directories of all of them away and start them " +
+	"again: the first member then restores what has most of the backups in the store and in its backup directory"
+
+// joiner gets a member ready for a start, by itself or with the others.
+type joiner struct {
+	*Steward
+	peers peers
+	held  dataState
+	own   identity
+	// damage is what is wrong with damaged data.
+	damage error
+	// delay before it is looked again, and what was told of last.
+	delay time.Duration
+	told  string
+	since time.Time
+}
+
+// prepareMember makes the data directory of one of several members fit for a start. It takes as long as it takes: while
+// the others do not answer, nothing is done that cannot be undone.
+func (s *Steward) prepareMember(ctx context.Context) error {
+	j := &joiner{
+		Steward: s, peers: peers{&s.options, s.memberPace.ask}, delay: s.memberPace.retry, since: time.Now(),
+	}
+	var err error
+	if j.held, j.damage, err = s.examine(ctx); err != nil {
+		return err
+	}
+	if j.held != dataNone {
+		if j.own, err = identify(s.options.DataDir); err != nil && j.held == dataIntact {
+			j.held, j.damage = dataDamaged, err
+		}
+	}
+	s.health.set(status.AwaitingMembers)
+	end, err := s.answerPeers(j.held)
+	if err != nil {
+		return err
+	}
+	defer end()
+	for {
+		if done, err := j.step(ctx); done || err != nil {
+			return err
+		}
+		pause(ctx, j.delay)
+		if ctx.Err() != nil {
+			return fmt.Errorf("waiting for the other members: %w", ctx.Err())
+		}
+		j.delay = min(2*j.delay, s.memberPace.mostRetry)
+	}
+}
+
+// step observes, decides and acts once. It is done when etcd can start.
+func (j *joiner) step(ctx context.Context) (done bool, err error) {
+	answers := j.peers.askAll(ctx)
+	found, err := j.peers.findQuorum(ctx, answers)
+	defer found.close()
+	o := observation{
+		self: j.options.self(), members: j.options.Members, data: j.held, own: j.own, holdings: map[string]holding{},
+	}
+	for _, a := range answers {
+		o.holdings[a.member.Name] = a.holds
+	}
+	if found != nil {
+		o.cluster = &found.cluster
+	}
+	decided := decide(o)
+	j.tell(decided, answers, err)
+	switch decided.action {
+	case actStart:
+		return true, nil
+	case actBegin:
+		return true, j.prepareEmpty(ctx)
+	case actLeave:
+		j.leave(ctx, found, decided.leaves)
+	case actJoin:
+		return j.join(ctx, found)
+	}
+	return false, nil
+}
+
+// tell says what was decided, when that changes. After a while without a quorum it says what people can do.
+func (j *joiner) tell(decided decision, answers []peerAnswer, noQuorum error) {
+	if decided.because != j.told {
+		j.told, j.since = decided.because, time.Now()
+		fields := []zap.Field{zap.String("action", string(decided.action)), zap.String("because", decided.because)}
+		for _, a := range answers {
+			name := a.member.Name
+			fields = append(fields, zap.String(name, string(a.holds)), zap.NamedError(name+".error", a.err))
+		}
+		j.log.Info("one of several members starts", append(fields, zap.NamedError("quorum.error", noQuorum))...)
+	}
+	if decided.lost && time.Since(j.since) > j.memberPace.quorum {
+		j.since = time.Now().Add(repeatAfter)
+		j.log.Error("THERE IS NO QUORUM OF THE MEMBERS; "+quorumAdvice, zap.String("because", decided.because))
+	}
+}
+
+// leave has the cluster remove an identity of this member that is lost.
+func (j *joiner) leave(ctx context.Context, with *quorum, id uint64) {
+	ctx, cancel := context.WithTimeout(ctx, j.memberPace.change)
+	defer cancel()
+	if _, err := with.client.MemberRemove(ctx, id); err != nil {
+		j.log.Warn("the other members do not remove the lost identity of this one yet; trying again",
+			zap.String("member", fmt.Sprintf("%x", id)), zap.Error(err))
+		return
+	}
+	j.log.Warn("THE DATA OF THIS MEMBER IS LOST; the other members have removed its identity, it joins them again",
+		zap.String("member", fmt.Sprintf("%x", id)), zap.NamedError("damage", j.damage))
+	j.delay = j.memberPace.retry
+}
+
+// join has the cluster add this member as a learner. Only after that the data which it had is moved aside.
+func (j *joiner) join(ctx context.Context, with *quorum) (done bool, err error) {
+	asking, cancel := context.WithTimeout(ctx, j.memberPace.change)
+	defer cancel()
+	added, err := with.client.MemberAddAsLearner(asking, []string{j.options.self().PeerURL})
+	if err != nil {
+		j.log.Info("the other members do not add this one yet; trying again", zap.Error(err))
+		return false, nil
+	}
+	size := int64(walSegmentBytes)
+	if j.held != dataNone {
+		if info, err := os.Stat(dbPath(j.options.DataDir)); err == nil {
+			size += info.Size()
+		}
+		kind := staleData
+		if j.held == dataDamaged {
+			kind = damagedData
+		}
+		if err := j.setAside(kind); err != nil {
+			return false, err
+		}
+	}
+	j.joining = initialCluster(&j.options, added)
+	j.log.Info("joining the other members as a learner", zap.String("member", fmt.Sprintf("%x", added.Member.ID)),
+		zap.String("members", j.joining))
+	return true, j.makeRoomToWrite(size)
+}
