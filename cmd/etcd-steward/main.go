@@ -34,7 +34,11 @@ snapshots are taken to --backup-dir and pruned, fragmented space is given back, 
 
 With --store-provider, all changes are also saved to a store every --delta-snapshot-period, and what has most is
 restored from there or from --backup-dir. A store that fails is told of in the log and in /metrics, and never ends etcd.
-Without data, a start waits for the store: an empty etcd beside backups would be a loss.`,
+Without data, a start waits for the store: an empty etcd beside backups would be a loss.
+
+With --restore-to and --restore-request, the newest state is restored, once, that was saved until a time. What is there
+is saved before, and kept aside. What cannot be restored ends etcd-steward with the reason; it serves the data as it was
+when it is started again.`,
 		Example: `  # with client certificates and hourly snapshots
   etcd-steward --name etcd-main-0 --data-dir /var/etcd/data --listen-client-urls https://0.0.0.0:2379 \
     --cert-file tls.crt --key-file tls.key --trusted-ca-file ca.crt --backup-dir /var/etcd/backup --snapshot-period 1h
@@ -57,7 +61,8 @@ Without data, a start waits for the store: an empty etcd beside backups would be
 		},
 	}
 	options.AddFlags(command.Flags())
-	command.AddCommand(newVerifyCommand(), newInspectCommand(), newSnapshotsCommand(), newRestoreCommand())
+	command.AddCommand(newVerifyCommand(), newInspectCommand(), newSnapshotsCommand(), newRestoreCommand(),
+		newRestorableCommand())
 	return command
 }
 
@@ -138,5 +143,28 @@ func newRestoreCommand() *cobra.Command {
 	command.Flags().StringVar(&options.DataDir, "data-dir", options.DataDir,
 		"data directory of etcd; must hold no data")
 	command.Flags().StringVar(&path, "snapshot", "", "file of the snapshot")
+	return command
+}
+
+func newRestorableCommand() *cobra.Command {
+	options := etcd.DefaultOptions()
+	command := &cobra.Command{
+		Use:   "restorable",
+		Short: "List what can be restored from a store, the newest state first",
+		Long: `restorable lists full snapshots with the changes that follow them: from when until when there are any, and how many
+times they were saved in between. It takes all flags of etcd-steward and uses those of the store, so that it can be given
+the arguments of one that runs.`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			chains, err := etcd.Restorable(command.Context(), options.Store)
+			for _, chain := range chains {
+				fmt.Fprintf(command.OutOrStdout(), "%s\t%s\tdeltas %d\trevisions %d to %d\n",
+					chain.Full.Taken.Format(time.RFC3339), chain.Taken().Format(time.RFC3339), len(chain.Deltas),
+					chain.Full.Last, chain.Last())
+			}
+			return err
+		},
+	}
+	options.AddFlags(command.Flags())
 	return command
 }

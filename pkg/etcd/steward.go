@@ -49,6 +49,10 @@ type Steward struct {
 	// fillLevels are those of quota and volume, by subject.
 	fillLevels  map[string]int
 	compactions compactions
+	// withoutClients says that etcd is started for the steward only.
+	withoutClients bool
+	// onStep is called at each step of restoring a point in time; nil but in tests.
+	onStep func(step string)
 }
 
 // New returns a steward; Run does the work.
@@ -84,6 +88,9 @@ func (s *Steward) Run(ctx context.Context) error {
 	if err := s.replaceStaleData(ctx); err != nil {
 		return errors.Join(err, s.stop())
 	}
+	if err := s.restoreOnRequest(ctx); err != nil {
+		return err
+	}
 	s.health.ready = s.checkReady
 	s.health.set(phaseServing)
 	s.log.Info("etcd serves", zap.String("url", s.options.ListenClientURL))
@@ -112,17 +119,25 @@ func (s *Steward) startMaintenance(ctx context.Context) (end func(), err error) 
 		return end, nil
 	}
 	// Also where ctx is done already: that is an orderly stop, before which a last delta is saved.
-	started, err := currentRevision(context.WithoutCancel(ctx), s.client)
+	f, err := s.newFollower(context.WithoutCancel(ctx))
 	if err != nil {
-		return end, fmt.Errorf("asking etcd for its revision: %w", err)
-	}
-	if started, err = unconfirmed(s.options.DataDir, started); err != nil {
 		return end, err
 	}
-	f := &follower{backups: s.backups, client: s.client, snapshot: s.snapshotFile, started: started}
 	running.Go(func() { f.run(ctx) })
 	running.Go(func() { s.backups.verifyRegularly(ctx, s.etcd.Server.Backend().Size) })
 	return end, nil
+}
+
+// newFollower returns what saves the changes of the etcd that serves.
+func (s *Steward) newFollower(ctx context.Context) (*follower, error) {
+	started, err := currentRevision(ctx, s.client)
+	if err != nil {
+		return nil, fmt.Errorf("asking etcd for its revision: %w", err)
+	}
+	if started, err = unconfirmed(s.options.DataDir, started); err != nil {
+		return nil, err
+	}
+	return &follower{backups: s.backups, client: s.client, snapshot: s.snapshotFile, started: started}, nil
 }
 
 func (s *Steward) serve(ctx context.Context) error {
@@ -255,6 +270,9 @@ func (s *Steward) config() (*embed.Config, error) {
 			return nil, err
 		}
 		*target = []url.URL{*parsed}
+	}
+	if s.withoutClients {
+		config.ListenClientUrls = nil
 	}
 	return config, nil
 }
