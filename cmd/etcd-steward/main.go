@@ -151,9 +151,9 @@ func newRestorableCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "restorable",
 		Short: "List what can be restored from a store, the newest state first",
-		Long: `restorable lists full snapshots with the changes that follow them: from when until when there are any, and how many
-times they were saved in between. It takes all flags of etcd-steward and uses those of the store, so that it can be given
-the arguments of one that runs.`,
+		Long: `restorable lists full snapshots with the changes that follow them: from when until when there
+are any, and how many times they were saved in between. It takes all flags of etcd-steward and uses those of the store,
+so that it can be given the arguments of one that runs.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			chains, err := etcd.Restorable(command.Context(), options.Store)

@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// requestedData is a complete member of the point in time that was asked for. A start finishes what was interrupted.
+	// requestedData is a complete member of the point in time that was asked for. A start finishes what was cut off.
 	requestedData = "requested"
 	// replacedData is the kind of data that was good, and had to make way for it.
 	replacedData = "before-restore"
-	// outcomePrefix begins the keys of etcd that tell what came of a request; its ID follows. What became of the data is
-	// so a part of the data, whatever that is lost with or restored from. API servers have keys below /registry only.
+	// outcomePrefix begins the keys of etcd that tell what came of a request; its ID follows. What became of the data
+	// is so a part of the data, whatever that is lost with or restored from. API servers have keys below /registry.
 	outcomePrefix = "etcd-steward/restore/"
 )
 
@@ -201,9 +201,9 @@ func (f *follower) saveOnce(ctx context.Context) error {
 	return fmt.Errorf("the log of backups does not become whole: %w", last)
 }
 
-// fetchRequested makes a snapshot of the newest state that was saved until a time. The present revision is in the store,
-// or nothing is fetched. A state that is damaged is not made up for by an older one: that would lose more than somebody
-// has agreed to.
+// fetchRequested makes a snapshot of the newest state that was saved until a time. The present revision is in the
+// store, or nothing is fetched. A state that is damaged is not made up for by an older one: that would lose more than
+// somebody has agreed to.
 func (s *Steward) fetchRequested(ctx context.Context, to time.Time, present int64) (Snapshot, error) {
 	objects, err := s.backups.list(ctx)
 	if err != nil {

@@ -19,7 +19,9 @@ func TestRestoresAreConfirmed(t *testing.T) {
 			}
 		})
 	}
-	backedUp := aSeed(func(s *gardencorev1beta1.Seed) { s.Spec.Backup = &gardencorev1beta1.Backup{Provider: "local"} })
+	backedUp := aSeed(func(s *gardencorev1beta1.Seed) {
+		s.Spec.Backup = &gardencorev1beta1.Backup{Provider: "local"}
+	})
 	for name, test := range map[string]struct {
 		shoot, old *gardencorev1beta1.Shoot
 		seed       *gardencorev1beta1.Seed

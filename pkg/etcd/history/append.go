@@ -11,8 +11,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 )
 
-// Append adds a key to a snapshot, as etcd would after its last revision, and returns the revision of that. The key must
-// be a new one. A snapshot for which it failed is of no use.
+// Append adds a key to a snapshot, as etcd would after its last revision, and returns the revision of that. The key
+// must be a new one. A snapshot for which it failed is of no use.
 func Append(path, key, value string) (revision int64, err error) {
 	if err = cutHash(path); err == nil {
 		revision, err = appendChange(path, key, value)

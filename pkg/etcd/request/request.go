@@ -54,7 +54,8 @@ func (r Restore) Validate() error {
 		all = append(all, fmt.Errorf("--%s: %q is no time such as 2006-01-02T15:04:05Z", toFlag, r.To))
 	}
 	if strings.Trim(r.ID, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || r.ID == "" || len(r.ID) > maxID {
-		all = append(all, fmt.Errorf("--%s: %q is not of 1 to %d small letters, digits and dashes", idFlag, r.ID, maxID))
+		all = append(all,
+			fmt.Errorf("--%s: %q is not of 1 to %d small letters, digits and dashes", idFlag, r.ID, maxID))
 	}
 	return errors.Join(all...)
 }

@@ -42,7 +42,7 @@ const (
 	DeletionConfirmedBy = "deletion.gardener.cloud/confirmed-by"
 	// AnnotationConfirmationForceDeletion is "true" when the deletion is to go on without the infrastructure.
 	AnnotationConfirmationForceDeletion = "confirmation.gardener.cloud/force-deletion"
-	// AnnotationConfirmationRestoreETCD is, when a restore of etcd is asked for, the time whose state is restored, again:
+	// AnnotationConfirmationRestoreETCD repeats, when a restore of etcd is asked for, the time whose state is restored:
 	// what was written after it is lost.
 	AnnotationConfirmationRestoreETCD = "confirmation.gardener.cloud/restore-etcd"
 	// ShootIgnore is "true" when a Shoot is to be left alone.

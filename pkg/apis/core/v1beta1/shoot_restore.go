@@ -57,7 +57,8 @@ func (v operationsValidator) otherKeyProblem(to time.Time) string {
 		return ""
 	}
 	if key.Phase != "" && key.Phase != RotationCompleted {
-		return fmt.Sprintf("is possible when the key for encryption at rest is not being rotated; that is %s", key.Phase)
+		return fmt.Sprintf("is possible when the key for encryption at rest is not being rotated; that is %s",
+			key.Phase)
 	}
 	for _, at := range []*metav1.Time{key.LastInitiationTime, key.LastCompletionTime} {
 		if at != nil && to.Before(at.Time) {

@@ -28,8 +28,9 @@ const Name = "etcd-main-restore"
 const (
 	keyTo = "to"
 	keyID = "request"
-	// keyGeneration is the generation of the Shoot when the operation was taken out of its annotation; missing before. A
-	// Shoot that still has the operation and no higher generation is an old one out of a cache: a new request raises it.
+	// keyGeneration is the generation of the Shoot when the operation was taken out of its annotation; missing before.
+	// A Shoot that still has the operation and no higher generation is an old one out of a cache: a new request raises
+	// it.
 	keyGeneration = "generation"
 	// keyOutcome is what came of the request; missing before that is known.
 	keyOutcome = "outcome"

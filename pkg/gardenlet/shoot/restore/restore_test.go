@@ -123,7 +123,9 @@ func TestARefusalIsTold(t *testing.T) {
 	for name, test := range map[string]struct{ ended, want string }{
 		"it was restored":        {"", ""},
 		"another one is refused": {"Error: restore request other is refused: it is too old", ""},
-		"it is refused":          {"Error: restore request ID is refused: it is too old\n", "is refused: it is too old"},
+		"it is refused": {
+			"Error: restore request ID is refused: it is too old\n", "is refused: it is too old",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRecord()
