@@ -333,10 +333,12 @@ func TestTrafficDistribution(t *testing.T) {
 
 // Pods are replaced after another restore of etcd, and without one they are as they were.
 func TestARestoreOfETCDReplacesPods(t *testing.T) {
-	if got := deployment(namespace, Values{}, mountedSecrets{}).Spec.Template.Annotations; got != nil {
+	values := shootValues().withDefaults()
+	if got := deployment(namespace, values, mountedSecrets{}).Spec.Template.Annotations; got != nil {
 		t.Errorf("without a restore there are %v", got)
 	}
-	values := Decide(component.Facts{RestoreETCD: request.Restore{To: "2026-01-01T12:00:00Z", ID: "one"}})
+	asked := request.Restore{To: "2026-01-01T12:00:00Z", ID: "one"}
+	values.ETCDRestore = Decide(component.Facts{RestoreETCD: asked}).ETCDRestore
 	got := deployment(namespace, values, mountedSecrets{}).Spec.Template.Annotations
 	if len(got) != 1 || got["trellis.garden/etcd-restore"] != "one" {
 		t.Errorf("got %v", got)

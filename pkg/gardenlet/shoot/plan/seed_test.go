@@ -63,7 +63,9 @@ func TestPlanRestore(t *testing.T) {
 		"with a store":    {&gardencorev1beta1.Backup{Provider: "store"}, asked, "shoot--demo--one--uid"},
 		"without a store": {nil, Restore{}, ""},
 	} {
-		p := &Plan{Identity: Identity{Namespace: "shoot--demo--one", UID: "uid"}}
+		p := &Plan{
+			Identity: Identity{Namespace: "shoot--demo--one", UID: "uid"}, Internal: &Record{Hostname: "api.example"},
+		}
 		in := &Inputs{
 			Shoot: &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 				gardencorev1beta1.GardenerOperation: "restore-etcd=shoot--other--one",
