@@ -40,7 +40,11 @@ What was found, restored and is missing, what is backed up and what fails is in 
 
 With --members, the etcd is one of three. The first one begins, or goes on with the data that it has; the others join
 it. One whose data is lost or damaged joins again while the other two serve. Nothing is restored while any of them has
-data or does not answer: when two are lost, the log says what can be done.`,
+data or does not answer: when two are lost, the log says what can be done.
+
+With --restore-to and --restore-request, the newest state is restored, once, that was saved until a time. What is there
+is saved before, and kept aside. What cannot be restored ends etcd-steward with the reason; it serves the data as it was
+when it is started again.`,
 		Example: `  # with client certificates and hourly snapshots
   etcd-steward --name etcd-main-0 --data-dir /var/etcd/data --listen-client-urls https://0.0.0.0:2379 \
     --cert-file tls.crt --key-file tls.key --trusted-ca-file ca.crt --backup-dir /var/etcd/backup --snapshot-period 1h
@@ -71,7 +75,8 @@ etcd-main-2=https://etcd-main-2.etcd-main-peer:2380 \
 		},
 	}
 	options.AddFlags(command.Flags())
-	command.AddCommand(newVerifyCommand(), newInspectCommand(), newSnapshotsCommand(), newRestoreCommand())
+	command.AddCommand(newVerifyCommand(), newInspectCommand(), newSnapshotsCommand(), newRestoreCommand(),
+		newRestorableCommand())
 	return command
 }
 
@@ -152,5 +157,28 @@ func newRestoreCommand() *cobra.Command {
 	command.Flags().StringVar(&options.DataDir, "data-dir", options.DataDir,
 		"data directory of etcd; must hold no data")
 	command.Flags().StringVar(&path, "snapshot", "", "file of the snapshot")
+	return command
+}
+
+func newRestorableCommand() *cobra.Command {
+	options := etcd.DefaultOptions()
+	command := &cobra.Command{
+		Use:   "restorable",
+		Short: "List what can be restored from a store, the newest state first",
+		Long: `restorable lists full snapshots with the changes that follow them: from when until when there
+are any, and how many times they were saved in between. It takes all flags of etcd-steward and uses those of the store,
+so that it can be given the arguments of one that runs.`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			chains, err := etcd.Restorable(command.Context(), options.Store)
+			for _, chain := range chains {
+				fmt.Fprintf(command.OutOrStdout(), "%s\t%s\tdeltas %d\trevisions %d to %d\n",
+					chain.Full.Taken.Format(time.RFC3339), chain.Taken().Format(time.RFC3339), len(chain.Deltas),
+					chain.Full.Last, chain.Last())
+			}
+			return err
+		},
+	}
+	options.AddFlags(command.Flags())
 	return command
 }

@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/etcd/request"
 )
 
 // Facts are what is known of a cluster when the Values of its components are decided. A component's package has a
@@ -40,6 +41,8 @@ type Facts struct {
 	TrafficDistribution string
 	// BackupPrefix begins the names of the objects that backups are kept in; empty without an object store.
 	BackupPrefix string
+	// RestoreETCD is the point in time that etcd-main was last asked to restore; empty if it never was.
+	RestoreETCD request.Restore
 
 	// NodeAgentSecrets are the Secrets in kube-system that machines read their operating system configuration from.
 	NodeAgentSecrets []string

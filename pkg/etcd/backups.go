@@ -24,6 +24,8 @@ type pace struct {
 	retry, mostRetry, retryFull time.Duration
 	// ask is how long a start with usable data waits for the store.
 	ask time.Duration
+	// request is how long a restore that was asked for waits for a store that fails, before it is refused.
+	request time.Duration
 	// stop is how long the last delta may hold up an orderly stop.
 	stop time.Duration
 }
@@ -33,7 +35,7 @@ func newPace(options Options) pace {
 		delta: options.Store.DeltaSnapshotPeriod, full: options.SnapshotPeriod, verify: options.Store.VerifyPeriod,
 		bytes: 16 << 20,
 		retry: time.Second, mostRetry: 30 * time.Second, retryFull: min(10*time.Minute, options.SnapshotPeriod),
-		ask: 3 * time.Second, stop: 10 * time.Second,
+		ask: 3 * time.Second, request: 2 * time.Minute, stop: 10 * time.Second,
 	}
 }
 

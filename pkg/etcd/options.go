@@ -30,6 +30,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/trellis-garden/trellis/pkg/etcd/request"
 )
 
 // DataLossPolicy says what happens when the data directory is damaged and no backup can replace it.
@@ -82,6 +84,8 @@ type Options struct {
 
 	// Store is where all changes are kept besides, so that the loss of the volume loses little.
 	Store StoreOptions
+	// Restore is the point in time whose state is restored from the store, once.
+	Restore request.Restore
 
 	// QuotaBackendBytes limits the size of the database.
 	QuotaBackendBytes int64
@@ -144,6 +148,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar((*string)(&o.OnDataLoss), "on-data-loss", string(o.OnDataLoss),
 		`what to do when the data is damaged and there is no backup: "fail" or "start-empty"`)
 	o.Store.addFlags(flags)
+	o.Restore.AddFlags(flags)
 	flags.Int64Var(&o.QuotaBackendBytes, "quota-backend-bytes", o.QuotaBackendBytes, "limit of the database's size")
 	flags.StringVar(&o.AutoCompactionMode, "auto-compaction-mode", o.AutoCompactionMode, `"periodic" or "revision"`)
 	flags.StringVar(&o.AutoCompactionRetention, "auto-compaction-retention", o.AutoCompactionRetention,
@@ -183,7 +188,10 @@ func (o *Options) Validate() error {
 	if o.QuotaBackendBytes <= 0 {
 		all = append(all, errors.New("--quota-backend-bytes must be positive"))
 	}
-	all = append(all, o.Store.validate())
+	all = append(all, o.Store.validate(), o.Restore.Validate())
+	if o.Restore.ID != "" && o.Store.Provider == NoStore {
+		all = append(all, errors.New("--restore-request needs --store-provider"))
+	}
 	if (o.BackupDir != "" || o.Store.Provider != "") && (o.SnapshotPeriod <= 0 || o.SnapshotRetention < 1) {
 		all = append(all, errors.New("--snapshot-period must be positive and --snapshot-retention at least 1"))
 	}

@@ -71,18 +71,27 @@ func (s *Steward) rebuild(finding status.Recovery) error {
 
 // finishRebuild puts rebuilt data in its place, if there is any.
 func (s *Steward) finishRebuild() error {
-	rebuilt := filepath.Join(s.options.DataDir, rebuiltData)
-	if _, err := os.Stat(rebuilt); errors.Is(err, os.ErrNotExist) {
+	return s.putInPlace(rebuiltData, damagedData,
+		"REBUILT from the database; what only the write-ahead log held is lost")
+}
+
+// putInPlace has a complete member, if there is one of that name, take the place of the data, which is kept aside as
+// one of a kind. Then it is told.
+func (s *Steward) putInPlace(name, kind, told string) error {
+	complete := filepath.Join(s.options.DataDir, name)
+	if _, err := os.Stat(complete); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if hasData(s.options.DataDir) {
-		if err := s.setAside(damagedData); err != nil {
+		if err := s.setAside(kind); err != nil {
 			return err
 		}
 	}
-	if err := os.Rename(rebuilt, filepath.Join(s.options.DataDir, memberDir)); err != nil {
-		return fmt.Errorf("putting rebuilt data in place: %w", err)
+	s.reached("aside")
+	if err := os.Rename(complete, filepath.Join(s.options.DataDir, memberDir)); err != nil {
+		return fmt.Errorf("putting %s data in place: %w", name, err)
 	}
-	s.log.Warn("REBUILT from the database; what only the write-ahead log held is lost")
+	s.reached("placed")
+	s.log.Warn(told)
 	return syncDir(s.options.DataDir)
 }

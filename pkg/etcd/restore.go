@@ -38,6 +38,9 @@ func (s *Steward) prepare(ctx context.Context) error {
 	if err := s.finishRebuild(); err != nil {
 		return err
 	}
+	if err := s.finishRequested(); err != nil {
+		return err
+	}
 	if err := s.makeRoomToWrite(0); err != nil {
 		return err
 	}
@@ -131,7 +134,7 @@ func (s *Steward) replaceBy(from Snapshot, kind string, finding status.Recovery)
 	return s.restore(from)
 }
 
-// setAside moves unusable data out of the way, for people to look at. It keeps one of a kind; more would fill the
+// setAside moves data out of the way, for people to look at. It keeps one of a kind; more would fill the
 // volume.
 func (s *Steward) setAside(kind string) error {
 	earlier, err := filepath.Glob(filepath.Join(s.options.DataDir, kind+"-*"))
@@ -139,14 +142,14 @@ func (s *Steward) setAside(kind string) error {
 		err = errors.Join(err, os.RemoveAll(path))
 	}
 	if err != nil {
-		return fmt.Errorf("deleting unusable data of earlier: %w", err)
+		return fmt.Errorf("deleting data that was kept aside earlier: %w", err)
 	}
 	aside := filepath.Join(s.options.DataDir, kind+"-"+time.Now().UTC().Format("20060102T150405Z"))
 	if err := os.Rename(filepath.Join(s.options.DataDir, memberDir), aside); err != nil {
-		return fmt.Errorf("setting unusable data aside: %w", err)
+		return fmt.Errorf("setting data aside: %w", err)
 	}
 	s.recoveries.setAside(aside)
-	s.log.Warn("unusable data is kept aside", zap.String("movedTo", aside))
+	s.log.Warn("data is kept aside", zap.String("movedTo", aside))
 	return confirm(s.options.DataDir)
 }
 

@@ -57,7 +57,7 @@ func (e *noRoomError) Error() string {
 }
 
 // makeRoom deletes what may be deleted until the volume of a directory has room for so many bytes beside a reserve:
-// the oldest snapshots first, then unusable data that was kept aside. It never deletes the newest good snapshot. It
+// the oldest snapshots first, then data that was kept aside. It never deletes the newest good snapshot. It
 // fails with a noRoomError when that is not enough.
 func (s *Steward) makeRoom(dir string, needed int64, reserve func(volume) int64) error {
 	v, err := s.measure(dir)
@@ -114,10 +114,10 @@ func (s *Steward) olderSnapshots() ([]string, error) {
 	return paths, nil
 }
 
-// dataAside returns the unusable data that was kept for people to look at.
+// dataAside returns the data that was kept for people to look at.
 func (s *Steward) dataAside() ([]string, error) {
 	var all []string
-	for _, kind := range []string{damagedData, staleData} {
+	for _, kind := range []string{damagedData, staleData, replacedData} {
 		paths, err := filepath.Glob(filepath.Join(s.options.DataDir, kind+"-*"))
 		if err != nil {
 			return nil, err

@@ -69,6 +69,10 @@ type Steward struct {
 	// errands are what others have maintenance do in its turn; fragmented says that a compaction has freed space.
 	errands    chan func()
 	fragmented atomic.Bool
+	// withoutClients says that etcd is started for the steward only.
+	withoutClients bool
+	// onStep is called at each step of restoring a point in time; nil but in tests.
+	onStep func(step string)
 }
 
 // New returns a steward; Run does the work.
@@ -106,6 +110,9 @@ func (s *Steward) Run(ctx context.Context) error {
 		if err := s.replaceStaleData(ctx); err != nil {
 			return errors.Join(err, s.stop())
 		}
+		if err := s.restoreOnRequest(ctx); err != nil {
+			return err
+		}
 	}
 	s.recoveries.end()
 	s.health.ready = s.checkReady
@@ -132,16 +139,6 @@ func (s *Steward) startMaintenance(ctx context.Context) (end func(), err error) 
 	var running sync.WaitGroup
 	end = func() { cancel(); running.Wait() }
 	running.Go(func() { s.maintain(ctx) })
-	var started int64
-	if s.backups != nil && s.alone() {
-		// Also where ctx is done already: that is an orderly stop, before which a last delta is saved.
-		if started, err = currentRevision(context.WithoutCancel(ctx), s.client); err != nil {
-			return end, fmt.Errorf("asking etcd for its revision: %w", err)
-		}
-		if started, err = unconfirmed(s.options.DataDir, started); err != nil {
-			return end, err
-		}
-	}
 	if !s.options.single() {
 		running.Go(func() { s.careForMembers(ctx) })
 		running.Go(func() { s.backUpWhileLeading(ctx) })
@@ -150,10 +147,26 @@ func (s *Steward) startMaintenance(ctx context.Context) (end func(), err error) 
 	if s.backups == nil {
 		return end, nil
 	}
-	f := &follower{backups: s.backups, client: s.client, snapshot: s.snapshotFile, started: started}
+	// Also where ctx is done already: that is an orderly stop, before which a last delta is saved.
+	f, err := s.newFollower(context.WithoutCancel(ctx))
+	if err != nil {
+		return end, err
+	}
 	running.Go(func() { f.run(ctx, context.Background()) })
 	running.Go(func() { s.backups.verifyRegularly(ctx, s.etcd.Server.Backend().Size) })
 	return end, nil
+}
+
+// newFollower returns what saves the changes of the etcd that serves.
+func (s *Steward) newFollower(ctx context.Context) (*follower, error) {
+	started, err := currentRevision(ctx, s.client)
+	if err != nil {
+		return nil, fmt.Errorf("asking etcd for its revision: %w", err)
+	}
+	if started, err = unconfirmed(s.options.DataDir, started); err != nil {
+		return nil, err
+	}
+	return &follower{backups: s.backups, client: s.client, snapshot: s.snapshotFile, started: started}, nil
 }
 
 func (s *Steward) serve(ctx context.Context) error {
@@ -321,6 +334,9 @@ func (s *Steward) config() (*embed.Config, error) {
 			return nil, err
 		}
 		*target = []url.URL{*parsed}
+	}
+	if s.withoutClients {
+		config.ListenClientUrls = nil
 	}
 	return config, nil
 }

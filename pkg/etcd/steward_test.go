@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,7 +28,11 @@ import (
 	"github.com/trellis-garden/trellis/pkg/etcd/status"
 )
 
-const serveEnv = "ETCD_STEWARD_TEST_OPTIONS"
+const (
+	serveEnv = "ETCD_STEWARD_TEST_OPTIONS"
+	// killEnv names the step of a restore at which a steward is killed.
+	killEnv = "ETCD_STEWARD_TEST_KILL"
+)
 
 // TestMain lets the test binary stand in for etcd-steward, so that tests can kill it.
 func TestMain(m *testing.M) {
@@ -63,7 +68,15 @@ func newTestSteward(options Options, log *zap.Logger) *Steward {
 	if s.backups != nil {
 		p := &s.backups.pace
 		p.delta, p.retry, p.mostRetry, p.retryFull = delta, 20*time.Millisecond, 100*time.Millisecond, time.Second
-		p.ask, p.stop = time.Second, 2*time.Second
+		p.ask, p.request, p.stop = time.Second, time.Second, 2*time.Second
+	}
+	if step := os.Getenv(killEnv); step != "" {
+		s.onStep = func(reached string) {
+			if reached == step {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				select {}
+			}
+		}
 	}
 	s.memberPace = memberPace{
 		retry: 50 * time.Millisecond, mostRetry: 500 * time.Millisecond, ask: 5 * time.Second, change: 20 * time.Second,
@@ -324,8 +337,8 @@ func startProcess(t *testing.T, options Options) *process {
 	return p
 }
 
-// launch starts a steward without waiting for it.
-func launch(t *testing.T, options Options) *process {
+// launch starts a steward, with more in its environment, without waiting for it.
+func launch(t *testing.T, options Options, environment ...string) *process {
 	t.Helper()
 	encoded, err := json.Marshal(options)
 	if err != nil {
@@ -338,7 +351,7 @@ func launch(t *testing.T, options Options) *process {
 	p := &process{
 		options: options, command: exec.Command(executable), output: &output{}, exited: make(chan struct{}),
 	}
-	p.command.Env = append(os.Environ(), serveEnv+"="+string(encoded))
+	p.command.Env = slices.Concat(os.Environ(), environment, []string{serveEnv + "=" + string(encoded)})
 	p.command.Stdout, p.command.Stderr = p.output, p.output
 	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.command.Start(); err != nil {

@@ -28,9 +28,13 @@ func changedMarks(object, old metav1.Object, subresource string) []string {
 				label == gardencorev1beta1.LabelShootSelfHosted)
 	}
 	changed := changedEntries("metadata.labels", object.GetLabels(), old.GetLabels(), derived)
-	isOperation := func(key string) bool { return slices.Contains(operationAnnotations, key) }
+	_, confirmed := object.GetAnnotations()[gardencorev1beta1.AnnotationConfirmationRestoreETCD]
+	isRequest := func(key string) bool {
+		return slices.Contains(operationAnnotations, key) ||
+			key == gardencorev1beta1.AnnotationConfirmationRestoreETCD && !confirmed
+	}
 	changed = append(changed, changedEntries("metadata.annotations", object.GetAnnotations(), old.GetAnnotations(),
-		isOperation)...)
+		isRequest)...)
 	return append(changed, newOperations(object.GetAnnotations(), old.GetAnnotations())...)
 }
 

@@ -166,6 +166,9 @@ func TestSeedsDoNotMarkWhatTheyHost(t *testing.T) {
 			s.Annotations = map[string]string{gardencorev1beta1.GardenerOperation: value}
 		}
 	}
+	confirmed := func(s *gardencorev1beta1.Shoot) {
+		s.Annotations = map[string]string{gardencorev1beta1.AnnotationConfirmationRestoreETCD: "2026-01-01T12:00:00Z"}
+	}
 	for name, test := range map[string]struct {
 		subresource string
 		old, change func(*gardencorev1beta1.Shoot)
@@ -180,6 +183,13 @@ func TestSeedsDoNotMarkWhatTheyHost(t *testing.T) {
 		"an operation is done":  {"", asked("rotate-a;rotate-b"), asked("rotate-b"), ""},
 		"all operations are":    {"", asked("rotate-a"), uid, ""},
 		"asks for an operation": {"", uid, asked("rotate-a"), "metadata.annotations[gardener.cloud/operation]"},
+		"asks for a restore": {
+			"", uid, asked("restore-etcd=2026-01-01T12:00:00Z"), "metadata.annotations[gardener.cloud/operation]",
+		},
+		"a restore is taken": {"", confirmed, uid, ""},
+		"confirms a restore": {
+			"", uid, confirmed, "metadata.annotations[confirmation.gardener.cloud/restore-etcd]",
+		},
 		"its finalizer": {
 			"", uid, func(s *gardencorev1beta1.Shoot) { s.Finalizers = []string{"gardener"} }, "",
 		},

@@ -44,6 +44,9 @@ func (s *shootValidator) Validate(ctx context.Context, a admission.Attributes, _
 	if a.GetSubresource() == statusSubresource {
 		return s.validateStatusOfShoot(ctx, a)
 	}
+	if err := s.checkRestore(ctx, a); err != nil {
+		return err
+	}
 	shoot, old, ok := changedShoot(a)
 	if !ok {
 		return nil

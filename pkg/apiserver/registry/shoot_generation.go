@@ -13,7 +13,9 @@ import (
 )
 
 // operationPrefixes begin operations that gardenlet carries out and then removes itself.
-var operationPrefixes = []string{"rotate-", "rollout-workers=", "rotate-rollout-workers="}
+var operationPrefixes = []string{
+	"rotate-", "rollout-workers=", "rotate-rollout-workers=", gardencorev1beta1.ShootOperationRestoreETCD + "=",
+}
 
 // included are the operations that a wider one carries out too.
 var included = map[string][]string{
@@ -40,9 +42,9 @@ func shootNeedsNewGeneration(shoot, old *gardencorev1beta1.Shoot) bool {
 	if last := old.Status.LastOperation; last != nil {
 		dropNeedlessOperations(shoot)
 		requested = takeOperation(shoot, last.State)
-		// A shoot that has failed waits for "retry".
-		requested = requested || last.State != gardencorev1beta1.LastOperationStateFailed &&
-			requestsLastingOperation(shoot, old)
+		// A shoot that has failed waits for "retry", unless another state of its API is to be restored.
+		requested = requested || (last.State != gardencorev1beta1.LastOperationStateFailed ||
+			requestsRestore(shoot, old)) && requestsLastingOperation(shoot, old)
 	}
 	return requested ||
 		specNeedsNewGeneration(shoot, old) ||
@@ -112,6 +114,12 @@ func requestsLastingOperation(shoot, old *gardencorev1beta1.Shoot) bool {
 			return strings.HasPrefix(operation, prefix)
 		})
 	})
+}
+
+func requestsRestore(shoot, old *gardencorev1beta1.Shoot) bool {
+	operation, _, _ := gardencorev1beta1.RestoreOperation(shoot)
+	before, _, _ := gardencorev1beta1.RestoreOperation(old)
+	return operation != "" && operation != before
 }
 
 // prepareShootStatus: the end of a migration hands the shoot over to another gardenlet, which acts on new generations;

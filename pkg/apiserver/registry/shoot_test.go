@@ -87,6 +87,15 @@ func TestShootNeedsNewGeneration(t *testing.T) {
 		"rotation of a failed shoot waits": {
 			old: failed, updated: both(failed, operation("rotate-ca-start")), wantAnnotation: "rotate-ca-start",
 		},
+		"restore of a failed shoot": {
+			old: failed, updated: both(failed, operation("restore-etcd=2026-01-01T12:00:00Z")), want: true,
+			wantAnnotation: "restore-etcd=2026-01-01T12:00:00Z",
+		},
+		"restore of a failed shoot still there": {
+			old:            both(failed, operation("restore-etcd=2026-01-01T12:00:00Z")),
+			updated:        both(failed, operation("restore-etcd=2026-01-01T12:00:00Z")),
+			wantAnnotation: "restore-etcd=2026-01-01T12:00:00Z",
+		},
 		"rotation of all includes the narrower ones": {
 			updated: operation("rotate-ca-start;rotate-credentials-start;rotate-observability-credentials"), want: true,
 			wantAnnotation: "rotate-credentials-start",

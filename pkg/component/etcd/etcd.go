@@ -20,6 +20,7 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/etcd/request"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
@@ -71,6 +72,8 @@ type Values struct {
 	BackupDir string
 	// Store is the object store that keeps backups; nil for none.
 	Store *Store
+	// Restore is a point in time that is restored from the Store, once for each ID.
+	Restore request.Restore
 	// SnapshotPeriod is the time between full snapshots; default an hour for Main, six for Events.
 	SnapshotPeriod time.Duration
 	// SnapshotRetention is the number of full snapshots kept; default 12 for Main, 1 for Events.
@@ -104,7 +107,7 @@ func Decide(role Role) func(component.Facts) Values {
 		return Values{
 			Role: role, Image: f.Images["etcd-steward"], Replicas: 1, MinAllowed: minAllowed(f.Kubernetes.ETCD, role),
 			MinimumCapacity: f.MinimumVolumeSize, TrafficDistribution: f.TrafficDistribution,
-			Store: storeOf(role, f.BackupPrefix),
+			Store: storeOf(role, f.BackupPrefix), Restore: restoreOf(role, f),
 		}.withDefaults()
 	}
 }
@@ -447,7 +450,7 @@ func arguments(namespace string, v Values) []string {
 		"--snapshot-retention=" + strconv.Itoa(v.SnapshotRetention),
 		"--on-data-loss=" + onDataLoss,
 		quotaFlag + strconv.FormatInt(v.Quota.Value(), 10),
-	}, v.Store.arguments()...)
+	}, append(v.Store.arguments(), v.Restore.Arguments()...)...)
 }
 
 // restoring is a start that may take as long as a backup takes to restore, up to an hour.

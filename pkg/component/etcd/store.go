@@ -11,6 +11,8 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/etcd/request"
 )
 
 const (
@@ -45,6 +47,14 @@ func storeOf(role Role, prefix string) *Store {
 		return nil
 	}
 	return &Store{Prefix: prefix + "/" + Name(role)}
+}
+
+// restoreOf is the point in time that an etcd restores; none where there is no store.
+func restoreOf(role Role, f component.Facts) request.Restore {
+	if storeOf(role, f.BackupPrefix) == nil {
+		return request.Restore{}
+	}
+	return f.RestoreETCD
 }
 
 // findStore reads which bucket the extension has made for the store. Without a store there is none.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/etcd/request"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
@@ -32,6 +33,38 @@ func TestOnlyMainIsBackedUp(t *testing.T) {
 		}
 		if got != test.want {
 			t.Errorf("%s: backed up to %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// What is restored is what that etcd itself has saved: a request says when, never from where.
+func TestOnlyMainIsRestored(t *testing.T) {
+	asked := request.Restore{To: "2026-01-02T03:04:05Z", ID: "one"}
+	for name, test := range map[string]struct {
+		role  Role
+		facts component.Facts
+		want  []string
+	}{
+		"main": {
+			Main, component.Facts{BackupPrefix: "p", RestoreETCD: asked},
+			[]string{
+				"--store-prefix=p/etcd-main", "--restore-to=2026-01-02T03:04:05Z", "--restore-request=one",
+			},
+		},
+		"nothing is asked for": {
+			Main, component.Facts{BackupPrefix: "p"}, []string{"--store-prefix=p/etcd-main"},
+		},
+		"events":          {Events, component.Facts{BackupPrefix: "p", RestoreETCD: asked}, nil},
+		"without a store": {Main, component.Facts{RestoreETCD: asked}, nil},
+	} {
+		var got []string
+		for _, argument := range arguments(namespace, Decide(test.role)(test.facts)) {
+			if strings.HasPrefix(argument, "--restore-") || strings.HasPrefix(argument, "--store-prefix") {
+				got = append(got, argument)
+			}
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}
 }

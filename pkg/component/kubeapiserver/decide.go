@@ -22,6 +22,7 @@ func Decide(f component.Facts) Values {
 		AdvertiseAddress: f.AdvertiseAddress, ExternalHostnames: f.Hostnames, PublishedHostname: f.Hostname,
 		EgressHost: egresscomponent.Host, EgressImage: f.Images["vpn"], AggregatorRouting: true,
 		ServiceAccounts: ServiceAccountValues{Issuer: "https://" + f.Hostname},
+		ETCDRestore:     f.RestoreETCD.ID,
 		Encryption:      encryptionOf(user.EncryptionConfig, f.EncryptedResources),
 	}
 	if !f.IsWorkerless {

@@ -132,11 +132,21 @@ func deployment(namespace string, v Values, mounted mountedSecrets) *appsv1.Depl
 			Selector:             &metav1.LabelSelector{MatchLabels: Labels()},
 			Strategy:             component.SurgeStrategy(),
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels},
+				ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels, Annotations: v.podAnnotations()},
 				Spec:       podSpec(v, mounted),
 			},
 		},
 	}
+}
+
+// annotationETCDRestore has pods replaced after a restore of etcd.
+const annotationETCDRestore = "trellis.garden/etcd-restore"
+
+func (v Values) podAnnotations() map[string]string {
+	if v.ETCDRestore == "" {
+		return nil
+	}
+	return map[string]string{annotationETCDRestore: v.ETCDRestore}
 }
 
 // mostMemory is far above what a busy cluster takes: ten times a small one's, and that of one with some hundred nodes.

@@ -17,6 +17,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component"
 	egresscomponent "github.com/trellis-garden/trellis/pkg/component/egress"
 	"github.com/trellis-garden/trellis/pkg/component/golden"
+	"github.com/trellis-garden/trellis/pkg/etcd/request"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
@@ -326,6 +327,20 @@ func secretNames(t *testing.T, c client.Client) []string {
 func TestTrafficDistribution(t *testing.T) {
 	if got := service(namespace, Values{TrafficDistribution: "PreferClose"}).Spec.TrafficDistribution; got == nil ||
 		*got != "PreferClose" {
+		t.Errorf("got %v", got)
+	}
+}
+
+// Pods are replaced after another restore of etcd, and without one they are as they were.
+func TestARestoreOfETCDReplacesPods(t *testing.T) {
+	values := shootValues().withDefaults()
+	if got := deployment(namespace, values, mountedSecrets{}).Spec.Template.Annotations; got != nil {
+		t.Errorf("without a restore there are %v", got)
+	}
+	asked := request.Restore{To: "2026-01-01T12:00:00Z", ID: "one"}
+	values.ETCDRestore = Decide(component.Facts{RestoreETCD: asked}).ETCDRestore
+	got := deployment(namespace, values, mountedSecrets{}).Spec.Template.Annotations
+	if len(got) != 1 || got["trellis.garden/etcd-restore"] != "one" {
 		t.Errorf("got %v", got)
 	}
 }

@@ -134,6 +134,9 @@ type Values struct {
 	TLSMinVersion string
 	// MinAllowed are the least requests of the container.
 	MinAllowed corev1.ResourceList
+	// ETCDRestore names the last restore of etcd that was asked for; empty if there never was one. Another one replaces
+	// the pods, so that nothing of the caches of before is left.
+	ETCDRestore string
 	// ExtraArgs are flags without dashes; they replace flags of the same name.
 	ExtraArgs map[string]string
 }

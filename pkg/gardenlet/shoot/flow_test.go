@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/etcd/request"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/rotation"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/deletion"
@@ -37,6 +38,10 @@ func TestFlows(t *testing.T) {
 		},
 		{"hibernated", operation(t, plantest.Hibernated(true)).ReconcileFlow},
 		{"reconcile-backed-up", operation(t, plantest.BackedUp).ReconcileFlow},
+		{"reconcile-restoring", operation(t, func(in *plan.Inputs) {
+			plantest.BackedUp(in)
+			in.Restore.Restore = request.Restore{To: "2026-01-01T12:00:00Z", ID: "one"}
+		}).ReconcileFlow},
 		{"reconcile-rotating", rotating.ReconcileFlow},
 		{"deletion-workers", deletionOf(t, func(*plan.Inputs) {}).Flow},
 		{"deletion", deletionOf(t, plantest.Workerless).Flow},

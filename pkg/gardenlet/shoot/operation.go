@@ -16,6 +16,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/infrastructure"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/publication"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/restore"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/systemcomponents"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/workers"
 )
@@ -68,7 +69,7 @@ func newOperation(p *plan.Plan, in *plan.Inputs, garden client.Client, seed clie
 		backup: &backup.Backup{Plan: p, Garden: garden, SeedName: in.Seed.Name},
 		controlPlane: &controlplane.ControlPlane{
 			Plan: p, Seed: seed, Log: log, Secrets: keyring, Components: builder, Extensions: objects,
-			Infrastructure: infra,
+			Infrastructure: infra, Restore: &restore.Record{Seed: seed, Namespace: p.Namespace},
 		},
 		system:      &systemcomponents.System{Plan: p, Seed: seed, Components: builder},
 		workers:     machines,

@@ -4,9 +4,12 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/rotation"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/restore"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/status"
 )
 
@@ -25,4 +28,28 @@ func takeOperations(ctx context.Context, writer *status.Writer,
 	taken := shoot.DeepCopy()
 	taken.Status = writer.Current().Status
 	return taken, nil
+}
+
+// takeRestore records a restore of etcd that is asked for, takes it out of the annotation, and records that. Killed in
+// between, gardenlet finds it recorded, and that it is the same one. The Shoot may be an old one out of a cache.
+func takeRestore(ctx context.Context, writer *status.Writer, seed client.Client,
+	shoot *gardencorev1beta1.Shoot) error {
+	operation, to, err := gardencorev1beta1.RestoreOperation(shoot)
+	if err != nil {
+		return &plan.ConfigurationError{Err: err}
+	}
+	record := &restore.Record{Seed: seed, Namespace: shoot.Status.TechnicalID}
+	if record.Namespace == "" {
+		return nil // nothing was ever deployed
+	}
+	if operation != "" {
+		asked, err := record.Ask(ctx, to, shoot.Generation)
+		if err != nil || !asked {
+			return err
+		}
+		if err := writer.DropOperations(ctx, []string{operation}); err != nil {
+			return err
+		}
+	}
+	return record.Take(ctx, writer.Current().Generation)
 }

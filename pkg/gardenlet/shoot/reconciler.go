@@ -25,6 +25,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/deletion"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/hibernation"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/restore"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/status"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
@@ -187,6 +188,9 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Sho
 	}
 	writer := status.NewWriter(r.Garden, shoot)
 	shoot, err := takeOperations(ctx, writer, shoot)
+	if err == nil {
+		err = takeRestore(ctx, writer, r.Seed, shoot)
+	}
 	if err != nil {
 		return r.failed(ctx, writer, err)
 	}
@@ -252,6 +256,10 @@ func (r *Reconciler) prepare(ctx context.Context, log logr.Logger, shoot *garden
 	}
 	in.InsecureKubeconfigs = r.Config.Egress.InsecureKubeconfigs
 	if in.Asleep, err = hibernation.IsAsleep(ctx, r.Seed, plan.TechnicalID(in.ProjectName, shoot)); err != nil {
+		return nil, err
+	}
+	recorded := &restore.Record{Seed: r.Seed, Namespace: plan.TechnicalID(in.ProjectName, shoot)}
+	if in.Restore, err = recorded.Read(ctx); err != nil {
 		return nil, err
 	}
 	if in.EgressExceptions, err = r.Config.Egress.Allowances(); err != nil {

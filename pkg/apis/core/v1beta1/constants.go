@@ -42,6 +42,9 @@ const (
 	DeletionConfirmedBy = "deletion.gardener.cloud/confirmed-by"
 	// AnnotationConfirmationForceDeletion is "true" when the deletion is to go on without the infrastructure.
 	AnnotationConfirmationForceDeletion = "confirmation.gardener.cloud/force-deletion"
+	// AnnotationConfirmationRestoreETCD repeats, when a restore of etcd is asked for, the time whose state is restored:
+	// what was written after it is lost.
+	AnnotationConfirmationRestoreETCD = "confirmation.gardener.cloud/restore-etcd"
 	// ShootIgnore is "true" when a Shoot is to be left alone.
 	ShootIgnore = "shoot.gardener.cloud/ignore"
 	// ShootTasks lists tasks for the next reconciliation, separated by commas.
@@ -132,6 +135,9 @@ const (
 	ShootOperationForceInPlaceUpdate         = "force-in-place-update"
 	OperationRolloutWorkers                  = "rollout-workers"
 	OperationRotateRolloutWorkers            = "rotate-rollout-workers"
+	// ShootOperationRestoreETCD restores the state that the API of a cluster had at a time, which follows in RFC 3339
+	// after "=".
+	ShootOperationRestoreETCD = "restore-etcd"
 )
 
 // Labels.

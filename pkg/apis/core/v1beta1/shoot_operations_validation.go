@@ -108,7 +108,7 @@ func (v operationsValidator) validate(value, before string) field.ErrorList {
 	return errs
 }
 
-// validateTogether refuses both halves, or both variants, of one rotation.
+// validateTogether refuses both halves, or both variants, of one rotation, and two times to restore.
 func (v operationsValidator) validateTogether(operations []string) field.ErrorList {
 	var errs field.ErrorList
 	asked := sets.New(operations...)
@@ -126,6 +126,10 @@ func (v operationsValidator) validateTogether(operations []string) field.ErrorLi
 				strings.Join(together, " and ")+" cannot be asked for together"))
 		}
 	}
+	if restores := slices.DeleteFunc(slices.Clone(operations),
+		func(operation string) bool { return !IsRestoreOperation(operation) }); len(restores) > 1 {
+		errs = append(errs, field.Forbidden(v.path, strings.Join(restores, " and ")+" cannot be asked for together"))
+	}
 	return errs
 }
 
@@ -137,9 +141,12 @@ func (v operationsValidator) problem(operation string) string {
 	if pools, ok := rolledOutPools(operation); ok {
 		return v.poolsProblem(pools)
 	}
+	if to, ok := restoredTime(operation); ok {
+		return v.restoreProblem(to)
+	}
 	if !slices.Contains(plainOperations, operation) {
 		return "must be one of " + strings.Join(plainOperations, ", ") + ", " + OperationRolloutWorkers + "=<pools>, " +
-			OperationRotateRolloutWorkers + "=<pools>"
+			OperationRotateRolloutWorkers + "=<pools>, " + ShootOperationRestoreETCD + "=<time>"
 	}
 	if !v.atOnce && onlyAtOnce.Has(operation) {
 		return "cannot wait for maintenance; use annotation " + GardenerOperation

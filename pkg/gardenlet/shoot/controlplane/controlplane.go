@@ -60,6 +60,14 @@ type ControlPlane struct {
 	Components     *components.Builder
 	Extensions     *extensions.Objects
 	Infrastructure Infrastructure
+	// Restore tells what came of restoring a point in time.
+	Restore Restore
+}
+
+// Restore of a point in time.
+type Restore interface {
+	// Check fails, once, if it was refused.
+	Check(ctx context.Context) error
 }
 
 // Add adds etcd, the API server, and what needs no workers. The API server is deployed together with its etcds, not
@@ -67,12 +75,20 @@ type ControlPlane struct {
 // one that starts empty looks for its backups first.
 func (c *ControlPlane) Add(g *flow.Graph, f foundation.Tasks, infrastructure, backup flow.TaskID) Tasks {
 	stores, storesReady := c.AddStage(g, components.Stores, f.Secrets, backup)
+	g.Add(flow.Task{
+		Name: "Checking the restore of etcd-main", Fn: c.Restore.Check, Dependencies: storesReady,
+		SkipIf: c.Plan.Restore.ID == "" || c.Plan.Restore.Settled,
+	})
 	before := c.Extensions.Add(g, gardencorev1beta1.BeforeKubeAPIServer, f.Secrets, f.References)
 
 	g.Add(flow.Task{
 		Name: "Deploying route to kube-apiserver", Fn: tasks.Retried(c.deployRoute),
 		Dependencies: []flow.TaskID{f.Namespace},
 	})
+	if c.Plan.Restore.ID != "" {
+		// It starts anew when etcd has been restored, not before.
+		stores = storesReady
+	}
 	deployed := g.Add(flow.Task{
 		Name: "Deploying kube-apiserver", Dependencies: slices.Concat([]flow.TaskID{f.Secrets}, stores, before),
 		Fn: tasks.Retried(c.deployKubeAPIServer),

@@ -28,7 +28,7 @@ func (p *Plan) facts(in *Inputs) component.Facts {
 		Most: sizes(p.Pools),
 	}
 	if p.Seed.Backup != nil {
-		f.BackupPrefix = p.Seed.Backup.Entry
+		f.BackupPrefix, f.RestoreETCD = p.Seed.Backup.Entry, p.Restore.Restore
 	}
 	if !p.Workerless {
 		f.AdvertiseAddress = advertiseAddress

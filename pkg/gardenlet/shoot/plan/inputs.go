@@ -7,10 +7,11 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apiserverconfig"
 	"github.com/trellis-garden/trellis/pkg/egress"
+	"github.com/trellis-garden/trellis/pkg/etcd/request"
 )
 
 // Inputs is everything that decides about a shoot. A Plan is made from nothing else. All of it comes from the garden,
-// except whether the shoot is asleep, and gardenlet's own settings.
+// except whether the shoot is asleep, what its etcd is asked to restore, and gardenlet's own settings.
 type Inputs struct {
 	Shoot        *gardencorev1beta1.Shoot
 	Seed         *gardencorev1beta1.Seed
@@ -31,6 +32,15 @@ type Inputs struct {
 	EgressExceptions []egress.Allowance
 	// Asleep says that the shoot has no machines any more, and that its API server is stopped or about to be.
 	Asleep bool
+	// Restore is the point in time that etcd-main was last asked to restore.
+	Restore Restore
+}
+
+// Restore is a point in time that etcd-main is asked to restore; the zero value if it never was.
+type Restore struct {
+	request.Restore
+	// Settled says that it is known what came of it.
+	Settled bool
 }
 
 // APIServerPath is where a Shoot has the settings of kube-apiserver.

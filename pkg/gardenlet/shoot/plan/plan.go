@@ -62,6 +62,8 @@ type Plan struct {
 	Values components.Values
 	// FilesDigest identifies the files of the garden that settings of kube-apiserver come from; empty without any.
 	FilesDigest string
+	// Restore is the point in time that etcd-main restores, if the seed has a store.
+	Restore Restore
 	// Rotation says which credentials are being replaced.
 	Rotation Rotation
 	// Kubernetes are the user's settings.
@@ -141,7 +143,7 @@ func New(in *Inputs, gateway config.Gateway, images imagevector.Vector) (*Plan, 
 		Hibernation:          planHibernation(shoot, in.Asleep),
 	}
 	p.Seed = planSeed(&in.Seed.Spec)
-	p.Seed.Backup = planBackup(in.Seed, p.Identity)
+	p.planStore(in)
 	p.Purpose = shoot.Spec.Purpose
 	p.Components = components.Names(slices.Concat(components.ControlPlane, components.System), &shoot.Spec)
 	p.Authorities = components.Authorities(&shoot.Spec)

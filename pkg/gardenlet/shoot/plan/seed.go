@@ -35,6 +35,13 @@ func planBackup(seed *gardencorev1beta1.Seed, shoot Identity) *Backup {
 	}
 }
 
+// planStore decides where etcd is backed up, and so whether it can restore what it is asked to.
+func (p *Plan) planStore(in *Inputs) {
+	if p.Seed.Backup = planBackup(in.Seed, p.Identity); p.Seed.Backup != nil {
+		p.Restore = in.Restore
+	}
+}
+
 // planSeed reads what the seed asks for.
 func planSeed(spec *gardencorev1beta1.SeedSpec) Seed {
 	plan := Seed{}

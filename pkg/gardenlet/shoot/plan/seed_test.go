@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/etcd/request"
 )
 
 func TestPlanSeed(t *testing.T) {
@@ -47,5 +48,34 @@ func TestPlanBackup(t *testing.T) {
 	want := &Backup{Provider: "store", Bucket: "seed-uid", Entry: "shoot--demo--one--uid"}
 	if difference := cmp.Diff(want, planBackup(seed, shoot)); difference != "" {
 		t.Error(difference)
+	}
+}
+
+// What etcd is asked to restore reaches etcd-main and kube-apiserver where there is a store. It is restored from the
+// shoot's own backups: nothing that a Shoot says leads elsewhere.
+func TestPlanRestore(t *testing.T) {
+	asked := Restore{Restore: request.Restore{To: "2026-01-01T12:00:00Z", ID: "one"}}
+	for name, test := range map[string]struct {
+		backup *gardencorev1beta1.Backup
+		want   Restore
+		prefix string
+	}{
+		"with a store":    {&gardencorev1beta1.Backup{Provider: "store"}, asked, "shoot--demo--one--uid"},
+		"without a store": {nil, Restore{}, ""},
+	} {
+		p := &Plan{
+			Identity: Identity{Namespace: "shoot--demo--one", UID: "uid"}, Internal: &Record{Hostname: "api.example"},
+		}
+		in := &Inputs{
+			Shoot: &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+				gardencorev1beta1.GardenerOperation: "restore-etcd=shoot--other--one",
+			}}},
+			Seed: &gardencorev1beta1.Seed{Spec: gardencorev1beta1.SeedSpec{Backup: test.backup}}, Restore: asked,
+		}
+		p.planStore(in)
+		f := p.facts(in)
+		if p.Restore != test.want || f.RestoreETCD != test.want.Restore || f.BackupPrefix != test.prefix {
+			t.Errorf("%s: planned %+v, facts %+v below %q", name, p.Restore, f.RestoreETCD, f.BackupPrefix)
+		}
 	}
 }

@@ -80,6 +80,10 @@ func (w *Writer) DropOperations(ctx context.Context, done []string) error {
 			func(operation string) bool {
 				return slices.Contains(done, operation)
 			})
+	if slices.ContainsFunc(done, gardencorev1beta1.IsRestoreOperation) {
+		// The next one is to be confirmed by itself.
+		delete(w.shoot.Annotations, gardencorev1beta1.AnnotationConfirmationRestoreETCD)
+	}
 	if len(left) > 0 {
 		w.shoot.Annotations[gardencorev1beta1.GardenerOperation] = strings.Join(left, ";")
 	} else {
