@@ -241,7 +241,11 @@ func TestFailuresOfTheStoreHaveTimeToPass(t *testing.T) {
 
 func TestSeedsWithoutBackup(t *testing.T) {
 	l := newLandscape(t)
-	seed := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "seed"}}
+	seed := &gardencorev1beta1.Seed{}
+	if err := l.garden.Get(t.Context(), client.ObjectKey{Name: "seed"}, seed); err != nil {
+		t.Fatal(err)
+	}
+	seed.Spec.Backup = nil
 	if err := l.garden.Update(t.Context(), seed); err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +334,7 @@ func TestLastWordsOfAnEtcdAreTold(t *testing.T) {
 	pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
 		Message: `{"msg":"Error: not this"}` + "\nError: the data is damaged\nand there is no backup\n",
 	}
-	if err := l.seed.Update(t.Context(), pod); err != nil {
+	if err := l.seed.Status().Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
 	l.main = nil
