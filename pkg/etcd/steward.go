@@ -113,6 +113,8 @@ func (s *Steward) Run(ctx context.Context) error {
 		if err := s.restoreOnRequest(ctx); err != nil {
 			return err
 		}
+	} else if s.options.Restore.ID != "" {
+		s.log.Error("NO POINT IN TIME IS RESTORED in an etcd of several members", zap.String("to", s.options.Restore.To))
 	}
 	s.recoveries.end()
 	s.health.ready = s.checkReady
