@@ -189,6 +189,10 @@ func (o *Options) Validate() error {
 		all = append(all, errors.New("--quota-backend-bytes must be positive"))
 	}
 	all = append(all, o.Store.validate(), o.Restore.Validate())
+	if o.Restore.ID != "" && !o.single() {
+		all = append(all, errors.New("--restore-request is for a single member; the data of several cannot be "+
+			"replaced while any of them has it"))
+	}
 	if o.Restore.ID != "" && o.Store.Provider == NoStore {
 		all = append(all, errors.New("--restore-request needs --store-provider"))
 	}

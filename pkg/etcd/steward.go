@@ -142,6 +142,12 @@ func (s *Steward) startMaintenance(ctx context.Context) (end func(), err error) 
 	end = func() { cancel(); running.Wait() }
 	running.Go(func() { s.maintain(ctx) })
 	if !s.options.single() {
+		if s.backups != nil && s.alone() {
+			// Others join only once the data is found to be no older than the backups. Until then that is noted.
+			if _, err := s.newFollower(context.WithoutCancel(ctx)); err != nil {
+				return end, err
+			}
+		}
 		running.Go(func() { s.careForMembers(ctx) })
 		running.Go(func() { s.backUpWhileLeading(ctx) })
 		return end, nil
