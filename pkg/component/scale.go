@@ -8,12 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apply"
 )
 
 // Scale sets the replicas of a Deployment or StatefulSet and does not wait. The next Deploy sets what its Values say.
+// The watchdog holds it no longer (see IsHeld).
 func Scale(ctx context.Context, c client.Client, object client.Object, replicas int32) error {
-	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null,%q:null}},"spec":{"replicas":%d}}`,
+		gardencorev1beta1.AnnotationMeltdownProtectionActive, gardencorev1beta1.AnnotationWatchdogReplicas, replicas)
 	if err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("scaling %s to %d: %w", apply.Describe(c.Scheme(), object), replicas, err)
 	}

@@ -8,9 +8,10 @@ import (
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-garden/trellis/pkg/component"
 )
 
 // hibernationDrain is how long a node may be drained when its shoot is hibernated. Pods have no other node to go to, so
@@ -87,9 +88,5 @@ func drainsTooLong(machine *machinev1alpha1.Machine, now time.Time) bool {
 // stopManager scales machine-controller-manager to nothing. Its next deployment starts it again.
 func (a *actuator) stopManager(ctx context.Context, namespace string) error {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ManagerName}}
-	err := a.client.Patch(ctx, deployment, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`)))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("stopping Deployment %s/%s: %w", namespace, ManagerName, err)
-	}
-	return nil
+	return client.IgnoreNotFound(component.Scale(ctx, a.client, deployment, 0))
 }

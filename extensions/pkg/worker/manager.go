@@ -151,7 +151,9 @@ func (a *actuator) fillDeployment(deployment *appsv1.Deployment, kubeconfig stri
 	setLabel(deployment, "app", "kubernetes")
 	setLabel(deployment, "role", ManagerName)
 	spec := &deployment.Spec
-	spec.Replicas = new(int32(1))
+	if !component.IsHeld(deployment) {
+		spec.Replicas = new(int32(1))
+	}
 	spec.RevisionHistoryLimit = new(int32(1))
 	// Two of them must never act on the same machines, as no leader is elected.
 	spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}

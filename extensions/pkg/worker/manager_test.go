@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component/golden"
 )
 
@@ -19,4 +20,24 @@ func TestManager(t *testing.T) {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--demo--one", Name: ManagerName}}
 	(&actuator{options: options}).fillDeployment(deployment, "generic-token-kubeconfig")
 	golden.Check(t, "manager", deployment)
+}
+
+// What the seed's watchdog has stopped is not started when a Worker is reconciled; all else of it is brought up to
+// date.
+func TestManagerStaysStopped(t *testing.T) {
+	options := Options{
+		MachineControllerManager: "machine-controller-manager:2",
+		MachineController:        corev1.Container{Image: "provider:1"},
+	}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shoot--demo--one", Name: ManagerName,
+		Annotations: map[string]string{gardencorev1beta1.AnnotationMeltdownProtectionActive: ""},
+	}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(0))}}
+	(&actuator{options: options}).fillDeployment(deployment, "generic-token-kubeconfig")
+	if got := *deployment.Spec.Replicas; got != 0 {
+		t.Errorf("%d replicas", got)
+	}
+	if got := deployment.Spec.Template.Spec.Containers[0].Image; got != options.MachineControllerManager {
+		t.Errorf("image %s", got)
+	}
 }

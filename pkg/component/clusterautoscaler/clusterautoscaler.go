@@ -105,7 +105,7 @@ func (d *deployer) Deploy(ctx context.Context) error {
 	if len(secret.Data[resourcesv1alpha1.DataKeyToken]) == 0 {
 		return fmt.Errorf("Secret %s has no token for the shoot; is resource-manager running?", key)
 	}
-	return component.Apply(ctx, d.Client, deployment(d.Namespace, values))
+	return component.ApplyUnlessHeld(ctx, d.Client, deployment(d.Namespace, values))
 }
 
 // complete adds to the values what was not known when they were decided.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,9 @@ const (
 	Name             = "kube-controller-manager"
 	port       int32 = 10257
 	mostMemory       = "2Gi"
+
+	// DefaultNodeMonitorGracePeriod is how long a node may be silent until it is Unknown, if the user says nothing.
+	DefaultNodeMonitorGracePeriod = 40 * time.Second
 
 	mount          = "/etc/kubernetes/controller-manager"
 	kubeconfigFile = mount + "/kubeconfig"
@@ -150,7 +154,7 @@ func (d *deployer) Deploy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return component.Apply(ctx, d.Client, deployment(d.Namespace, d.values, files))
+	return component.ApplyUnlessHeld(ctx, d.Client, deployment(d.Namespace, d.values, files))
 }
 
 // generateSecrets returns the Secrets that the pod mounts.
@@ -256,7 +260,7 @@ func nodeFlags(v Values) map[string]string {
 	flags := map[string]string{
 		"allocate-node-cidrs":       strconv.FormatBool(len(v.PodNetworks) > 0),
 		"configure-cloud-routes":    "false",
-		"node-monitor-grace-period": "40s",
+		"node-monitor-grace-period": DefaultNodeMonitorGracePeriod.String(),
 	}
 	if len(v.PodNetworks) > 0 {
 		flags["cluster-cidr"] = strings.Join(v.PodNetworks, ",")

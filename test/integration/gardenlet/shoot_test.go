@@ -172,6 +172,7 @@ func testShoot(t *testing.T) {
 	}
 	kubeconfigIsServed(t, shoot)
 	changeIsTakenOver(t, shoot)
+	heldControllersStayStopped(t, shoot)
 	namespaceHasHostsAndKey(t, shoot)
 	credentialsAreRotated(t, shoot)
 	deleted(t, shoot)

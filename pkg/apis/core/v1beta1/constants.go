@@ -87,6 +87,13 @@ const (
 	// AnnotationPodSecurityEnforce, on a ControllerRegistration, is the level of PodSecurity that the extension's
 	// namespace in seeds enforces: restricted, baseline or privileged, which is the default.
 	AnnotationPodSecurityEnforce = "security.gardener.cloud/pod-security-enforce"
+	// AnnotationMeltdownProtectionActive is on Deployments in seeds that the dependency watchdog keeps stopped. Who
+	// deploys them leaves their replicas alone meanwhile.
+	AnnotationMeltdownProtectionActive = "dependency-watchdog.gardener.cloud/meltdown-protection-active"
+	// AnnotationWatchdogReplicas is how many replicas such a Deployment had before, and gets afterwards.
+	AnnotationWatchdogReplicas = "dependency-watchdog.gardener.cloud/replicas"
+	// AnnotationWatchdogIgnoreScaling is "true" on Deployments that the dependency watchdog is to leave alone.
+	AnnotationWatchdogIgnoreScaling = "dependency-watchdog.gardener.cloud/ignore-scaling"
 )
 
 // Values of the annotations GardenerOperation and GardenerMaintenanceOperation.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -194,7 +195,25 @@ func workloadProblem(deployments []appsv1.Deployment, statefulSets []appsv1.Stat
 			}
 		}
 	}
-	return problem{}
+	return heldProblem(deployments)
+}
+
+// heldProblem tells which Deployments the watchdog has stopped.
+func heldProblem(deployments []appsv1.Deployment) problem {
+	var held []string
+	for i := range deployments {
+		if component.IsHeld(&deployments[i]) {
+			held = append(held, deployments[i].Name)
+		}
+	}
+	if len(held) == 0 {
+		return problem{}
+	}
+	slices.Sort(held)
+	return problem{
+		"ControllersScaledDown", fmt.Sprintf("Most nodes cannot reach the API server; until they can, these are "+
+			"stopped by the seed's dependency watchdog: %s.", strings.Join(held, ", ")),
+	}
 }
 
 // managedResources lists the ManagedResources of class seed, or those of the shoot.

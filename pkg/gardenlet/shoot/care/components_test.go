@@ -58,3 +58,22 @@ func etcds() []appsv1.StatefulSet {
 	}
 	return sets
 }
+
+// What the seed's watchdog keeps stopped is told: the shoot works, but nobody looks after its nodes.
+func TestWhatTheWatchdogHasStoppedIsTold(t *testing.T) {
+	shoot := &plantest.Inputs().Shoot.Spec
+	deployments := others(components.ControlPlane, shoot)
+	if problem := workloadProblem(deployments, etcds(), shoot); problem.message != "" {
+		t.Fatalf("got %+v", problem)
+	}
+	for i := range deployments {
+		if slices.Contains([]string{"kube-controller-manager", "machine-controller-manager"}, deployments[i].Name) {
+			deployments[i].Annotations = map[string]string{gardencorev1beta1.AnnotationMeltdownProtectionActive: ""}
+		}
+	}
+	problem := workloadProblem(deployments, etcds(), shoot)
+	if problem.reason != "ControllersScaledDown" ||
+		!strings.Contains(problem.message, ": kube-controller-manager, machine-controller-manager.") {
+		t.Errorf("got %+v", problem)
+	}
+}
