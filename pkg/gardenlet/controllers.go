@@ -58,6 +58,9 @@ func (a *agent) addControllers(mgr manager.Manager, own *ownSeed) error {
 	if err := a.addShoot(mgr, renewer); err != nil {
 		return err
 	}
+	if err := a.addWatchdog(mgr); err != nil {
+		return err
+	}
 	if err := a.addBastion(mgr); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -151,7 +152,7 @@ func newScheme() (*runtime.Scheme, error) {
 		clientgoscheme.AddToScheme, apiregistrationv1.AddToScheme, gardencorev1beta1.AddToScheme,
 		securityv1alpha1.AddToScheme,
 		operationsv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme,
-		resourcesv1alpha1.AddToScheme, gatewayv1.Install,
+		resourcesv1alpha1.AddToScheme, machinev1alpha1.AddToScheme, gatewayv1.Install,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err

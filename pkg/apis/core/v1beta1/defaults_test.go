@@ -126,12 +126,21 @@ func TestSetDefaultsSeed(t *testing.T) {
 	SetDefaultsSeed(seed)
 	settings := seed.Spec.Settings
 	if !settings.Scheduling.Visible || !*settings.ExcessCapacityReservation.Enabled ||
-		settings.VerticalPodAutoscaler.Enabled || settings.DependencyWatchdog.Prober.Enabled ||
-		settings.TopologyAwareRouting.Enabled {
+		settings.VerticalPodAutoscaler.Enabled || !settings.DependencyWatchdog.Prober.Enabled ||
+		!settings.DependencyWatchdog.Weeder.Enabled || settings.TopologyAwareRouting.Enabled {
 		t.Errorf("not as published: %+v", settings)
 	}
 	if got := *seed.Spec.Networks.ShootDefaults.Pods; got != "10.3.0.0/16" {
 		t.Errorf("pods of shoots became %s", got)
+	}
+
+	off := aSeed()
+	off.Spec.Settings = &SeedSettings{
+		DependencyWatchdog: &SeedSettingDependencyWatchdog{Prober: &SeedSettingDependencyWatchdogProber{}},
+	}
+	SetDefaultsSeed(off)
+	if watchdog := off.Spec.Settings.DependencyWatchdog; watchdog.Prober.Enabled || !watchdog.Weeder.Enabled {
+		t.Errorf("what is turned off became %+v, what is left out %+v", watchdog.Prober, watchdog.Weeder)
 	}
 
 	plain := aSeed()

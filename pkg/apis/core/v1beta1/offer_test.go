@@ -157,14 +157,6 @@ func TestNotOfferedToSeeds(t *testing.T) {
 			"gateway",
 		},
 		{
-			"weeder", settings(func(s *SeedSettings) { s.DependencyWatchdog.Weeder.Enabled = true }),
-			"spec.settings.dependencyWatchdog.weeder.enabled", "set it to false",
-		},
-		{
-			"prober", settings(func(s *SeedSettings) { s.DependencyWatchdog.Prober.Enabled = true }),
-			"spec.settings.dependencyWatchdog.prober.enabled", "set it to false",
-		},
-		{
 			"autoscaler", settings(func(s *SeedSettings) { s.VerticalPodAutoscaler.Enabled = true }),
 			"spec.settings.verticalPodAutoscaler.enabled", "set it to false",
 		},

@@ -31,13 +31,20 @@ func SetDefaultsSeedSpec(spec *SeedSpec) {
 		settings.Scheduling = &SeedSettingScheduling{Visible: true}
 	}
 	setDefaultsLoadBalancerServices(setBlock(&settings.LoadBalancerServices))
-	// The published defaults turn these on; they are off because they are not offered.
+	// The published default turns it on; it is off because it is not offered.
 	setBlock(&settings.VerticalPodAutoscaler)
-	watchdog := setBlock(&settings.DependencyWatchdog)
-	setBlock(&watchdog.Weeder)
-	setBlock(&watchdog.Prober)
+	setDefaultsDependencyWatchdog(setBlock(&settings.DependencyWatchdog))
 	setBlock(&settings.TopologyAwareRouting)
 	setBlock(&settings.PersistentVolumeClaimAutoscaler)
+}
+
+func setDefaultsDependencyWatchdog(watchdog *SeedSettingDependencyWatchdog) {
+	if watchdog.Weeder == nil {
+		watchdog.Weeder = &SeedSettingDependencyWatchdogWeeder{Enabled: true}
+	}
+	if watchdog.Prober == nil {
+		watchdog.Prober = &SeedSettingDependencyWatchdogProber{Enabled: true}
+	}
 }
 
 // setDefaultsShootNetworks sets the published default ranges where the seed's own do not overlap with them.

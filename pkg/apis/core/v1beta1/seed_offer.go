@@ -9,7 +9,6 @@ import (
 func notOfferedToSeeds(spec *SeedSpec, path *field.Path) field.ErrorList {
 	settings, at := deref(spec.Settings), path.Child("settings")
 	errs := balancersNotOffered(settings.LoadBalancerServices, at.Child("loadBalancerServices"))
-	errs = append(errs, watchdogNotOffered(settings.DependencyWatchdog, at.Child("dependencyWatchdog"))...)
 	autoscaler := deref(settings.VerticalPodAutoscaler)
 	errs = append(errs, refuseIf(autoscaler.Enabled, at.Child("verticalPodAutoscaler", "enabled"),
 		"requests of control planes are fixed",
@@ -49,11 +48,4 @@ func balancersNotOffered(services *SeedSettingLoadBalancerServices, path *field.
 	errs = append(errs, refuseIf(deref(deref(s.ZonalIngress).Enabled), path.Child("zonalIngress", "enabled"),
 		"a seed has one gateway for all its zones", "set it to false or leave it out")...)
 	return append(errs, refuseIf(s.Class != nil, path.Child("class"), why, instead)...)
-}
-
-func watchdogNotOffered(watchdog *SeedSettingDependencyWatchdog, path *field.Path) field.ErrorList {
-	errs := refuseIf(deref(deref(watchdog).Weeder).Enabled, path.Child("weeder", "enabled"),
-		"parts of control planes retry until what they depend on is back", "set it to false")
-	return append(errs, refuseIf(deref(deref(watchdog).Prober).Enabled, path.Child("prober", "enabled"),
-		"nothing is scaled down while nodes cannot be reached", "set it to false")...)
 }

@@ -326,13 +326,13 @@ type SeedSettingDependencyWatchdog struct {
 
 // SeedSettingDependencyWatchdogWeeder configures the restarts of waiting pods.
 type SeedSettingDependencyWatchdogWeeder struct {
-	// Whether it runs. Not offered, so it defaults to false.
+	// Whether it runs. Defaults to true if the whole block is left out.
 	Enabled bool `json:"enabled" protobuf:"bytes,1,opt,name=enabled"`
 }
 
 // SeedSettingDependencyWatchdogProber configures the scale-down while nodes cannot be reached.
 type SeedSettingDependencyWatchdogProber struct {
-	// Whether it runs. Not offered, so it defaults to false.
+	// Whether it runs. Defaults to true if the whole block is left out.
 	Enabled bool `json:"enabled" protobuf:"bytes,1,opt,name=enabled"`
 }
 

@@ -8752,7 +8752,7 @@ func schema_pkg_apis_core_v1beta1_SeedSettingDependencyWatchdogProber(ref common
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Whether it runs. Not offered, so it defaults to false.",
+							Description: "Whether it runs. Defaults to true if the whole block is left out.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -8774,7 +8774,7 @@ func schema_pkg_apis_core_v1beta1_SeedSettingDependencyWatchdogWeeder(ref common
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Whether it runs. Not offered, so it defaults to false.",
+							Description: "Whether it runs. Defaults to true if the whole block is left out.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",

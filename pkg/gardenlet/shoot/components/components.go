@@ -57,6 +57,9 @@ type Component struct {
 
 	// Stage of a component of the control plane.
 	Stage Stage
+	// JudgesNodes says that it takes nodes whose kubelets are silent for broken: the seed's watchdog stops it while
+	// they only cannot be heard, and starts what it has stopped in the order of the list.
+	JudgesNodes bool
 	// Empties says that a shoot that sleeps cannot be emptied, to be deleted, without it. Stores and API servers are
 	// needed anyway.
 	Empties bool
@@ -79,7 +82,7 @@ var ControlPlane = []Component{
 	},
 	{
 		Name: kubecontrollermanager.Name, Images: []string{"kube-controller-manager"}, Empties: true,
-		Recipe: inSeed(kubecontrollermanager.Decide, kubecontrollermanager.New),
+		JudgesNodes: true, Recipe: inSeed(kubecontrollermanager.Decide, kubecontrollermanager.New),
 	},
 	{
 		Name: kubescheduler.Name, Images: []string{"kube-scheduler"}, LeftOut: isWorkerless,
@@ -90,10 +93,10 @@ var ControlPlane = []Component{
 		Authorities: []string{component.CAVPN},
 		Recipe:      with(vpnseedserver.Decide, vpnSeedServer),
 	},
-	{Name: "machine-controller-manager", LeftOut: isWorkerless},
+	{Name: "machine-controller-manager", LeftOut: isWorkerless, JudgesNodes: true},
 	{
 		Name: clusterautoscaler.Name, Images: []string{"cluster-autoscaler"}, LeftOut: isFixed, Stage: Autoscalers,
-		Recipe: with(clusterautoscaler.Decide, clusterAutoscaler),
+		JudgesNodes: true, Recipe: with(clusterautoscaler.Decide, clusterAutoscaler),
 	},
 }
 

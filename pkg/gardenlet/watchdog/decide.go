@@ -1,0 +1,93 @@
+package watchdog
+
+import "slices"
+
+// expiredShare is the share of expired Leases, in percent, from which on it is not the nodes that are broken.
+const expiredShare = 60
+
+// Tally counts the Leases of a shoot's nodes.
+type Tally struct {
+	// Fresh were renewed lately. Expired were not, although they could have been. Of Open ones that is not known yet.
+	Fresh, Expired, Open int
+}
+
+// Verdict is what the Leases of a shoot's nodes say.
+type Verdict string
+
+// Verdicts.
+const (
+	// Undecided leaves everything as it is.
+	Undecided Verdict = "Undecided"
+	// Unheard: most nodes do not reach the API server.
+	Unheard Verdict = "Unheard"
+	// Heard: most nodes reach it, or there are none.
+	Heard Verdict = "Heard"
+)
+
+// Decide judges by the share of expired Leases. One node alone decides nothing: when it is broken, it looks the same as
+// when the way to it is.
+func Decide(t Tally) Verdict {
+	all := t.Fresh + t.Expired + t.Open
+	switch {
+	case all == 0:
+		return Heard
+	case all == 1:
+		return Undecided
+	case 100*t.Expired >= expiredShare*all:
+		return Unheard
+	case 100*(t.Expired+t.Open) >= expiredShare*all:
+		return Undecided
+	}
+	return Heard
+}
+
+// State is how one of the controllers is that judge nodes.
+type State struct {
+	Name string
+	// Held says that the watchdog has stopped it, Runs that it is to have pods, Ready that one of them is ready.
+	Held, Runs, Ready bool
+	// Ignored says that it is to be left alone.
+	Ignored bool
+}
+
+// Step is what to do with one of the controllers: to hold it, or to release it.
+type Step struct {
+	Name string
+	Hold bool
+}
+
+// Steps returns what to do now, given the controllers in the order in which they are started. All are stopped at once,
+// in the other order. They are started one by one: the next when those before are ready, and all but the first when
+// that has settled.
+func Steps(verdict Verdict, controllers []State, settled bool) []Step {
+	switch verdict {
+	case Unheard:
+		return stops(controllers)
+	case Heard:
+		return starts(controllers, settled)
+	}
+	return nil
+}
+
+func stops(controllers []State) []Step {
+	var steps []Step
+	for _, c := range slices.Backward(controllers) {
+		if c.Runs && !c.Ignored {
+			steps = append(steps, Step{c.Name, true})
+		}
+	}
+	return steps
+}
+
+func starts(controllers []State, settled bool) []Step {
+	for i, c := range controllers {
+		switch {
+		case c.Ignored:
+		case c.Held && (i == 0 || settled):
+			return []Step{{c.Name, false}}
+		case c.Held, c.Runs && !c.Ready:
+			return nil
+		}
+	}
+	return nil
+}
