@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// docs/outages.md promises that of a MachineDeployment one machine is replaced at a time. machine-controller-manager has
-// that as a constant; with another one, the page is to be changed, or the release is not to be taken.
+// docs/outages.md promises that of a MachineDeployment one machine is replaced at a time. machine-controller-manager
+// has that as a constant; with another one, the page is to be changed, or the release is not to be taken.
 func TestOneMachineIsReplacedAtATime(t *testing.T) {
 	folder, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}",
 		"github.com/gardener/machine-controller-manager").Output()

@@ -11,8 +11,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component"
 )
 
-// heldControllersStayStopped has the watchdog hold what judges nodes, while the shoot is reconciled. Its API server does
-// not answer, so the watchdog itself leaves everything as it is.
+// heldControllersStayStopped holds what judges nodes, as the watchdog does, while the shoot is reconciled. Its API
+// server does not answer, so the watchdog itself leaves everything as it is.
 func heldControllersStayStopped(t *testing.T, shoot *gardencorev1beta1.Shoot) {
 	t.Helper()
 	controllers := []*appsv1.Deployment{
