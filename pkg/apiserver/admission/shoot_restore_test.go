@@ -33,8 +33,10 @@ func TestRestoresAreConfirmed(t *testing.T) {
 				"was written to the cluster's API since 2026-01-01T12:00:00Z: the last 1h12m0s, and up to a period of " +
 				"backups before. To confirm that, set this annotation to 2026-01-01T12:00:00Z",
 		},
-		"confirmed":                 {asking(operation, noon), asking("", ""), backedUp, ""},
-		"confirmed in another zone": {asking(operation, "2026-01-01T13:00:00+01:00"), asking("", ""), backedUp, ""},
+		"confirmed": {asking(operation, noon), asking("", ""), backedUp, ""},
+		"confirmed in another zone": {
+			asking(operation, "2026-01-01T13:00:00+01:00"), asking("", ""), backedUp, "",
+		},
 		"another time is confirmed": {
 			asking(operation, "2026-01-01T11:00:00Z"), asking("", ""), backedUp, "To confirm that",
 		},
