@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,8 +13,11 @@ import (
 	"time"
 )
 
-// Commands below this heading of docs/operating.md lose the volume of member1's etcd.
-const lostVolume = "### Drill: the volume of an etcd is lost"
+// Commands below these headings of docs/operating.md lose the volume of member1's etcd, and restore what it had.
+const (
+	lostVolume  = "### Drill: the volume of an etcd is lost"
+	pointInTime = "### Drill: back to a point in time"
+)
 
 // The objects of a cluster outlive the volume that they are on, and its pods run on meanwhile.
 func etcdLosesItsVolume(t *testing.T) {
@@ -56,14 +60,62 @@ spec: {containers: [{name: nginx, image: nginx}]}
 		"jsonpath={.metadata.uid} {.status.startTime}")
 }
 
+// What was written after a point in time is gone, what was written before is there.
+func etcdGoesBackToAPointInTime(t *testing.T) {
+	l := open(t)
+	l.waitForShoot(t, "member1", "", 5*time.Minute)
+	l.explainShoot(t, "member1")
+	m1 := l.shoot(t, "member1")
+	t.Cleanup(func() {
+		_, _ = m1.try(context.Background(), "", "delete", "configmap", "kept", "regretted", "--ignore-not-found")
+	})
+	m1.run(t, "create", "configmap", "kept")
+	written := time.Now()
+	var saved time.Time
+	eventually(t, 3*time.Minute, func(ctx context.Context) (err error) {
+		if saved, err = l.newestBackupOfMember1(ctx); err == nil && !saved.After(written.Add(time.Second)) {
+			err = fmt.Errorf("all until %s is saved, want %s", saved, written)
+		}
+		return err
+	})
+	m1.run(t, "create", "configmap", "regretted")
+	l.drill(t, pointInTime, "GARDEN="+l.garden(), "TO="+saved.UTC().Format(time.RFC3339))
+	m1.eventually(t, 2*time.Minute, contains("kept"), "get", "configmap", "kept")
+	m1.eventually(t, time.Minute, equals(""), "get", "configmap", "regretted", "--ignore-not-found", "-o", "name")
+	m1.eventually(t, 2*time.Minute, contains(" Ready "), "get", "nodes", "--no-headers")
+	m1.eventually(t, time.Minute, contains("created"), "create", "configmap", "regretted")
+}
+
+// newestBackupOfMember1 is until when the store has what etcd-main of member1 was told.
+func (l *landscape) newestBackupOfMember1(ctx context.Context) (time.Time, error) {
+	inPod := []string{"-n", "shoot--demo--member1"}
+	seed := l.runtimeKubectl()
+	arguments, err := seed.try(ctx, "", append(inPod, "get", "pod", "etcd-main-0", "-o",
+		"jsonpath={.spec.containers[0].args[*]}")...)
+	if err != nil {
+		return time.Time{}, err
+	}
+	command := append(inPod, "exec", "etcd-main-0", "-c", "etcd", "--", "/usr/local/bin/etcd-steward", "restorable")
+	out, err := seed.try(ctx, "", append(command, strings.Fields(arguments)...)...)
+	if err != nil {
+		return time.Time{}, err
+	}
+	fields := strings.Fields(out)
+	if len(fields) < 2 {
+		return time.Time{}, fmt.Errorf("the store has nothing to restore: %q", out)
+	}
+	return time.Parse(time.RFC3339, fields[1])
+}
+
 func (l *landscape) volumeOfMember1(t *testing.T) string {
 	t.Helper()
 	return l.runtimeKubectl().run(t, "-n", "shoot--demo--member1", "get", "pvc", "main-etcd-etcd-main-0", "-o",
 		"jsonpath={.spec.volumeName}")
 }
 
-// drill runs the commands below a heading of docs/operating.md, as they are written there, against the seed.
-func (l *landscape) drill(t *testing.T, heading string) {
+// drill runs the commands below a heading of docs/operating.md, as they are written there, against the seed, with more
+// variables in their environment.
+func (l *landscape) drill(t *testing.T, heading string, environment ...string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(l.root, "docs/operating.md"))
 	if err != nil {
@@ -87,8 +139,8 @@ func (l *landscape) drill(t *testing.T, heading string) {
 	defer cancel()
 	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", strings.Join(script, ""))
 	command.Dir = l.root
-	command.Env = append(os.Environ(), "PATH="+filepath.Join(l.root, "bin")+":"+os.Getenv("PATH"),
-		"KUBECONFIG="+l.runtime())
+	command.Env = append(append(os.Environ(), "PATH="+filepath.Join(l.root, "bin")+":"+os.Getenv("PATH"),
+		"KUBECONFIG="+l.runtime()), environment...)
 	out, err := command.CombinedOutput()
 	if err != nil {
 		t.Fatalf("the commands below %q: %v\n%s", heading, err, out)

@@ -28,6 +28,7 @@ var rows = []row{
 		{"FleetLeadsToItsMembers", fleetLeadsToItsMembers},
 		{"FaultsOfAShoot", faultsOfAShoot},
 		{"EtcdLosesItsVolume", etcdLosesItsVolume},
+		{"EtcdGoesBackToAPointInTime", etcdGoesBackToAPointInTime},
 		{"DeleteHalfCreatedShoot", deleteHalfCreatedShoot},
 	}},
 }
