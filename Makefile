@@ -38,9 +38,10 @@ images: landscape ## Build programs and images, and start nothing
 	@$(LANDSCAPE) images $(VERSIONS)
 
 # The packages that take longest come first: the go command keeps the order, and as they wait most of the time, the rest
-# is built and run meanwhile. What go vet would say is said by make check.
+# is built and run meanwhile. What go vet would say is said by make check. Processors are short and memory is not: with
+# less garbage collection an API server starts with a seventh less of their time.
 test: bin/kubernetes ## Run unit and integration tests
-	go test -vet=off -p 4 -timeout 20m ./test/integration/federation ./test/integration/garden \
+	GOGC=400 go test -vet=off -p 4 -timeout 20m ./test/integration/federation ./test/integration/garden \
 		./test/integration/gardenlet ./...
 	go -C test/schedulerfilters test -timeout 10m ./...
 
