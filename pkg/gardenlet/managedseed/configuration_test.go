@@ -46,7 +46,6 @@ seedConfig:
   spec:
     provider: {type: local, region: there}
     taints: [{key: parent}]
-    backup: {provider: local, credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: backup}}
     networks: {pods: 10.1.0.0/16, services: 10.2.0.0/16, shootDefaults: {pods: 10.3.0.0/16}}
     dns: {internal: {type: local, domain: internal.example, credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: dns}}}
 `))
@@ -112,16 +111,6 @@ func TestConfigurationIsMergedWithTheParents(t *testing.T) {
 	}
 	if handlers := parsed.ExposureClassHandlers; len(handlers) > 0 {
 		t.Errorf("the parent's addresses do not lead to the child: %+v", handlers)
-	}
-}
-
-// Backups go where the parent's do, unless a ManagedSeed wants none.
-func TestBackupIsTakenOver(t *testing.T) {
-	for said, want := range map[string]bool{"{}": true, `{"backup":null}`: false} {
-		parsed := configured(t, aManagedSeed(`{"gateway":{"address":"192.0.2.9"},"seedConfig":{"spec":`+said+`}}`))
-		if got := parsed.SeedConfig.Spec.Backup != nil; got != want {
-			t.Errorf("%s: backup is %+v", said, parsed.SeedConfig.Spec.Backup)
-		}
 	}
 }
 
@@ -253,7 +242,6 @@ func TestAdmissionExpectsTheSameSeed(t *testing.T) {
 		aManagedSeed(`{"gateway":{"address":"192.0.2.9"},"seedConfig":{"spec":{}}}`, apart),
 		aManagedSeed("{" + gateway + "}"), aManagedSeed(`{"seedConfig":null,` + gateway + "}"),
 		aManagedSeed("{"+gateway+"}", apart),
-		aManagedSeed(`{"seedConfig":{"spec":{"backup":null}},` + gateway + "}"),
 	} {
 		given := configured(t, managedSeed).SeedConfig
 		expected, err := gardenletconfig.SeedOfManagedSeed(managedSeed, aShoot(), parent)
