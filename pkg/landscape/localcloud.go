@@ -18,9 +18,11 @@ const (
 	// A landscape may have other providers beside it, for clouds elsewhere.
 	localProvider = "provider-local"
 	localCloudNS  = "local-cloud"
-	// cloudEndpoint is the API of the local cloud, dnsCredentials the Secret with access to its DNS zone.
-	cloudEndpoint  = "http://" + nodeIP + ":8090"
-	dnsCredentials = "dns-local"
+	// cloudEndpoint is the API of the local cloud, dnsCredentials and backupCredentials the Secrets with access to its
+	// DNS zone and to its buckets.
+	cloudEndpoint     = "http://" + nodeIP + ":8090"
+	dnsCredentials    = "dns-local"
+	backupCredentials = "backup-local"
 	// localCloudPlugin attaches the pods of some namespaces to networks of the local cloud, and passes all others on.
 	localCloudPlugin = "local-cloud"
 )
@@ -66,16 +68,22 @@ func (r *run) cloudToken() ([]byte, error) {
 	return r.keep("cloud-token", func() ([]byte, error) { return randomHex(16), nil })
 }
 
-// storeCloudAccess adds access to the local cloud to the credentials of the DNS zone: seeds other than the first do not
-// run beside the cloud.
+// storeCloudAccess adds access to the local cloud to the credentials of the DNS zone and of buckets: seeds other than
+// the first do not run beside the cloud.
 func (r *run) storeCloudAccess(ctx context.Context, garden *cluster) error {
 	token, err := r.cloudToken()
 	if err != nil {
 		return err
 	}
-	return writeSecret(ctx, garden.client, gardenNS, dnsCredentials, map[string][]byte{
+	access := map[string][]byte{
 		"user": []byte("seed-local"), "endpoint": []byte(cloudEndpoint), "token": token,
-	})
+	}
+	for _, name := range []string{dnsCredentials, backupCredentials} {
+		if err := writeSecret(ctx, garden.client, gardenNS, name, access); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // applyCloudProfile applies the cloud profile with the machine image that was built here for every image that it

@@ -66,7 +66,7 @@ keeps all state below --state-dir.`,
 	f.StringSliceVar(&flags.reserved, "reserved", []string{"172.18.0.0/24", "10.1.0.0/16", "10.2.0.0/16"},
 		"networks of the node that networks of machines must not overlap")
 	f.StringVar(&flags.node, "node", "", "address of the node that machines may use (default: that of --listen)")
-	f.UintSliceVar(&flags.tcp, "machine-tcp-ports", []uint{53, 443, 5000, 5353, 8090, 8443},
+	f.UintSliceVar(&flags.tcp, "machine-tcp-ports", []uint{53, 443, 5000, 5353, 8090, 8443, 9000},
 		"TCP ports of the node that machines may use")
 	f.UintSliceVar(&flags.udp, "machine-udp-ports", []uint{53, 5353, 51820},
 		"UDP ports of the node that machines may use")
