@@ -24,7 +24,7 @@ func TestObjects(t *testing.T) {
 		},
 		"backed-up": {
 			Role: Main, Image: "etcd-steward:v1", Replicas: 1,
-			Store: &Store{Prefix: "shoot--demo--member1--uid/etcd-main", bucket: "bucket"},
+			Store: &Store{Prefix: "shoot--demo--member1--uid/etcd-main", provider: "S3", bucket: "bucket"},
 		},
 		"events": {Role: Events, Image: "etcd-steward:v1", Replicas: 0, MinAllowed: corev1.ResourceList{
 			corev1.ResourceMemory: resource.MustParse("300M"), corev1.ResourceCPU: resource.MustParse("1m"),
