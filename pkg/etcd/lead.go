@@ -205,19 +205,15 @@ func (s *Steward) leadership(ctx context.Context) (context.Context, func()) {
 
 // backUp follows this member until ctx is done or it no longer leads.
 func (s *Steward) backUp(ctx, leads context.Context) error {
-	started, err := currentRevision(leads, s.client)
-	if err == nil && s.alone() {
-		started, err = unconfirmed(s.options.DataDir, started)
-	}
+	f, err := s.newFollower(leads)
 	if err != nil {
 		return err
 	}
-	s.log.Info("this member leads, and saves changes in the store", zap.Int64("revision", started))
+	s.log.Info("this member leads, and saves changes in the store", zap.Int64("revision", f.started))
 	verifying, cancel := context.WithCancel(ctx)
 	defer context.AfterFunc(leads, cancel)()
 	var running sync.WaitGroup
 	running.Go(func() { s.backups.verifyRegularly(verifying, s.etcd.Server.Backend().Size) })
-	f := &follower{backups: s.backups, client: s.client, snapshot: s.snapshotFile, started: started}
 	f.run(ctx, leads)
 	cancel()
 	running.Wait()

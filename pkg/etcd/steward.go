@@ -160,19 +160,23 @@ func (s *Steward) startMaintenance(ctx context.Context) (end func(), err error) 
 	if err != nil {
 		return end, err
 	}
-	running.Go(func() { f.run(ctx, context.Background()) })
+	// A single member never ceases to lead.
+	running.Go(func() { f.run(ctx, context.WithoutCancel(ctx)) })
 	running.Go(func() { s.backups.verifyRegularly(ctx, s.etcd.Server.Backend().Size) })
 	return end, nil
 }
 
-// newFollower returns what saves the changes of the etcd that serves.
+// newFollower returns what saves the changes of the etcd that serves. Data of a member that is alone may be older than
+// its backups; what others agree on is not.
 func (s *Steward) newFollower(ctx context.Context) (*follower, error) {
 	started, err := currentRevision(ctx, s.client)
 	if err != nil {
 		return nil, fmt.Errorf("asking etcd for its revision: %w", err)
 	}
-	if started, err = unconfirmed(s.options.DataDir, started); err != nil {
-		return nil, err
+	if s.alone() {
+		if started, err = unconfirmed(s.options.DataDir, started); err != nil {
+			return nil, err
+		}
 	}
 	return &follower{backups: s.backups, client: s.client, snapshot: s.snapshotFile, started: started}, nil
 }
