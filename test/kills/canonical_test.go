@@ -178,6 +178,7 @@ var differing = []struct {
 	{regexp.MustCompile(`\bkey\d{9,10}\b`), "key<time>"},
 	{regexp.MustCompile(`\bssh-rsa [A-Za-z0-9+/=]+`), "<ssh key>"},
 	{regexp.MustCompile(`\bheader\.claims\.[A-Za-z0-9_-]+`), "<token>"},
+	{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), "<request>"},
 	{regexp.MustCompile(`\b[0-9a-f]{8,64}\b`), "<sum>"},
 }
 

@@ -24,6 +24,9 @@ const (
 	seedName               = "local"
 )
 
+// restoredTime is the time whose state of etcd-main is restored.
+const restoredTime = "2026-01-01T12:00:00Z"
+
 // technicalID is the namespace of the control plane.
 var technicalID = gardencorev1beta1.TechnicalID(projectName, shootName)
 
@@ -52,6 +55,10 @@ var scenarios = []scenario{
 	{name: "deletion", after: "creation", begin: deletion(usersObjects)},
 	{name: "deletion in sleep", after: "falling asleep", begin: deletion()},
 	{name: "creation with backups", begin: creation(plantest.BackedUp)},
+	{
+		name: "restore to a point in time", after: "creation with backups",
+		begin: change(operation("restore-etcd=" + restoredTime)),
+	},
 	{name: "deletion with backups", after: "creation with backups", begin: deletion()},
 	{name: "creation of a fleet", begin: creation(plantest.Workerless)},
 	{name: "fleet falling asleep", after: "creation of a fleet", begin: change(asleep(true))},
