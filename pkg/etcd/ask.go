@@ -70,14 +70,15 @@ func (p *peers) ask(ctx context.Context, other Member) peerAnswer {
 	return peerAnswer{member: other, holds: answered}
 }
 
-// knownMembers asks an etcd that runs, and returns its client URLs if it is a voter.
+// knownMembers asks an etcd that runs, and returns its client URLs if it is a voter. A single member is one, also at
+// the peer URL that it had before others were to join it.
 func (p *peers) knownMembers(ctx context.Context, other Member) ([]string, error) {
 	var all []membership.Member
 	if err := p.get(ctx, other.PeerURL+membersPath, &all); err != nil {
 		return nil, err
 	}
 	for _, m := range all {
-		if slices.Contains(m.PeerURLs, other.PeerURL) && !m.IsLearner {
+		if (len(all) == 1 || slices.Contains(m.PeerURLs, other.PeerURL)) && !m.IsLearner {
 			return m.ClientURLs, nil
 		}
 	}

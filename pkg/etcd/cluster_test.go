@@ -263,6 +263,18 @@ func (c *testCluster) waitReady(t *testing.T, ordinals ...int) {
 	}
 }
 
+// waitData waits until a member tells the others that it has data.
+func (c *testCluster) waitData(t *testing.T, ordinal int) {
+	t.Helper()
+	asks := peers{&c.options[0], time.Second}
+	c.processes[ordinal].waitUntil(t, "telling that it has data", func() error {
+		if a := asks.ask(t.Context(), c.options[0].Members[ordinal]); a.holds != holdsData {
+			return fmt.Errorf("it holds %s: %w", a.holds, a.err)
+		}
+		return nil
+	})
+}
+
 // voters are the members that the cluster has, all of which must have come to be.
 func (c *testCluster) voters(t *testing.T) []*etcdserverpb.Member {
 	t.Helper()
@@ -583,7 +595,9 @@ func TestDataOfBeforeTheOthersJoinedIsReplaced(t *testing.T) {
 		p.kill(t)
 	}
 	c.options[0].DataDir = alone
-	c.launch(t, 0, 1)
+	c.launch(t, 1)
+	c.waitData(t, 1)
+	c.launch(t, 0)
 	c.processes[0].waitForLog(t, "of a time before they joined")
 	c.launch(t, 2)
 	c.waitReady(t)

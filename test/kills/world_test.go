@@ -109,7 +109,7 @@ const settling = 20 * answerDelay
 func inWorld(t *testing.T, begin state, do func(context.Context, *world) error) (after state, err error) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		time.Sleep(max(0, begin.at.Add(time.Second).Sub(time.Now())))
+		time.Sleep(max(0, time.Until(begin.at.Add(time.Second))))
 		var w *world
 		if w, err = newWorld(begin); err != nil {
 			cancel()
