@@ -30,8 +30,8 @@ func TestRestoresAreConfirmed(t *testing.T) {
 		"not confirmed": {
 			asking(operation, ""), asking("", ""), backedUp,
 			"metadata.annotations[confirmation.gardener.cloud/restore-etcd]: Forbidden: restore-etcd discards what " +
-				"was written to the cluster's API since 2026-01-01T12:00:00Z: the last 1h12m0s, and up to a period of " +
-				"backups before. To confirm that, set this annotation to 2026-01-01T12:00:00Z",
+				"was written to the cluster's API since 2026-01-01T12:00:00Z: the last 1h12m0s, and up to a " +
+				"period of backups before. To confirm that, set this annotation to 2026-01-01T12:00:00Z",
 		},
 		"confirmed": {asking(operation, noon), asking("", ""), backedUp, ""},
 		"confirmed in another zone": {
