@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -56,6 +57,10 @@ func TestMain(m *testing.M) {
 			exit(err)
 		}
 		exit(newTestSteward(options, log).Run(ctx))
+	}
+	// Tests wait for stewards most of the time. A default, which the command line may change.
+	if err := flag.Set("test.parallel", "5"); err != nil {
+		exit(err)
 	}
 	os.Exit(m.Run())
 }
