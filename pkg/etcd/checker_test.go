@@ -315,6 +315,7 @@ var faults = []fault{
 }
 
 func TestHistoriesOfThreeMembersAreLinearizable(t *testing.T) {
+	t.Parallel()
 	t.Logf("-seed %d -faults %d", *faultSeed, *faultCount)
 	random := rand.New(rand.NewPCG(*faultSeed, 0))
 	c := newTestCluster(t)
@@ -379,6 +380,7 @@ func (c *testCluster) awaitVoters(t *testing.T) {
 }
 
 func TestHistoriesOfASingleMemberAreLinearizable(t *testing.T) {
+	t.Parallel()
 	t.Logf("-seed %d", *faultSeed)
 	options := testOptions(t)
 	options.SnapshotPeriod = time.Hour

@@ -106,6 +106,7 @@ func TestAPointInTimeIsRestoredOnce(t *testing.T) {
 
 // What was there before a restore can be restored as well, and so can what came of it.
 func TestARestoreIsUndoneByAnother(t *testing.T) {
+	t.Parallel()
 	h := aPast(t, localStore(t))
 	p := startProcess(t, h.options)
 	before := p.nextSecond(t)
