@@ -56,8 +56,8 @@ func (a Availability) Spread(labels map[string]string, byRevision bool) []corev1
 	return constraints
 }
 
-// DisruptionBudget has drains of the seed's nodes take one pod at a time. Pods that are not ready may be taken whenever:
-// they are no loss.
+// DisruptionBudget has drains of the seed's nodes take one pod at a time. Pods that are not ready may be taken
+// whenever: they are no loss.
 func DisruptionBudget(namespace, name string, labels map[string]string) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: WithControlPlaneRole(labels)},
