@@ -57,7 +57,7 @@ func (p probes) allAnswered(t *testing.T, whom string) {
 	}
 }
 
-// awayFor tells what came of requests; without an answer may have been no longer than so long.
+// awayFor tells what came of requests. There may have been no answer for so long, but not for longer.
 func (p probes) awayFor(t *testing.T, whom string, most time.Duration) {
 	t.Helper()
 	t.Logf("%s: %s", whom, p)
@@ -66,7 +66,7 @@ func (p probes) awayFor(t *testing.T, whom string, most time.Duration) {
 	}
 }
 
-// count notes a request: what came of it, and what came of it in the end.
+// count notes a request: what came of it at first, and what in the end.
 func (p *probes) count(first, inTheEnd error) {
 	p.all++
 	switch {
