@@ -4,7 +4,13 @@ import (
 	"slices"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/trellis-garden/trellis/pkg/apis"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/clusterautoscaler"
 )
 
@@ -19,6 +25,23 @@ func TestComponentsAreWhole(t *testing.T) {
 		inShoot := slices.ContainsFunc(System, func(s Component) bool { return s.Name == c.Name })
 		if inShoot != (c.Recipe.Objects != nil) || inShoot && c.Recipe.Build != nil {
 			t.Errorf("%s is not made by what makes components of its list", c.Name)
+		}
+	}
+}
+
+// What parts with replicas have beside their Deployment goes with it.
+func TestBudgetsGoWithTheirParts(t *testing.T) {
+	for _, c := range slices.Concat(Of(APIServers), Of(Controllers), Of(Autoscalers)) {
+		if c.Recipe.Build == nil {
+			continue
+		}
+		budget := component.DisruptionBudget("ns", c.Name, nil)
+		seed := fake.NewClientBuilder().WithScheme(apis.SeedScheme()).WithObjects(budget).Build()
+		if err := c.Build(&Builder{Seed: seed, Namespace: "ns"}).Destroy(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := seed.Get(t.Context(), client.ObjectKeyFromObject(budget), budget); !apierrors.IsNotFound(err) {
+			t.Errorf("%s is gone, and its PodDisruptionBudget is not: %v", c.Name, err)
 		}
 	}
 }
