@@ -61,3 +61,18 @@ func TestAutoscaledShoots(t *testing.T) {
 		}
 	}
 }
+
+// Only etcds with several members have an authority of their own beside that of their clients.
+func TestAuthoritiesOfPeers(t *testing.T) {
+	single := &gardencorev1beta1.ShootSpec{}
+	several := &gardencorev1beta1.ShootSpec{ControlPlane: &gardencorev1beta1.ControlPlane{
+		HighAvailability: &gardencorev1beta1.HighAvailability{FailureTolerance: gardencorev1beta1.FailureTolerance{
+			Type: gardencorev1beta1.FailureToleranceTypeNode,
+		}},
+	}}
+	want := append(Authorities(single), component.CAETCDPeer)
+	slices.Sort(want)
+	if got := Authorities(several); !slices.Equal(got, want) || slices.Contains(Authorities(single), "ca-etcd-peer") {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
