@@ -2,6 +2,7 @@ package extensionrights
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -50,12 +51,12 @@ func Bind(ctx context.Context, seed client.Client, namespace, pair string, fresh
 		if err != nil {
 			return err
 		}
-		return settle(ctx, seed, object, pairs.Insert(pair))
+		return settle(ctx, seed, object, pairs.Insert(pair), ensureBeside)
 	})
 }
 
 // Ensure gives the rights again that somebody may have taken away, before an extension is asked to remove what it has
-// made.
+// made. It leaves out namespaces that are being deleted: a Release that was interrupted has begun that.
 func Ensure(ctx context.Context, seed client.Client, namespace string) error {
 	if namespace == "" {
 		return nil
@@ -69,7 +70,7 @@ func Ensure(ctx context.Context, seed client.Client, namespace string) error {
 		if err != nil {
 			return err
 		}
-		return settle(ctx, seed, object, pairs)
+		return settle(ctx, seed, object, pairs, ensureBesideUnlessEnding)
 	})
 }
 
@@ -116,7 +117,7 @@ func release(ctx context.Context, seed client.Client, namespace *corev1.Namespac
 			return fmt.Errorf("deleting Namespace %s: %w", beside.Name, err)
 		}
 	}
-	return settle(ctx, seed, namespace, left)
+	return settle(ctx, seed, namespace, left, ensureBesideUnlessEnding)
 }
 
 // Beside lists the namespaces beside that of a shoot.
@@ -224,8 +225,12 @@ func typesOf(ctx context.Context, seed client.Client, namespace, kind string) (s
 	return types, nil
 }
 
+// ensure makes a namespace beside that of a shoot, and says whether it is there to stay.
+type ensure func(ctx context.Context, seed client.Client, name, shoot string) (stays bool, err error)
+
 // settle notes the pairs, and gives those who serve them what they need.
-func settle(ctx context.Context, seed client.Client, namespace *corev1.Namespace, pairs sets.Set[string]) error {
+func settle(ctx context.Context, seed client.Client, namespace *corev1.Namespace, pairs sets.Set[string],
+	beside ensure) error {
 	if before, everNoted := parseNote(namespace); !everNoted || !before.Equal(pairs) {
 		patch := client.MergeFrom(namespace.DeepCopy())
 		metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, resourcesAnnotation, format(pairs))
@@ -243,8 +248,12 @@ func settle(ctx context.Context, seed client.Client, namespace *corev1.Namespace
 	}
 	for prefix, wanted := range byPrefix {
 		if prefix != "" {
-			if err := ensureBeside(ctx, seed, prefix+namespace.Name, namespace.Name); err != nil {
+			stays, err := beside(ctx, seed, prefix+namespace.Name, namespace.Name)
+			if err != nil {
 				return err
+			}
+			if !stays {
+				continue
 			}
 		}
 		if err := ensureBindings(ctx, seed, prefix+namespace.Name, wanted); err != nil {
@@ -254,12 +263,14 @@ func settle(ctx context.Context, seed client.Client, namespace *corev1.Namespace
 	return nil
 }
 
-// ensureBeside makes a namespace beside that of a shoot.
-func ensureBeside(ctx context.Context, seed client.Client, name, shoot string) error {
+// errEnding is that of a namespace in which nothing can be made any more.
+var errEnding = errors.New("it is being deleted, and not gone yet")
+
+func ensureBeside(ctx context.Context, seed client.Client, name, shoot string) (stays bool, err error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	_, err := controllerutil.CreateOrPatch(ctx, seed, namespace, func() error {
+	_, err = controllerutil.CreateOrPatch(ctx, seed, namespace, func() error {
 		if namespace.DeletionTimestamp != nil {
-			return fmt.Errorf("it is being deleted, and not gone yet")
+			return errEnding
 		}
 		namespace.Labels = component.Merge(namespace.Labels, map[string]string{
 			gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleInfra, LabelShootNamespace: shoot,
@@ -268,9 +279,17 @@ func ensureBeside(ctx context.Context, seed client.Client, name, shoot string) e
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("Namespace %s: %w", name, err)
+		return false, fmt.Errorf("Namespace %s: %w", name, err)
 	}
-	return nil
+	return true, nil
+}
+
+func ensureBesideUnlessEnding(ctx context.Context, seed client.Client, name, shoot string) (stays bool, err error) {
+	stays, err = ensureBeside(ctx, seed, name, shoot)
+	if errors.Is(err, errEnding) {
+		return false, nil
+	}
+	return stays, err
 }
 
 // ensureBindings makes the bindings of a namespace those of the roles.

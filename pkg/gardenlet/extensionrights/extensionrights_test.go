@@ -1,7 +1,9 @@
 package extensionrights
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -172,6 +174,31 @@ func TestRightsFollowObjects(t *testing.T) {
 	wantBound(t, seed, "after the last object", shoot)
 	if err := seed.Get(ctx, client.ObjectKey{Name: "infra-" + shoot}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the namespace beside is left: %v", err)
+	}
+}
+
+// A Release that gardenlet's end interrupts leaves a note of what is going, and a Namespace that is not gone yet.
+func TestRightsBesideANamespaceThatEnds(t *testing.T) {
+	ctx := t.Context()
+	seed := seedWith(t, accepted("local", "local", "Worker/local,Network/local", ""),
+		accepted("machines", "local", "Worker/local", "infra-"))
+	if err := Bind(ctx, seed, shoot, "Worker/local", true); err != nil {
+		t.Fatal(err)
+	}
+	beside := &corev1.Namespace{}
+	if err := seed.Get(ctx, client.ObjectKey{Name: "infra-" + shoot}, beside); err != nil {
+		t.Fatal(err)
+	}
+	beside.Finalizers = []string{"example.com/pods"}
+	if err := errors.Join(seed.Update(ctx, beside), seed.Delete(ctx, beside)); err != nil {
+		t.Fatal(err)
+	}
+	if err := Ensure(ctx, seed, shoot); err != nil {
+		t.Errorf("when something else is removed: %v", err)
+	}
+	wantBound(t, seed, "when something else is removed", shoot, "local for extension-local/account")
+	if err := Bind(ctx, seed, shoot, "Worker/local", true); err == nil || !strings.Contains(err.Error(), "not gone yet") {
+		t.Errorf("when a worker is wanted again, error %v", err)
 	}
 }
 
