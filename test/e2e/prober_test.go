@@ -55,8 +55,8 @@ func (p probes) allAnswered(t *testing.T, whom string) {
 	}
 }
 
-// counted tells what came of requests, of which some have to have been answered. How long there was no answer depends on
-// what else the machine has to do, so that it is told and not judged.
+// counted tells what came of requests, of which some have to have been answered. How long there was no answer depends
+// on what else the machine has to do, so that it is told and not judged.
 func (p probes) counted(t *testing.T, whom string) {
 	t.Helper()
 	t.Logf("%s: %s", whom, p)
