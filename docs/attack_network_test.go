@@ -59,13 +59,20 @@ func TestAttackGardenFromAControlPlane(t *testing.T) {
 	}, func(p party) bool { return p.name == "seed-apiserver" })
 }
 
-// etcd answers kube-apiserver, and nobody else. gardenlet asks those of shoots for their status, at another port.
+// etcd answers kube-apiserver and its own members, and nobody else. gardenlet asks those of shoots for their status, at
+// another port.
 func TestAttackEtcdOfAControlPlane(t *testing.T) {
 	etcds := func(p party) bool { return strings.HasPrefix(p.name, "etcd-") }
 	etcdsOfShoots := func(p party) bool { return etcds(p) && ofShoot(p) }
 	refused(t, func(p party) bool {
-		return p.name != "kube-apiserver" && p.name != "garden-apiserver" && p.name != "gardenlet"
+		return p.name != "kube-apiserver" && p.name != "garden-apiserver" && p.name != "gardenlet" && !etcds(p)
 	}, etcds)
+	named := func(name string) func(party) bool { return func(p party) bool { return p.name == name } }
+	refused(t, named("etcd-main"), named("etcd-events"))
+	refused(t, named("etcd-events"), named("etcd-main"))
+	refusedAt(t, etcds, etcds, func(port networkPort) bool { return port.number == etcdcomponent.HealthPort })
+	refusedAt(t, func(p party) bool { return !etcds(p) }, etcds,
+		func(port networkPort) bool { return port.number == etcdcomponent.PeerPort })
 	refused(t, func(p party) bool { return p.namespace == "garden" && p.name != "gardenlet" }, etcdsOfShoots)
 	gardenlet := func(p party) bool { return p.name == "gardenlet" }
 	refused(t, gardenlet, func(p party) bool { return etcds(p) && !ofShoot(p) })

@@ -20,6 +20,7 @@ import (
 	"github.com/trellis-garden/trellis/extensions/federation/pkg/fleet"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/controller/backup"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
@@ -260,7 +261,24 @@ var listening = map[string][]networkPort{
 	"federation": {{corev1.ProtocolTCP, egress.ServedAPIsPort}},
 }
 
-// newSeed makes a seed with two shoots, a fleet, an extension, and what is outside.
+// replicasOf are the pods of a name: one, but two of an etcd with several members.
+func replicasOf(t *testing.T, templates []podTemplate, name string, areSeveral bool) []podTemplate {
+	t.Helper()
+	isOther := func(template podTemplate) bool { return template.name != name }
+	named := slices.DeleteFunc(slices.Clone(templates), isOther)
+	if len(named) == 0 {
+		t.Fatalf("there is no pod %s", name)
+	}
+	peerPort := networkPort{corev1.ProtocolTCP, etcdcomponent.PeerPort}
+	for _, template := range named {
+		if areSeveral && slices.Contains(portsOf(template.spec), peerPort) {
+			return []podTemplate{template, template}
+		}
+	}
+	return named[:1]
+}
+
+// newSeed makes a seed with two shoots, which are highly available, a fleet, an extension, and what is outside.
 func newSeed(t *testing.T) *seed {
 	t.Helper()
 	nodes := "172.18.0.0/24"
@@ -272,8 +290,8 @@ func newSeed(t *testing.T) *seed {
 		Exceptions: []egress.Allowance{{Network: netip.MustParsePrefix("10.9.0.7/32"), Port: 443}},
 		BackedUp:   true,
 	}
-	workerless := values
-	workerless.WithoutVPN = true
+	workerless, several := values, values
+	workerless.WithoutVPN, several.EtcdPeers = true, true
 	role := func(value string) map[string]string { return map[string]string{gardencorev1beta1.GardenRole: value} }
 	s := &seed{namespaces: map[string]map[string]string{}}
 	address := netip.MustParseAddr("10.1.0.1")
@@ -288,20 +306,18 @@ func newSeed(t *testing.T) *seed {
 		}
 		for _, pod := range pods[group] {
 			source, name, _ := strings.Cut(pod, " ")
-			i := slices.IndexFunc(templates[source], func(template podTemplate) bool { return template.name == name })
-			if i < 0 {
-				t.Fatalf("there is no pod %s", pod)
-			}
 			_, short, _ := strings.Cut(name, "/")
-			address = address.Next()
-			s.parties = append(s.parties, party{
-				group: group, name: short, namespace: namespace, labels: templates[source][i].labels, address: address,
-				ports: append(portsOf(templates[source][i].spec), listening[short]...),
-			})
+			for _, template := range replicasOf(t, templates[source], name, v.EtcdPeers) {
+				address = address.Next()
+				s.parties = append(s.parties, party{
+					group: group, name: short, namespace: namespace, labels: template.labels, address: address,
+					ports: append(portsOf(template.spec), listening[short]...),
+				})
+			}
 		}
 	}
-	add("shoot", "shoot--demo--one", networkpolicies.Shoot, values, role("shoot"))
-	add("shoot", "shoot--demo--two", networkpolicies.Shoot, values, role("shoot"))
+	add("shoot", "shoot--demo--one", networkpolicies.Shoot, several, role("shoot"))
+	add("shoot", "shoot--demo--two", networkpolicies.Shoot, several, role("shoot"))
 	add("fleet", "shoot--demo--fleet", networkpolicies.Shoot, workerless, role("shoot"))
 	add("fleet", "shoot--other--fleet", networkpolicies.Shoot, workerless, role("shoot"))
 	add("extension", "extension-example", networkpolicies.Extension, values, role("extension"))

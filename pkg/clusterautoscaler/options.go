@@ -23,6 +23,8 @@ type Options struct {
 	Kubeconfig string
 	// Namespace of the shoot's control plane in the seed.
 	Namespace string
+	// LeaderElection lets one of several replicas work while the others stand by.
+	LeaderElection bool
 	// Nodes are the limits of the groups, as nodegroup.ParseLimits reads them.
 	Nodes []string
 	// Address of /healthz and /metrics.
@@ -60,6 +62,8 @@ type Options struct {
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig of the shoot")
 	flags.StringVar(&o.Namespace, "namespace", "", "namespace of the shoot's control plane in the seed")
+	flags.BoolVar(&o.LeaderElection, "leader-elect", false,
+		"work only while holding a lease in the namespace; needed with more than one replica")
 	flags.StringArrayVar(&o.Nodes, "nodes", nil,
 		"limits of a node group: <minimum>:<maximum>:<namespace>.<name of a MachineDeployment>; may be repeated")
 	flags.StringVar(&o.Address, "address", ":8085", "address of /healthz and /metrics")

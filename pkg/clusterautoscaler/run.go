@@ -42,7 +42,35 @@ func Run(ctx context.Context, log logr.Logger, seed *rest.Config, options Option
 	if err != nil {
 		return err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", options.Kubeconfig)
+	p := &process{
+		log: log, seed: seed, options: options, limits: limits, registry: prometheus.NewRegistry(),
+		alive: &heartbeat{},
+	}
+	serve(ctx, log, options.Address, p.registry, p.alive)
+	if !options.LeaderElection {
+		return p.scale(ctx)
+	}
+	lock, err := lockOf(seed, options.Namespace)
+	if err != nil {
+		return err
+	}
+	return lead(ctx, lock, p.scale)
+}
+
+// process is what all of it has in common.
+type process struct {
+	log      logr.Logger
+	seed     *rest.Config
+	options  Options
+	limits   []nodegroup.Limits
+	registry *prometheus.Registry
+	alive    *heartbeat
+}
+
+// scale scales the shoot until ctx is done.
+func (p *process) scale(ctx context.Context) error {
+	p.alive.beat()
+	config, err := clientcmd.BuildConfigFromFlags("", p.options.Kubeconfig)
 	if err != nil {
 		return fmt.Errorf("kubeconfig of the shoot: %w", err)
 	}
@@ -51,10 +79,7 @@ func Run(ctx context.Context, log logr.Logger, seed *rest.Config, options Option
 	if err != nil {
 		return err
 	}
-	registry, alive := prometheus.NewRegistry(), &heartbeat{}
-	alive.beat()
-	serve(ctx, log, options.Address, registry, alive)
-	machines, err := startMachines(ctx, log, seed, options, limits)
+	machines, err := startMachines(ctx, p.log, p.seed, p.options, p.limits)
 	if err != nil {
 		return err
 	}
@@ -62,13 +87,14 @@ func Run(ctx context.Context, log logr.Logger, seed *rest.Config, options Option
 	if err := watched.start(ctx); err != nil {
 		return err
 	}
-	autoscaler, err := newAutoscaler(log, options, machines, clientset, recorder(ctx, clientset), newMetrics(registry))
+	autoscaler, err := newAutoscaler(p.log, p.options, machines, clientset, recorder(ctx, clientset),
+		newMetrics(p.registry))
 	if err != nil {
 		return err
 	}
 	autoscaler.look = func() (*Snapshot, error) { return watched.snapshot(time.Now()) }
 	autoscaler.takeBack(ctx)
-	autoscaler.loop(ctx, alive)
+	autoscaler.loop(ctx, p.alive)
 	return nil
 }
 
@@ -149,13 +175,14 @@ func (a *Autoscaler) loop(ctx context.Context, alive *heartbeat) {
 	}, a.options.ScanInterval)
 }
 
-// heartbeat is when the shoot was last looked at without an error.
+// heartbeat is when the shoot was last looked at without an error; zero while the process stands by.
 type heartbeat struct{ last atomic.Int64 }
 
 func (h *heartbeat) beat() { h.last.Store(time.Now().UnixNano()) }
 
 func (h *heartbeat) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	if since := time.Since(time.Unix(0, h.last.Load())); since > inactivity {
+	last := h.last.Load()
+	if since := time.Since(time.Unix(0, last)); last != 0 && since > inactivity {
 		http.Error(w, fmt.Sprintf("the shoot was last looked at %s ago; see the log", since.Round(time.Second)),
 			http.StatusInternalServerError)
 	}

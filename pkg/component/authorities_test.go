@@ -19,7 +19,7 @@ func TestCertificateAuthorities(t *testing.T) {
 	// A control plane that runs would get another authority if its common name were another one.
 	wanted := map[string]string{
 		"ca": "kubernetes", "ca-client": "kubernetes-client", "ca-etcd": "etcd", "ca-front-proxy": "front-proxy",
-		"ca-kubelet": "kubelet", "ca-metrics-server": "metrics-server", "ca-vpn": "vpn",
+		"ca-kubelet": "kubelet", "ca-metrics-server": "metrics-server", "ca-vpn": "vpn", "ca-etcd-peer": "etcd-peer",
 	}
 	names := slices.Collect(maps.Keys(wanted))
 	if err := GenerateCertificateAuthorities(t.Context(), manager, names); err != nil {

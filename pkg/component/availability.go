@@ -9,6 +9,9 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
+// Pair is how many replicas of a part that keeps no data itself outlast the loss of one.
+const Pair int32 = 2
+
 // Availability is what failures a control plane outlasts.
 type Availability struct {
 	// Tolerance is the largest failure; empty if the control plane may stop with one of its pods.

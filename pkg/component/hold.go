@@ -14,8 +14,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/apply"
 )
 
-// mostReleased is the largest number of replicas that Release believes an annotation.
-const mostReleased = 10
+// mostBelieved is the largest number of replicas that an annotation is believed.
+const mostBelieved = 10
 
 // IsHeld says whether the dependency watchdog of the seed keeps a Deployment stopped. Whoever deploys it leaves its
 // replicas alone meanwhile; whoever scales it, by Scale, ends that.
@@ -41,18 +41,17 @@ func Hold(ctx context.Context, c client.Client, deployment *appsv1.Deployment) e
 func Release(ctx context.Context, c client.Client, deployment *appsv1.Deployment) error {
 	before := deployment.DeepCopy()
 	if ptr.Deref(deployment.Spec.Replicas, 1) == 0 {
-		deployment.Spec.Replicas = new(replicasBefore(deployment))
+		deployment.Spec.Replicas = new(believed(deployment.Annotations[gardencorev1beta1.AnnotationWatchdogReplicas]))
 	}
 	delete(deployment.Annotations, gardencorev1beta1.AnnotationMeltdownProtectionActive)
 	delete(deployment.Annotations, gardencorev1beta1.AnnotationWatchdogReplicas)
 	return patchHold(ctx, c, deployment, before, "releasing")
 }
 
-// replicasBefore are those that Hold has noted; 1 if what is noted makes no sense.
-func replicasBefore(deployment *appsv1.Deployment) int32 {
-	noted := deployment.Annotations[gardencorev1beta1.AnnotationWatchdogReplicas]
+// believed are the replicas that were noted; 1 if nothing was, or what makes no sense.
+func believed(noted string) int32 {
 	replicas, err := strconv.ParseInt(noted, 10, 32)
-	if err != nil || replicas < 1 || replicas > mostReleased {
+	if err != nil || replicas < 1 || replicas > mostBelieved {
 		return 1
 	}
 	return int32(replicas)

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,15 @@ func TestThreeMembersAreOneCluster(t *testing.T) {
 	c.voters(t)
 	c.write(t, 0, 20)
 	c.check(t, 20)
+	c.processes[0].waitUntil(t, "the leader, and nobody else, says that it leads", func() error {
+		leader := c.leader(t)
+		for i, p := range c.processes {
+			if told := p.told(t); told.Leads != (i == leader) {
+				return fmt.Errorf("member %d says that it leads: %v; the leader is %d", i, told.Leads, leader)
+			}
+		}
+		return nil
+	})
 	c.stop(t)
 
 	c.launch(t)
@@ -95,10 +105,11 @@ func TestASingleMemberGrowsOnlyOnceItsDataIsConfirmed(t *testing.T) {
 	c.check(t, 5)
 }
 
-// singleOptions are those of the first member before there were others.
+// singleOptions are those of the first member before there were others. It had another name then.
 func (c *testCluster) singleOptions(t *testing.T) Options {
 	t.Helper()
 	single := c.options[0]
+	single.Name = "etcd"
 	single.Members, single.PeerCertFile, single.PeerKeyFile, single.PeerTrustedCAFile = nil, "", "", ""
 	single.ListenPeerURL = "http://" + freeAddress(t)
 	return single

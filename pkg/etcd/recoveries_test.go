@@ -57,7 +57,8 @@ func TestNothingIsToldOfAnOrderlyStart(t *testing.T) {
 	p = startProcess(t, options)
 	defer p.kill(t)
 	for _, told := range []*status.Status{first, p.told(t)} {
-		if len(told.Recoveries) > 0 || told.Recovering != nil || told.Phase != status.Serving || told.Store != nil {
+		if len(told.Recoveries) > 0 || told.Recovering != nil || told.Phase != status.Serving || told.Store != nil ||
+			!told.Leads {
 			t.Errorf("told is %+v", told)
 		}
 	}

@@ -72,6 +72,7 @@ func (t *told) addTo(s *status.Status) {
 func (s *Steward) status() status.Status {
 	told := status.Status{Time: time.Now().UTC()}
 	told.Phase, told.PhaseSince = s.health.current()
+	told.Leads = told.Phase == status.Serving && s.leads()
 	told.Recovering, told.Recoveries = s.recoveries.told()
 	s.told.addTo(&told)
 	if s.backups != nil {

@@ -22,7 +22,6 @@ const (
 	Tainted             Reason = "Tainted"
 	MissingZones        Reason = "MissingZones"
 	NoAccessRestriction Reason = "NoAccessRestriction"
-	Overlapping         Reason = "Overlapping"
 	Full                Reason = "Full"
 	Farther             Reason = "Farther"
 )
@@ -39,7 +38,6 @@ var phrases = map[Reason][2]string{
 	Tainted:             {"has a taint that is not tolerated", "have taints that are not tolerated"},
 	MissingZones:        {"lacks zones", "lack zones"},
 	NoAccessRestriction: {"lacks an access restriction", "lack an access restriction"},
-	Overlapping:         {"overlaps the shoot's networks", "overlap the shoot's networks"},
 	Full:                {"has no capacity", "have no capacity"},
 	Farther:             {"is farther away", "are farther away"},
 }

@@ -84,7 +84,7 @@ func (r *requirements) addSelector(owner string, selector *gardencorev1beta1.See
 func (r *requirements) reject(seed *gardencorev1beta1.Seed) *Rejection {
 	for _, check := range []func(*gardencorev1beta1.Seed) *Rejection{
 		unusable, r.wrongProvider, r.wrongRegion, r.notSelected, r.tainted, r.tooFewZones, r.unfitZones,
-		r.missingAccessRestriction, r.overlappingNetworks, notReady, r.full,
+		r.missingAccessRestriction, notReady, r.full,
 	} {
 		if rejection := check(seed); rejection != nil {
 			return rejection
@@ -190,18 +190,13 @@ func taintString(taint gardencorev1beta1.SeedTaint) string {
 }
 
 func (r *requirements) tooFewZones(seed *gardencorev1beta1.Seed) *Rejection {
-	if !isHighlyAvailable(r.shoot) ||
-		r.shoot.Spec.ControlPlane.HighAvailability.FailureTolerance.Type != gardencorev1beta1.FailureToleranceTypeZone {
+	if gardencorev1beta1.FailureToleranceOf(&r.shoot.Spec) != gardencorev1beta1.FailureToleranceTypeZone {
 		return nil
 	}
 	if zones := len(seed.Spec.Provider.Zones); zones < zonesForHighAvailability {
 		return rejection(MissingZones, "has %d zones, failure tolerance zone needs %d", zones, zonesForHighAvailability)
 	}
 	return nil
-}
-
-func isHighlyAvailable(shoot *gardencorev1beta1.Shoot) bool {
-	return shoot.Spec.ControlPlane != nil && shoot.Spec.ControlPlane.HighAvailability != nil
 }
 
 // unfitZones: the zones that a shoot wants its control plane in are a must, unless the seed takes them as a preference.

@@ -342,32 +342,8 @@ func TestSchedule(t *testing.T) {
 				},
 			},
 		},
-		"networks of a highly available control plane": {
+		"networks of a control plane may overlap": {
 			shoot: newShoot(tolerating(gardencorev1beta1.FailureToleranceTypeNode), func(s *gardencorev1beta1.Shoot) {
-				s.Spec.Networking = &gardencorev1beta1.Networking{Pods: new("10.1.128.0/17")}
-			}),
-			snapshot: Snapshot{Seeds: seeds(readySeed("a"))},
-			want: decision{
-				rejected: map[string]Rejection{
-					"a": {
-						Reason: Overlapping, Message: "has network 10.1.0.0/16 for pods, which overlaps the shoot's " +
-							"for pods 10.1.128.0/17",
-					},
-				},
-			},
-		},
-		"networks that the seed would give": {
-			shoot: newShoot(tolerating(gardencorev1beta1.FailureToleranceTypeNode),
-				func(s *gardencorev1beta1.Shoot) { s.Spec.Networking = &gardencorev1beta1.Networking{} }),
-			snapshot: Snapshot{Seeds: seeds(readySeed("a", func(s *gardencorev1beta1.Seed) {
-				s.Spec.Networks.ShootDefaults = &gardencorev1beta1.ShootNetworks{Services: new("10.2.0.0/24")}
-			}))},
-			want: decision{
-				rejected: map[string]Rejection{"a": {Reason: Overlapping, Message: "for services 10.2.0.0/24"}},
-			},
-		},
-		"networks of a single control plane may overlap": {
-			shoot: newShoot(func(s *gardencorev1beta1.Shoot) {
 				s.Spec.Networking = &gardencorev1beta1.Networking{Pods: new("10.1.0.0/16")}
 			}),
 			snapshot: Snapshot{Seeds: seeds(readySeed("a"))},

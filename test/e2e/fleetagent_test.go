@@ -34,8 +34,8 @@ func (l *landscape) joinsAndLeaves(t *testing.T, name string, fleet, member kube
 
 // A cluster that the fleet does not talk to becomes a member by an agent in it, which the fleet accepts by its key,
 // gets what policies send it, and is left without a trace. Before, it is one that the fleet talks to, and left without
-// a trace, too. The cluster is a shoot that is created although gardenlet is killed meanwhile; when it is deleted,
-// nothing of it is left.
+// a trace, too. The cluster is a shoot that is created although gardenlet is killed meanwhile. In the end its control
+// plane becomes highly available; when it is deleted, nothing of it is left.
 func fleetAgent(t *testing.T) {
 	l := open(t)
 	fleet := l.fleet(t)
@@ -84,6 +84,8 @@ func fleetAgent(t *testing.T) {
 	l.fleetCommand(t, "", "unjoin", "edge")
 	edge.eventually(t, 2*time.Minute, equals(strings.TrimSpace(before)), "get",
 		"namespaces,clusterroles,clusterrolebindings", "-o", "name")
+	// The shoot is there anyway, and so are the volumes of three members when it is deleted.
+	t.Run("GrowsToThree", func(t *testing.T) { l.growsToThree(t, "edge", edge) })
 	l.deleteShoot(t, "edge")
 }
 

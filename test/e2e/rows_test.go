@@ -59,7 +59,8 @@ var halves = []row{
 }
 
 // comings are two rows of tests that have gardenlet killed while a shoot comes, goes, sleeps or gets new credentials:
-// one of member2, which the fleet keeps meanwhile, and one of a shoot of its own, which joins the fleet and leaves it.
+// one of member2, which the fleet keeps meanwhile, and one of a shoot of its own, which joins the fleet, leaves it, and
+// becomes highly available.
 var comings = []row{
 	{"member2", []rowTest{
 		{"Hibernation", hibernation},

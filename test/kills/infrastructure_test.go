@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -153,11 +154,15 @@ func (w *world) rollOutSet(ctx context.Context, s *appsv1.StatefulSet) {
 	if s.Status.ObservedGeneration == s.Generation && s.Status.ReadyReplicas == n {
 		return
 	}
-	for _, claim := range s.Spec.VolumeClaimTemplates {
-		_ = w.seedClient.Create(ctx, &corev1.PersistentVolumeClaim{
-			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: claim.Name + "-" + s.Name + "-0"},
-			Spec:       claim.Spec,
-		})
+	for ordinal := range n {
+		for _, claim := range s.Spec.VolumeClaimTemplates {
+			_ = w.seedClient.Create(ctx, &corev1.PersistentVolumeClaim{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: s.Namespace, Name: fmt.Sprintf("%s-%s-%d", claim.Name, s.Name, ordinal),
+				},
+				Spec: claim.Spec,
+			})
+		}
 	}
 	s.Status = appsv1.StatefulSetStatus{
 		ObservedGeneration: s.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n,

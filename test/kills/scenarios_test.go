@@ -44,6 +44,7 @@ type scenario struct {
 var scenarios = []scenario{
 	{name: "creation", begin: creation()},
 	{name: "reconciliation", after: "creation", begin: change(withPurpose)},
+	{name: "growth to three members", after: "creation", begin: change(highlyAvailable)},
 	{name: "start of a rotation", after: "creation", begin: change(operation("rotate-credentials-start"))},
 	{
 		name: "end of a rotation", after: "start of a rotation",
@@ -151,6 +152,12 @@ func change(how func(*gardencorev1beta1.Shoot)) func(context.Context, *world) er
 
 func withPurpose(shoot *gardencorev1beta1.Shoot) {
 	shoot.Spec.Purpose = new(gardencorev1beta1.ShootPurposeProduction)
+}
+
+func highlyAvailable(shoot *gardencorev1beta1.Shoot) {
+	shoot.Spec.ControlPlane = &gardencorev1beta1.ControlPlane{HighAvailability: &gardencorev1beta1.HighAvailability{
+		FailureTolerance: gardencorev1beta1.FailureTolerance{Type: gardencorev1beta1.FailureToleranceTypeNode},
+	}}
 }
 
 func asleep(wanted bool) func(*gardencorev1beta1.Shoot) {

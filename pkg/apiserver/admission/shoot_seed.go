@@ -3,7 +3,6 @@ package admission
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -88,8 +87,7 @@ func validateSeedFor(shoot *gardencorev1beta1.Shoot, seed *gardencorev1beta1.See
 	errs = append(errs, validateSelectors(shoot, seed, profile, path)...)
 	errs = append(errs, validateZoneTolerance(shoot, seed)...)
 	errs = append(errs, validateZones(shoot, seed)...)
-	errs = append(errs, validateRestrictions(shoot, seed)...)
-	return append(errs, validateDisjointNetworks(shoot, seed)...)
+	return append(errs, validateRestrictions(shoot, seed)...)
 }
 
 func tolerates(tolerations []gardencorev1beta1.Toleration, taint gardencorev1beta1.SeedTaint) bool {
@@ -121,9 +119,7 @@ func selectsSeed(selector *gardencorev1beta1.SeedSelector, seed *gardencorev1bet
 }
 
 func toleratesZones(shoot *gardencorev1beta1.Shoot) bool {
-	plane := shoot.Spec.ControlPlane
-	return plane != nil && plane.HighAvailability != nil &&
-		plane.HighAvailability.FailureTolerance.Type == gardencorev1beta1.FailureToleranceTypeZone
+	return gardencorev1beta1.FailureToleranceOf(&shoot.Spec) == gardencorev1beta1.FailureToleranceTypeZone
 }
 
 func validateZoneTolerance(shoot *gardencorev1beta1.Shoot, seed *gardencorev1beta1.Seed) field.ErrorList {
@@ -159,45 +155,4 @@ func validateRestrictions(shoot *gardencorev1beta1.Shoot, seed *gardencorev1beta
 		}
 	}
 	return errs
-}
-
-// validateDisjointNetworks: control planes with several replicas reach the shoot's networks through a VPN that
-// translates no addresses, so that theirs and the seed's must differ. Those of other shoots are translated.
-func validateDisjointNetworks(shoot *gardencorev1beta1.Shoot, seed *gardencorev1beta1.Seed) field.ErrorList {
-	if shoot.Spec.ControlPlane == nil || shoot.Spec.ControlPlane.HighAvailability == nil ||
-		shoot.Spec.Networking == nil {
-		return nil
-	}
-	type network struct {
-		name string
-		cidr string
-	}
-	networking, ofSeed := shoot.Spec.Networking, seed.Spec.Networks
-	path := field.NewPath("spec", "networking")
-	var errs field.ErrorList
-	for _, mine := range []network{
-		{"nodes", ptr.Deref(networking.Nodes, "")}, {"pods", ptr.Deref(networking.Pods, "")},
-		{"services", ptr.Deref(networking.Services, "")},
-	} {
-		for _, theirs := range []network{
-			{"nodes", ptr.Deref(ofSeed.Nodes, "")}, {"pods", ofSeed.Pods}, {"services", ofSeed.Services},
-		} {
-			if overlap(mine.cidr, theirs.cidr) {
-				errs = append(errs, field.Invalid(path.Child(mine.name), mine.cidr,
-					fmt.Sprintf("overlaps with the network of seed %q for %s, %s: a highly available control plane "+
-						"needs another", seed.Name, theirs.name, theirs.cidr)))
-			}
-		}
-	}
-	return errs
-}
-
-// overlap tells whether two ranges share addresses. What is no range overlaps with nothing.
-func overlap(a, b string) bool {
-	first, err := netip.ParsePrefix(a)
-	if err != nil {
-		return false
-	}
-	second, err := netip.ParsePrefix(b)
-	return err == nil && first.Overlaps(second)
 }

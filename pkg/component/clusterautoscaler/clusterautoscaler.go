@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +40,8 @@ var accessSecret = component.ShootAccessSecret(Name)
 type Values struct {
 	// Image of cluster-autoscaler.
 	Image string
+	// Availability of the control plane. In a highly available one, replicas elect a leader.
+	Availability component.Availability `json:",omitzero"`
 	// Kubeconfig is the name of the Secret with the kubeconfig that reads its token from component.ShootTokenFile.
 	Kubeconfig string
 	// MachineDeployments are the machines of the shoot, with their limits.
@@ -53,7 +56,7 @@ func Labels() map[string]string { return component.Labels("kubernetes", Name) }
 // Decide makes the values of a cluster's cluster-autoscaler, but for its kubeconfig and the machines, which are known
 // when the Worker is.
 func Decide(f component.Facts) Values {
-	return Values{Image: f.Images[Name], Config: f.Kubernetes.ClusterAutoscaler}
+	return Values{Image: f.Images[Name], Availability: f.Availability, Config: f.Kubernetes.ClusterAutoscaler}
 }
 
 // Machines tells which machines there are, with their limits.
@@ -65,9 +68,13 @@ func New(c client.Client, namespace string, manager secrets.Manager, values Valu
 	return &deployer{
 		Part: component.Part{
 			Client: c, Namespace: namespace, Name: Name, Labels: Labels(),
-			Others: append(access(namespace), &resourcesv1alpha1.ManagedResource{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: shootResource},
-			}),
+			Others: append(access(namespace, values.Availability),
+				&resourcesv1alpha1.ManagedResource{
+					ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: shootResource},
+				},
+				component.DisruptionBudget(namespace, Name, Labels()),
+				&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name}},
+			),
 		},
 		secrets: manager, values: values, machines: machines,
 	}
@@ -94,7 +101,7 @@ func (d *deployer) Deploy(ctx context.Context) error {
 	if err := managedresources.Deploy(ctx, d.Client, d.Namespace, shootResource, objects...); err != nil {
 		return err
 	}
-	if err := component.Apply(ctx, d.Client, access(d.Namespace)...); err != nil {
+	if err := component.Apply(ctx, d.Client, access(d.Namespace, values.Availability)...); err != nil {
 		return err
 	}
 	secret := &corev1.Secret{}
@@ -105,7 +112,7 @@ func (d *deployer) Deploy(ctx context.Context) error {
 	if len(secret.Data[resourcesv1alpha1.DataKeyToken]) == 0 {
 		return fmt.Errorf("Secret %s has no token for the shoot; is resource-manager running?", key)
 	}
-	return component.ApplyUnlessHeld(ctx, d.Client, deployment(d.Namespace, values))
+	return d.DeployElecting(ctx, values.Availability, deployment(d.Namespace, values))
 }
 
 // complete adds to the values what was not known when they were decided.
@@ -131,7 +138,7 @@ func (d *deployer) WaitCleanup(ctx context.Context) error {
 }
 
 // access are the rights in the seed, and the request for a token in the shoot.
-func access(namespace string) []client.Object {
+func access(namespace string, availability component.Availability) []client.Object {
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: component.WithControlPlaneRole(Labels())}
 	}
@@ -140,22 +147,38 @@ func access(namespace string) []client.Object {
 	account := &corev1.ServiceAccount{ObjectMeta: meta(Name), AutomountServiceAccountToken: new(false)}
 	return []client.Object{
 		account,
-		&rbacv1.Role{ObjectMeta: meta(Name), Rules: []rbacv1.PolicyRule{
-			{
-				APIGroups: []string{"machine.sapcloud.io"}, Resources: []string{"machineclasses", "machines"},
-				Verbs: []string{"get", "list", "watch"},
-			},
-			{
-				APIGroups: []string{"machine.sapcloud.io"}, Resources: []string{"machinedeployments"},
-				Verbs: []string{"get", "list", "patch", "watch"},
-			},
-		}},
+		&rbacv1.Role{ObjectMeta: meta(Name), Rules: rules(availability)},
 		&rbacv1.RoleBinding{
 			ObjectMeta: meta(Name), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: Name},
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: Name}},
 		},
 		token,
 	}
+}
+
+// rules are the rights in the seed: to look at machines and to change how many there are, and to lead.
+func rules(availability component.Availability) []rbacv1.PolicyRule {
+	const machines, leases = "machine.sapcloud.io", "coordination.k8s.io"
+	rules := []rbacv1.PolicyRule{
+		{
+			APIGroups: []string{machines}, Resources: []string{"machineclasses", "machines"},
+			Verbs: []string{"get", "list", "watch"},
+		},
+		{
+			APIGroups: []string{machines}, Resources: []string{"machinedeployments"},
+			Verbs: []string{"get", "list", "patch", "watch"},
+		},
+	}
+	if !availability.IsHigh() {
+		return rules
+	}
+	return append(rules,
+		// What is to be created has no name yet that a rule could give.
+		rbacv1.PolicyRule{APIGroups: []string{leases}, Resources: []string{"leases"}, Verbs: []string{"create"}},
+		rbacv1.PolicyRule{
+			APIGroups: []string{leases}, Resources: []string{"leases"}, ResourceNames: []string{Name},
+			Verbs: []string{"get", "update"},
+		})
 }
 
 // mostMemory has room for the pods of some thousand nodes, all of which it reads.
@@ -171,10 +194,10 @@ func deployment(namespace string, v Values) *appsv1.Deployment {
 		Namespace: namespace,
 		Name:      Name,
 		Labels:    Labels(),
-		Replicas:  1,
+		Replicas:  v.Availability.Replicas(component.Pair),
 		Image:     v.Image,
 		Args: slices.Concat(
-			[]string{"--kubeconfig=" + component.ShootKubeconfigFile, "--namespace=" + namespace},
+			[]string{"--kubeconfig=" + component.ShootKubeconfigFile, "--namespace=" + namespace}, election(v),
 			groups(namespace, v.MachineDeployments), arguments(v.Config),
 		),
 		Env:       component.GarbageCollection(resources),
@@ -189,8 +212,17 @@ func deployment(namespace string, v Values) *appsv1.Deployment {
 			gardencorev1beta1.LabelNetworkPolicyToDNS, gardencorev1beta1.LabelNetworkPolicyToShootAPIServer,
 			gardencorev1beta1.LabelNetworkPolicyToRuntimeAPIServer,
 		},
+		Availability: v.Availability,
 	})
 	pod := &result.Spec.Template.Spec
 	pod.ServiceAccountName, pod.AutomountServiceAccountToken = Name, new(true)
 	return result
+}
+
+// election has replicas elect a leader, where there are several.
+func election(v Values) []string {
+	if !v.Availability.IsHigh() {
+		return nil
+	}
+	return []string{"--leader-elect"}
 }

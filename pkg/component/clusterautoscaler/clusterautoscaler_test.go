@@ -24,6 +24,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/clusterautoscaler"
+	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/golden"
 	"github.com/trellis-garden/trellis/pkg/component/managedresources"
 	"github.com/trellis-garden/trellis/pkg/secrets"
@@ -63,8 +64,17 @@ func settings() *gardencorev1beta1.ClusterAutoscaler {
 	}
 }
 
+// pair are the values of a highly available control plane.
+func pair(config *gardencorev1beta1.ClusterAutoscaler) Values {
+	v := values(config)
+	v.Availability = component.Availability{Tolerance: gardencorev1beta1.FailureToleranceTypeNode}
+	return v
+}
+
 func TestObjects(t *testing.T) {
-	golden.Check(t, "access", access(namespace)...)
+	golden.Check(t, "access", access(namespace, component.Availability{})...)
+	golden.Check(t, "access-highly-available", access(namespace, pair(nil).Availability)...)
+	golden.Check(t, "deployment-highly-available", deployment(namespace, pair(nil)))
 	for name, config := range map[string]*gardencorev1beta1.ClusterAutoscaler{"defaults": nil, "settings": settings()} {
 		golden.Check(t, "deployment-"+name, deployment(namespace, values(config)))
 		objects, err := shootObjects(values(config))
@@ -81,7 +91,7 @@ func TestArgumentsAreThoseOfTheProgram(t *testing.T) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	options.AddFlags(flags)
 	flags.Int("v", 0, "of the log")
-	if err := flags.Parse(deployment(namespace, values(settings())).Spec.Template.Spec.Containers[0].Args); err != nil {
+	if err := flags.Parse(deployment(namespace, pair(settings())).Spec.Template.Spec.Containers[0].Args); err != nil {
 		t.Fatal(err)
 	}
 	var untouched []string

@@ -1,17 +1,20 @@
 // Package etcd deploys one etcd of a control plane: a StatefulSet that runs etcd-steward, the Service for its clients,
-// and the headless Service for its members. Clients must present a certificate of the authority ca-etcd.
+// and the headless Service for its members, of which a highly available control plane has three. Clients must present a
+// certificate of the authority ca-etcd, members one of ca-etcd-peer.
 package etcd
 
 import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,10 +46,13 @@ const (
 	mostMemory = "4Gi"
 	// ClientSecretName is the configuration name of the client certificate that kube-apiserver presents.
 	ClientSecretName = "etcd-client"
+	// ContainerName is that of the container of etcd-steward.
+	ContainerName = "etcd"
 
 	volumeMount = "/var/etcd"
 	dataDir     = volumeMount + "/data"
 	backupMount = "/var/etcd-backup"
+	pkiVolume   = "pki"
 	pkiMount    = "/etc/etcd/pki"
 	quotaFlag   = "--quota-backend-bytes="
 )
@@ -57,7 +63,9 @@ type Values struct {
 	Role Role
 	// Image of etcd-steward.
 	Image string
-	// Replicas is 1, or 0 for a hibernated control plane. Data stays with 0.
+	// Availability of the control plane. If it is high, the etcd has three members.
+	Availability component.Availability
+	// Replicas are as many as there are members, or 0 for a hibernated control plane. Data stays with 0.
 	Replicas int32
 	// StorageClass of the volume; nil for the seed's default.
 	StorageClass *string
@@ -68,7 +76,8 @@ type Values struct {
 	// TrafficDistribution of the Service; empty for the seed's default.
 	TrafficDistribution string
 	// BackupDir is a directory on the seed's node below which snapshots are kept, in <namespace>/<name>. Empty: they
-	// are kept on the etcd's own volume, which helps against damaged files but not against a lost volume.
+	// are kept on the etcd's own volume, which helps against damaged files but not against a lost volume. Only for an
+	// etcd with a single member.
 	BackupDir string
 	// Store is the object store that keeps backups; nil for none.
 	Store *Store
@@ -91,9 +100,6 @@ func Name(role Role) string { return "etcd-" + string(role) }
 // ClientServiceName returns the name of the Service that clients of a role's etcd use, on ClientPort.
 func ClientServiceName(role Role) string { return Name(role) + "-client" }
 
-// PodName returns the name of the pod of a role.
-func PodName(role Role) string { return Name(role) + "-0" }
-
 func peerServiceName(role Role) string { return Name(role) + "-peer" }
 
 // Labels are those of the pods of a role.
@@ -105,7 +111,8 @@ func Labels(role Role) map[string]string {
 func Decide(role Role) func(component.Facts) Values {
 	return func(f component.Facts) Values {
 		return Values{
-			Role: role, Image: f.Images["etcd-steward"], Replicas: 1, MinAllowed: minAllowed(f.Kubernetes.ETCD, role),
+			Role: role, Image: f.Images["etcd-steward"], MinAllowed: minAllowed(f.Kubernetes.ETCD, role),
+			Availability: f.Availability, Replicas: f.Availability.Replicas(memberCount),
 			MinimumCapacity: f.MinimumVolumeSize, TrafficDistribution: f.TrafficDistribution,
 			Store: storeOf(role, f.BackupPrefix), Restore: restoreOf(role, f),
 		}.withDefaults()
@@ -127,7 +134,8 @@ func minAllowed(user *gardencorev1beta1.ETCD, role Role) corev1.ResourceList {
 	return config.Autoscaling.MinAllowed
 }
 
-// New returns the component. The authority ca-etcd must have been generated before Deploy.
+// New returns the component. The authority ca-etcd must have been generated before Deploy, and ca-etcd-peer for several
+// members.
 func New(c client.Client, namespace string, manager secrets.Manager, values Values) component.Component {
 	return &deployer{client: c, namespace: namespace, secrets: manager, values: values.withDefaults()}
 }
@@ -166,41 +174,48 @@ type deployer struct {
 	values    Values
 }
 
-// secretNames are the Secrets that the pods mount.
-type secretNames struct{ ca, server string }
+// secretNames are the Secrets that the pods mount; those for peers only if there are several members.
+type secretNames struct{ ca, server, peerCA, peer string }
 
-// Deploy implements component.Deployer.
+// Deploy implements component.Deployer. Where a change takes several steps, it makes one of them.
 func (d *deployer) Deploy(ctx context.Context) error {
 	names, err := d.generateSecrets(ctx)
 	if err != nil {
 		return err
 	}
-	values, err := d.withPresentVolume(ctx)
+	present, err := d.present(ctx)
 	if err != nil {
 		return err
+	}
+	values := d.values
+	if present != nil {
+		values = values.withVolumeOf(present)
 	}
 	if values.Store, err = findStore(ctx, d.client, d.namespace, values.Store); err != nil {
 		return err
 	}
-	return component.Apply(ctx, d.client, objects(d.namespace, values, names)...)
+	step, err := nextStep(present, values, names)
+	if err != nil {
+		return err
+	}
+	return d.apply(ctx, step)
 }
 
-// withPresentVolume returns the values with the size of the volume that is there: the volume of a StatefulSet cannot
-// change.
-func (d *deployer) withPresentVolume(ctx context.Context) (Values, error) {
+// present returns the StatefulSet that is there; nil if there is none.
+func (d *deployer) present(ctx context.Context) (*appsv1.StatefulSet, error) {
 	present := &appsv1.StatefulSet{ObjectMeta: d.meta(Name(d.values.Role))}
 	err := d.client.Get(ctx, client.ObjectKeyFromObject(present), present)
 	if apierrors.IsNotFound(err) {
-		return d.values, nil
+		return nil, nil
 	}
 	if err != nil {
-		return Values{}, fmt.Errorf("reading StatefulSet %s: %w", client.ObjectKeyFromObject(present), err)
+		return nil, fmt.Errorf("reading StatefulSet %s: %w", client.ObjectKeyFromObject(present), err)
 	}
-	return d.values.withVolumeOf(present), nil
+	return present, nil
 }
 
-// withVolumeOf takes over the size of the volume of a StatefulSet, and keeps the database within it. A quota that is
-// larger stays: a database that has grown beyond a smaller one would serve no writes.
+// withVolumeOf takes over the size of the volume of a StatefulSet, which cannot change, and keeps the database within
+// it. A quota that is larger stays: a database that has grown beyond a smaller one would serve no writes.
 func (v Values) withVolumeOf(present *appsv1.StatefulSet) Values {
 	for _, claim := range present.Spec.VolumeClaimTemplates {
 		if claim.Name == claimName(v.Role) {
@@ -226,29 +241,47 @@ func quotaOf(present *appsv1.StatefulSet) int64 {
 }
 
 func (d *deployer) generateSecrets(ctx context.Context) (secretNames, error) {
+	var names secretNames
+	isHigh := d.values.Availability.IsHigh()
 	ca, err := component.CABundle(d.secrets, component.CAETCD)
 	if err != nil {
-		return secretNames{}, err
+		return names, err
 	}
-	server, err := d.secrets.Generate(ctx, serverCertificate(d.namespace, d.values.Role))
+	server, err := d.secrets.Generate(ctx, serverCertificate(d.namespace, d.values.Role, isHigh))
 	if err != nil {
-		return secretNames{}, err
+		return names, err
 	}
-	return secretNames{ca: ca.Name, server: server.Name}, nil
+	names.ca, names.server = ca.Name, server.Name
+	if !isHigh {
+		return names, nil
+	}
+	if ca, err = component.CABundle(d.secrets, component.CAETCDPeer); err != nil {
+		return names, err
+	}
+	peer, err := d.secrets.Generate(ctx, peerCertificate(d.namespace, d.values.Role))
+	if err != nil {
+		return names, err
+	}
+	names.peerCA, names.peer = ca.Name, peer.Name
+	return names, nil
 }
 
-func serverCertificate(namespace string, role Role) secrets.CertificateConfig {
+func serverCertificate(namespace string, role Role, hasPeers bool) secrets.CertificateConfig {
 	service := ClientServiceName(role)
+	names := []string{
+		"localhost", service, service + "." + namespace, service + "." + namespace + ".svc",
+		service + "." + namespace + ".svc.cluster.local",
+		"*." + peerServiceName(role) + "." + namespace + ".svc.cluster.local",
+	}
+	if hasPeers {
+		names = append(names, hostOf(namespace, role, "*"))
+	}
 	return secrets.CertificateConfig{
 		Name:       "etcd-server-" + string(role),
 		CommonName: "etcd-server",
 		CertType:   secrets.ServerClientCert,
 		SigningCA:  component.CAETCD,
-		DNSNames: []string{
-			"localhost", service, service + "." + namespace, service + "." + namespace + ".svc",
-			service + "." + namespace + ".svc.cluster.local",
-			"*." + peerServiceName(role) + "." + namespace + ".svc.cluster.local",
-		},
+		DNSNames:   names,
 	}
 }
 
@@ -259,7 +292,8 @@ func ClientCertificate() secrets.CertificateConfig {
 	}
 }
 
-// Destroy implements component.Deployer. It deletes the volume with the data, too.
+// Destroy implements component.Deployer. It deletes the volumes with the data, too, also those of members that there
+// are no longer.
 func (d *deployer) Destroy(ctx context.Context) error {
 	return component.Delete(ctx, d.client, d.deletable()...)
 }
@@ -267,21 +301,21 @@ func (d *deployer) Destroy(ctx context.Context) error {
 // deletable are the objects by name only, so that Destroy needs no secrets.
 func (d *deployer) deletable() []client.Object {
 	name := Name(d.values.Role)
-	return []client.Object{
+	objects := []client.Object{
 		&appsv1.StatefulSet{ObjectMeta: d.meta(name)},
 		&corev1.Service{ObjectMeta: d.meta(ClientServiceName(d.values.Role))},
 		&corev1.Service{ObjectMeta: d.meta(peerServiceName(d.values.Role))},
-		&corev1.PersistentVolumeClaim{ObjectMeta: d.meta(claimName(d.values.Role) + "-" + name + "-0")},
+		&policyv1.PodDisruptionBudget{ObjectMeta: d.meta(name)},
 	}
+	for _, pod := range PodNames(d.values.Role, memberCount) {
+		objects = append(objects,
+			&corev1.PersistentVolumeClaim{ObjectMeta: d.meta(claimName(d.values.Role) + "-" + pod)})
+	}
+	return objects
 }
 
 func (d *deployer) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: d.namespace, Name: name}
-}
-
-// Wait implements component.Waiter.
-func (d *deployer) Wait(ctx context.Context) error {
-	return component.WaitUntilHealthy(ctx, d.client, &appsv1.StatefulSet{ObjectMeta: d.meta(Name(d.values.Role))})
 }
 
 // WaitCleanup implements component.Waiter.
@@ -294,9 +328,11 @@ func (d *deployer) WaitCleanup(ctx context.Context) error {
 
 // objects returns what makes up an etcd.
 func objects(namespace string, v Values, names secretNames) []client.Object {
-	return []client.Object{
-		clientService(namespace, v), peerService(namespace, v.Role), statefulSet(namespace, v, names),
+	objects := []client.Object{clientService(namespace, v), peerService(namespace, v)}
+	if v.Availability.IsHigh() {
+		objects = append(objects, component.DisruptionBudget(namespace, Name(v.Role), Labels(v.Role)))
 	}
+	return append(objects, statefulSet(namespace, v, names))
 }
 
 func objectMeta(namespace, name string, role Role) metav1.ObjectMeta {
@@ -315,22 +351,24 @@ func clientService(namespace string, v Values) *corev1.Service {
 	}
 }
 
-func peerService(namespace string, role Role) *corev1.Service {
+func peerService(namespace string, v Values) *corev1.Service {
 	return &corev1.Service{
-		ObjectMeta: objectMeta(namespace, peerServiceName(role), role),
+		ObjectMeta: objectMeta(namespace, peerServiceName(v.Role), v.Role),
 		Spec: corev1.ServiceSpec{
 			Type:                     corev1.ServiceTypeClusterIP,
 			ClusterIP:                corev1.ClusterIPNone,
 			PublishNotReadyAddresses: true,
-			Selector:                 Labels(role),
-			Ports:                    []corev1.ServicePort{clientServicePort()},
+			Selector:                 Labels(v.Role),
+			Ports:                    append([]corev1.ServicePort{clientServicePort()}, v.peerServicePorts()...),
 		},
 	}
 }
 
-func clientServicePort() corev1.ServicePort {
+func clientServicePort() corev1.ServicePort { return servicePort("client", ClientPort) }
+
+func servicePort(name string, port int32) corev1.ServicePort {
 	return corev1.ServicePort{
-		Name: "client", Protocol: corev1.ProtocolTCP, Port: ClientPort, TargetPort: intstr.FromInt32(ClientPort),
+		Name: name, Protocol: corev1.ProtocolTCP, Port: port, TargetPort: intstr.FromInt32(port),
 	}
 }
 
@@ -353,7 +391,7 @@ func statefulSet(namespace string, v Values, names secretNames) *appsv1.Stateful
 			PodManagementPolicy:  appsv1.ParallelPodManagement,
 			Selector:             &metav1.LabelSelector{MatchLabels: Labels(v.Role)},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: component.Merge(meta.Labels, v.Store.labels())},
+				ObjectMeta: metav1.ObjectMeta{Labels: component.Merge(meta.Labels, v.Store.labels(), v.peerLabels())},
 				Spec:       podSpec(namespace, v, names),
 			},
 			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
@@ -377,7 +415,7 @@ func podSpec(namespace string, v Values, names secretNames) corev1.PodSpec {
 		Scheme: corev1.URISchemeHTTP, Port: HealthPort, Ready: "/readyz", Live: "/livez",
 	}
 	container := corev1.Container{
-		Name:            "etcd",
+		Name:            ContainerName,
 		Image:           v.Image,
 		ImagePullPolicy: corev1.PullIfNotPresent,
 		Args:            arguments(namespace, v),
@@ -394,19 +432,12 @@ func podSpec(namespace string, v Values, names secretNames) corev1.PodSpec {
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: claimName(v.Role), MountPath: volumeMount},
-			{Name: "pki", MountPath: pkiMount, ReadOnly: true},
+			{Name: pkiVolume, MountPath: pkiMount, ReadOnly: true},
 		},
 	}
 	spec := component.HardenedPod(corev1.PodSpec{
 		TerminationGracePeriodSeconds: new(int64(60)),
-		Volumes: []corev1.Volume{component.ProjectedSecrets("pki",
-			component.SecretFiles{
-				Secret: names.ca, Files: map[string]string{secrets.DataKeyCertificateBundle: "ca.crt"},
-			},
-			component.SecretFiles{Secret: names.server, Files: map[string]string{
-				secrets.DataKeyCertificate: "tls.crt", secrets.DataKeyPrivateKey: "tls.key",
-			}},
-		)},
+		Volumes:                       []corev1.Volume{certificates(pkiVolume, names.ca, names.server)},
 	})
 	if v.BackupDir != "" {
 		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "backup", VolumeSource: corev1.VolumeSource{
@@ -424,12 +455,19 @@ func podSpec(namespace string, v Values, names secretNames) corev1.PodSpec {
 		spec.Volumes = append(spec.Volumes, v.Store.volume())
 		container.VolumeMounts = append(container.VolumeMounts, v.Store.mount())
 	}
+	if v.Availability.IsHigh() {
+		v.addPeers(&spec, &container, names)
+	}
 	spec.Containers = []corev1.Container{container}
 	return spec
 }
 
 func arguments(namespace string, v Values) []string {
 	backups, onDataLoss := volumeMount+"/backup", "fail"
+	name, host := Name(v.Role), ClientServiceName(v.Role)+"."+namespace+".svc"
+	if v.Availability.IsHigh() {
+		name, host = ownName, hostOf(namespace, v.Role, ownName)
+	}
 	if v.BackupDir != "" {
 		backups = backupMount
 	}
@@ -437,10 +475,10 @@ func arguments(namespace string, v Values) []string {
 		onDataLoss = "start-empty"
 	}
 	return append([]string{
-		"--name=" + Name(v.Role),
+		"--name=" + name,
 		"--data-dir=" + dataDir,
 		"--listen-client-urls=https://0.0.0.0:" + strconv.Itoa(int(ClientPort)),
-		fmt.Sprintf("--advertise-client-urls=https://%s.%s.svc:%d", ClientServiceName(v.Role), namespace, ClientPort),
+		fmt.Sprintf("--advertise-client-urls=https://%s:%d", host, ClientPort),
 		"--cert-file=" + pkiMount + "/tls.crt",
 		"--key-file=" + pkiMount + "/tls.key",
 		"--trusted-ca-file=" + pkiMount + "/ca.crt",
@@ -450,7 +488,7 @@ func arguments(namespace string, v Values) []string {
 		"--snapshot-retention=" + strconv.Itoa(v.SnapshotRetention),
 		"--on-data-loss=" + onDataLoss,
 		quotaFlag + strconv.FormatInt(v.Quota.Value(), 10),
-	}, append(v.Store.arguments(), v.Restore.Arguments()...)...)
+	}, slices.Concat(v.peerArguments(namespace), v.Store.arguments(), v.Restore.Arguments())...)
 }
 
 // restoring is a start that may take as long as a backup takes to restore, up to an hour.

@@ -49,9 +49,10 @@ func storeOf(role Role, prefix string) *Store {
 	return &Store{Prefix: prefix + "/" + Name(role)}
 }
 
-// restoreOf is the point in time that an etcd restores; none where there is no store.
+// restoreOf is the point in time that an etcd restores; none where there is no store, nor where there are several
+// members, which refuse to start with one.
 func restoreOf(role Role, f component.Facts) request.Restore {
-	if storeOf(role, f.BackupPrefix) == nil {
+	if storeOf(role, f.BackupPrefix) == nil || f.Availability.IsHigh() {
 		return request.Restore{}
 	}
 	return f.RestoreETCD

@@ -54,6 +54,10 @@ func TestOnlyMainIsRestored(t *testing.T) {
 		"nothing is asked for": {
 			Main, component.Facts{BackupPrefix: "p"}, []string{"--store-prefix=p/etcd-main"},
 		},
+		"several members": {
+			Main, component.Facts{BackupPrefix: "p", RestoreETCD: asked, Availability: outlasts(node)},
+			[]string{"--store-prefix=p/etcd-main"},
+		},
 		"events":          {Events, component.Facts{BackupPrefix: "p", RestoreETCD: asked}, nil},
 		"without a store": {Main, component.Facts{RestoreETCD: asked}, nil},
 	} {

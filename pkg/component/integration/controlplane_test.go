@@ -143,6 +143,7 @@ func TestShootControlPlane(t *testing.T) {
 			t.Errorf("another path: %v", err)
 		}
 	})
+	t.Run("an etcd grows to three members", cp.growEtcd)
 	t.Run("system objects are accepted", func(t *testing.T) {
 		target, err := client.New(cp.adminConfig(t), client.Options{Scheme: apis.GardenScheme()})
 		if err != nil {

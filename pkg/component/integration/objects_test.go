@@ -1,16 +1,24 @@
 package integration
 
 import (
+	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trellis-garden/trellis/pkg/apis"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
+	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-garden/trellis/pkg/etcd"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
+	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
 func newFlagSet(options *etcd.Options) *pflag.FlagSet {
@@ -46,4 +54,53 @@ func (cp *controlPlane) systemObjects(t *testing.T) []client.Object {
 		objects = append(objects, made...)
 	}
 	return objects
+}
+
+// growEtcd has a real server take the objects of an etcd that gets other members, and its controller replace the first
+// pod before there are others. No node runs these pods: none is ever ready, which is when the order matters.
+func (cp *controlPlane) growEtcd(t *testing.T) {
+	target, err := client.New(cp.adminConfig(t), client.Options{Scheme: apis.GardenScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const namespace = "default"
+	manager, err := secrets.New(t.Context(), target, namespace, secrets.Options{})
+	if err == nil {
+		err = component.GenerateCertificateAuthorities(t.Context(), manager,
+			[]string{component.CAETCD, component.CAETCDPeer})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	deploy := func(ctx context.Context, availability component.Availability) error {
+		values := etcdcomponent.Decide(etcdcomponent.Main)(component.Facts{
+			Availability: availability, Images: map[string]string{"etcd-steward": "etcd"},
+		})
+		return etcdcomponent.New(target, namespace, manager, values).Deploy(ctx)
+	}
+	if err := deploy(t.Context(), component.Availability{}); err != nil {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{}
+	first := client.ObjectKey{Namespace: namespace, Name: "etcd-main-0"}
+	cp.eventually(t, "there is a single member", func(ctx context.Context) error { return target.Get(ctx, first, pod) })
+	cp.eventually(t, "there are three members", func(ctx context.Context) error {
+		err := deploy(ctx, component.Availability{Tolerance: gardencorev1beta1.FailureToleranceTypeZone})
+		if err != nil {
+			return err
+		}
+		set := &appsv1.StatefulSet{}
+		if err := target.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "etcd-main"}, set); err != nil {
+			return err
+		}
+		if *set.Spec.Replicas != 3 || set.Status.UpdatedReplicas != 3 {
+			return fmt.Errorf("%d are wanted, %d of the new template are there", *set.Spec.Replicas,
+				set.Status.UpdatedReplicas)
+		}
+		return nil
+	})
+	if err := target.Get(t.Context(), first, pod); err != nil ||
+		!strings.Contains(strings.Join(pod.Spec.Containers[0].Args, " "), "--members=etcd-main-0=https://") {
+		t.Errorf("the first member knows no others: %v, %q", err, pod.Spec.Containers[0].Args)
+	}
 }

@@ -17,7 +17,8 @@ import (
 func Decide(f component.Facts) Values {
 	user := ptr.Deref(f.Kubernetes.KubeAPIServer, gardencorev1beta1.KubeAPIServerConfig{})
 	values := Values{
-		Version: f.KubernetesVersion, Image: f.Images[Name], Replicas: 1, IsWorkerless: f.IsWorkerless,
+		Version: f.KubernetesVersion, Image: f.Images[Name], IsWorkerless: f.IsWorkerless,
+		Replicas: f.Availability.Replicas(component.Pair), Availability: f.Availability,
 		TrafficDistribution: f.TrafficDistribution, ServiceNetworks: f.ServiceNetworks,
 		AdvertiseAddress: f.AdvertiseAddress, ExternalHostnames: f.Hostnames, PublishedHostname: f.Hostname,
 		EgressHost: egresscomponent.Host, EgressImage: f.Images["vpn"], AggregatorRouting: true,

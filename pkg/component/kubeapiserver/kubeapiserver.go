@@ -34,6 +34,7 @@ func New(c client.Client, namespace string, manager secrets.Manager, values Valu
 		Part: component.Part{Client: c, Namespace: namespace, Name: Name, Labels: Labels(), Others: []client.Object{
 			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name}},
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: InternalKubeconfigSecret}},
+			component.DisruptionBudget(namespace, Name, Labels()),
 		}},
 		secrets: manager, values: values.withDefaults(),
 	}
@@ -60,7 +61,11 @@ func (d *deployer) Deploy(ctx context.Context) error {
 	if err := d.GenerateKubeconfigs(ctx); err != nil {
 		return err
 	}
-	return component.Apply(ctx, d.Client, service(d.Namespace, d.values), deployment(d.Namespace, d.values, mounted))
+	objects := []client.Object{service(d.Namespace, d.values)}
+	if d.values.Availability.IsHigh() {
+		objects = append(objects, d.DisruptionBudget())
+	}
+	return component.Apply(ctx, d.Client, append(objects, deployment(d.Namespace, d.values, mounted))...)
 }
 
 // DeployService implements Interface.
@@ -157,6 +162,7 @@ func podSpec(v Values, mounted mountedSecrets) corev1.PodSpec {
 	pod := component.HardenedPod(corev1.PodSpec{
 		HostAliases:                   v.HostAliases,
 		TerminationGracePeriodSeconds: new(int64(30)),
+		TopologySpreadConstraints:     v.Availability.Spread(Labels(), true),
 		Volumes: []corev1.Volume{
 			component.ProjectedSecrets("pki", inFolders(mounted.pki)...),
 			component.ProjectedSecrets("config", inFolders(mounted.config)...),

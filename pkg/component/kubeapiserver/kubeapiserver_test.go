@@ -9,11 +9,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	egresscomponent "github.com/trellis-garden/trellis/pkg/component/egress"
 	"github.com/trellis-garden/trellis/pkg/component/golden"
@@ -31,6 +33,14 @@ func shootValues() Values {
 		VPN:        &VPNValues{},
 		EgressHost: "egress.garden.svc", AggregatorRouting: true,
 	}
+}
+
+// pairValues are those of a control plane that outlasts the failure of a zone.
+func pairValues() Values {
+	values := shootValues()
+	values.Replicas, values.Availability = component.Pair,
+		component.Availability{Tolerance: gardencorev1beta1.FailureToleranceTypeZone}
+	return values
 }
 
 func TestObjects(t *testing.T) {
@@ -51,7 +61,7 @@ func TestObjects(t *testing.T) {
 			Image: "kube-apiserver:v1", Replicas: 1, ServiceNetworks: []string{"10.4.0.0/16"}, IsWorkerless: true,
 			EgressHost: "egress.garden.svc",
 		},
-		"settings": allSettings(),
+		"settings": allSettings(), "highly-available": pairValues(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			golden.Check[client.Object](t, name, service(namespace, values),
@@ -269,34 +279,63 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// deploy deploys, and removes secrets that nothing uses.
+func deploy(t *testing.T, c client.Client, values Values) Interface {
+	t.Helper()
+	egress, err := egresscomponent.Authority(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manager, err := secrets.New(t.Context(), c, namespace,
+		secrets.Options{Authorities: map[string]*corev1.Secret{component.CAEgress: egress}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := component.GenerateCertificateAuthorities(t.Context(), manager,
+		append(Authorities(), component.CAKubelet, component.CAVPN)); err != nil {
+		t.Fatal(err)
+	}
+	apiserver := New(c, namespace, manager, values)
+	if err := apiserver.Deploy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := manager.Cleanup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return apiserver
+}
+
+// Drains heed what is highly available; what is not has no budget.
+func TestDisruptionBudgetOfAPair(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	budgets := func() int {
+		list := &policyv1.PodDisruptionBudgetList{}
+		if err := c.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
+			t.Fatal(err)
+		}
+		return len(list.Items)
+	}
+	deploy(t, c, shootValues())
+	if got := budgets(); got != 0 {
+		t.Errorf("%d budgets of one replica", got)
+	}
+	apiserver := deploy(t, c, pairValues())
+	if got := budgets(); got != 1 {
+		t.Errorf("%d budgets of two replicas", got)
+	}
+	if err := apiserver.Destroy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := budgets(); got != 0 {
+		t.Errorf("%d budgets of nothing", got)
+	}
+}
+
 func TestDeployIsStableAndDestroyLeavesNothing(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
-	deploy := func() Interface {
-		egress, err := egresscomponent.Authority(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		manager, err := secrets.New(t.Context(), c, namespace,
-			secrets.Options{Authorities: map[string]*corev1.Secret{component.CAEgress: egress}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := component.GenerateCertificateAuthorities(t.Context(), manager,
-			append(Authorities(), component.CAKubelet, component.CAVPN)); err != nil {
-			t.Fatal(err)
-		}
-		apiserver := New(c, namespace, manager, shootValues())
-		if err := apiserver.Deploy(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := manager.Cleanup(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		return apiserver
-	}
-	first := deploy().GenericTokenKubeconfigSecretName()
+	first := deploy(t, c, shootValues()).GenericTokenKubeconfigSecretName()
 	before := secretNames(t, c)
-	apiserver := deploy()
+	apiserver := deploy(t, c, shootValues())
 	if after := secretNames(t, c); !slices.Equal(before, after) {
 		t.Errorf("a second run changed the secrets:\n%v\n%v", before, after)
 	}

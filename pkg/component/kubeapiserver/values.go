@@ -14,6 +14,7 @@ import (
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/encryption"
 )
 
@@ -60,6 +61,8 @@ type Values struct {
 	Image string
 	// Replicas; 0 for a hibernated control plane.
 	Replicas int32
+	// Availability of the control plane.
+	Availability component.Availability `json:",omitzero"`
 	// TrafficDistribution of the Service; empty for the seed's default.
 	TrafficDistribution string
 	// ServiceNetworks are the CIDRs of services, at least one.

@@ -42,6 +42,8 @@ type Values struct {
 	Image string
 	// Replicas; 0 for a hibernated control plane. With more than one they elect a leader.
 	Replicas int32
+	// Availability of the control plane.
+	Availability component.Availability `json:",omitzero"`
 	// ClusterName appears in the names of what controllers make outside the cluster.
 	ClusterName string
 	// PodNetworks are the CIDRs that nodes get their part of; empty without workers.
@@ -101,7 +103,8 @@ func Labels() map[string]string { return component.Labels("kubernetes", "control
 // Decide makes the values of a cluster's kube-controller-manager.
 func Decide(f component.Facts) Values {
 	values := Values{
-		Version: f.KubernetesVersion, Image: f.Images[Name], Replicas: 1, ClusterName: f.Namespace,
+		Version: f.KubernetesVersion, Image: f.Images[Name], ClusterName: f.Namespace,
+		Replicas: f.Availability.Replicas(component.Pair), Availability: f.Availability,
 		PodNetworks: f.PodNetworks, ServiceNetworks: f.ServiceNetworks, IsWorkerless: f.IsWorkerless,
 	}
 	if user := f.Kubernetes.KubeControllerManager; user != nil {
@@ -137,7 +140,10 @@ func argumentsOf(user *gardencorev1beta1.KubeControllerManagerConfig) map[string
 // New returns the component. The authorities and the service account key must have been generated before Deploy.
 func New(c client.Client, namespace string, manager secrets.Manager, values Values) component.Component {
 	return &deployer{
-		Part:    component.Part{Client: c, Namespace: namespace, Name: Name, Labels: Labels()},
+		Part: component.Part{
+			Client: c, Namespace: namespace, Name: Name, Labels: Labels(),
+			Others: []client.Object{component.DisruptionBudget(namespace, Name, Labels())},
+		},
 		secrets: manager, values: values.withDefaults(),
 	}
 }
@@ -154,7 +160,7 @@ func (d *deployer) Deploy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return component.ApplyUnlessHeld(ctx, d.Client, deployment(d.Namespace, d.values, files))
+	return d.DeployElecting(ctx, d.values.Availability, deployment(d.Namespace, d.values, files))
 }
 
 // generateSecrets returns the Secrets that the pod mounts.
@@ -294,5 +300,6 @@ func deployment(namespace string, v Values, files []component.SecretFiles) *apps
 		ConnectsTo: []string{
 			gardencorev1beta1.LabelNetworkPolicyToDNS, gardencorev1beta1.LabelNetworkPolicyToShootAPIServer,
 		},
+		Availability: v.Availability,
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/golden"
 	"github.com/trellis-garden/trellis/pkg/secrets"
@@ -32,6 +33,11 @@ func TestDeployment(t *testing.T) {
 			Image: "kcm:v1", Replicas: 2, ClusterName: namespace, ServiceNetworks: []string{"10.4.0.0/16"},
 			IsWorkerless: true,
 		},
+		"highly-available": Decide(component.Facts{
+			Namespace: namespace, Images: map[string]string{Name: "kcm:v1"}, PodNetworks: []string{"10.3.0.0/16"},
+			ServiceNetworks: []string{"10.4.0.0/16"},
+			Availability:    component.Availability{Tolerance: gardencorev1beta1.FailureToleranceTypeNode},
+		}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			golden.Check(t, name, deployment(namespace, values.withDefaults(), files))

@@ -47,6 +47,8 @@ type Values struct {
 	Image string
 	// Replicas; 0 for a hibernated control plane. With more than one they elect a leader.
 	Replicas int32
+	// Availability of the control plane.
+	Availability component.Availability `json:",omitzero"`
 	// Profile defaults to Balanced.
 	Profile Profile
 	// FeatureGates are passed on.
@@ -60,7 +62,10 @@ func Labels() map[string]string { return component.Labels("kubernetes", "schedul
 
 // Decide makes the values of a cluster's kube-scheduler.
 func Decide(f component.Facts) Values {
-	values := Values{Version: f.KubernetesVersion, Image: f.Images[Name], Replicas: 1, Profile: Balanced}
+	values := Values{
+		Version: f.KubernetesVersion, Image: f.Images[Name], Profile: Balanced,
+		Replicas: f.Availability.Replicas(component.Pair), Availability: f.Availability,
+	}
 	if user := f.Kubernetes.KubeScheduler; user != nil {
 		values.FeatureGates = user.FeatureGates
 		values.Profile = Profile(ptr.Deref(user.Profile, gardencorev1beta1.SchedulingProfileBalanced))
@@ -71,7 +76,10 @@ func Decide(f component.Facts) Values {
 // New returns the component. The authorities must have been generated before Deploy.
 func New(c client.Client, namespace string, manager secrets.Manager, values Values) component.Component {
 	return &deployer{
-		Part:    component.Part{Client: c, Namespace: namespace, Name: Name, Labels: Labels()},
+		Part: component.Part{
+			Client: c, Namespace: namespace, Name: Name, Labels: Labels(),
+			Others: []client.Object{component.DisruptionBudget(namespace, Name, Labels())},
+		},
 		secrets: manager, values: values,
 	}
 }
@@ -99,7 +107,8 @@ func (d *deployer) Deploy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return component.Apply(ctx, d.Client, deployment(d.Namespace, d.values, kubeconfig.Name, config.Name))
+	return d.DeployElecting(ctx, d.values.Availability,
+		deployment(d.Namespace, d.values, kubeconfig.Name, config.Name))
 }
 
 // Arguments returns the flags of kube-scheduler, sorted.
@@ -141,5 +150,6 @@ func deployment(namespace string, v Values, kubeconfig, config string) *appsv1.D
 		ConnectsTo: []string{
 			gardencorev1beta1.LabelNetworkPolicyToDNS, gardencorev1beta1.LabelNetworkPolicyToShootAPIServer,
 		},
+		Availability: v.Availability,
 	})
 }

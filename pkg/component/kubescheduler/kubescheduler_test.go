@@ -5,6 +5,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/golden"
 )
 
@@ -14,6 +16,10 @@ func TestDeployment(t *testing.T) {
 	for name, values := range map[string]Values{
 		"deployment": {Image: "scheduler:v1", Replicas: 1},
 		"settings":   {Image: "scheduler:v1", Replicas: 2, FeatureGates: map[string]bool{"B": false, "A": true}},
+		"highly-available": Decide(component.Facts{
+			Images:       map[string]string{Name: "scheduler:v1"},
+			Availability: component.Availability{Tolerance: gardencorev1beta1.FailureToleranceTypeZone},
+		}),
 	} {
 		golden.Check(t, name, deployment(namespace, values, "kube-scheduler-11111111",
 			"kube-scheduler-config-22222222"))

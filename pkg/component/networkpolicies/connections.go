@@ -67,6 +67,13 @@ var (
 		pods: roles(etcdcomponent.Labels(etcdcomponent.Main)[component.LabelApp], string(etcdcomponent.Main),
 			string(etcdcomponent.Events)),
 	}
+	// Those of one etcd know each other, and not those of the other one.
+	mainMembers = &party{
+		name: "etcd-main-members", kinds: []Kind{Shoot}, pods: matching(etcdcomponent.Labels(etcdcomponent.Main)),
+	}
+	eventsMembers = &party{
+		name: "etcd-events-members", kinds: []Kind{Shoot}, pods: matching(etcdcomponent.Labels(etcdcomponent.Events)),
+	}
 	vpnSeedServer = &party{name: "vpn-seed-server", kinds: []Kind{Shoot}, pods: matching(vpnseedserver.Labels())}
 	// servedAPIs are what extensions serve for the API servers of clusters without workers. They open it by a policy of
 	// their own.
@@ -133,6 +140,8 @@ var (
 var (
 	apiServerPort = tcp(kubeapiserver.Port)
 	etcdPort      = tcp(etcdcomponent.ClientPort)
+	// etcdMemberPorts: members ask each other as clients, too.
+	etcdMemberPorts = tcp(etcdcomponent.ClientPort, etcdcomponent.PeerPort)
 	// etcdStatusPort serves no data.
 	etcdStatusPort = tcp(etcdcomponent.HealthPort)
 	gatewayPorts   = slices.Concat(tcp(443, 8443), udp(vpn.TunnelPort))
@@ -203,6 +212,12 @@ func (v Values) connections() []connection {
 			connection{from: gateway, to: vpnSeedServer, ports: udp(vpn.TunnelPort)},
 			// Rekeying begins on either side.
 			connection{from: vpnSeedServer, to: gateway, ports: anyDatagram},
+		)
+	}
+	if v.EtcdPeers {
+		list = append(list,
+			connection{from: mainMembers, to: mainMembers, ports: etcdMemberPorts, sameNamespace: true},
+			connection{from: eventsMembers, to: eventsMembers, ports: etcdMemberPorts, sameNamespace: true},
 		)
 	}
 	if v.BackedUp {

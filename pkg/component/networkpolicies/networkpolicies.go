@@ -40,6 +40,8 @@ type Values struct {
 	WithoutVPN bool
 	// BackedUp is for shoots whose etcd is backed up to an object store.
 	BackedUp bool
+	// EtcdPeers is for shoots whose etcds have several members.
+	EtcdPeers bool
 	// Openings are ports of an extension's pods that everybody may connect to.
 	Openings []Opening
 }

@@ -34,6 +34,9 @@ func TestObjects(t *testing.T) {
 	backedUp := workerless
 	backedUp.BackedUp = true
 	golden.Check(t, "backed-up", Objects(Shoot, "shoot--demo--fleet", backedUp)...)
+	several := workerless
+	several.EtcdPeers = true
+	golden.Check(t, "etcd-peers", Objects(Shoot, "shoot--demo--fleet", several)...)
 	golden.Check(t, "machines", Objects(Machines, "infra-shoot--demo--member1", values())...)
 	golden.Check(t, "garden", Objects(Garden, "garden", values())...)
 	opened := values()

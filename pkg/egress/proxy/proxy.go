@@ -35,8 +35,8 @@ const (
 	// connectionMemory is what an idle connection takes: most of it in the process (TestMemoryOfConnections), the rest
 	// in the kernel.
 	connectionMemory = 64 << 10
-	// maxConnectionsOfClient are those of one kube-apiserver, maxConnectionsOfExtensions those of what extensions run
-	// for one control plane: a fleet has one for each member, and some for users of members.
+	// maxConnectionsOfClient are those of the kube-apiservers of one control plane, maxConnectionsOfExtensions those of
+	// what extensions run for it: a fleet has one for each member, and some for users of members.
 	maxConnectionsOfClient, maxConnectionsOfExtensions = 512, 2048
 )
 

@@ -30,6 +30,8 @@ type Status struct {
 	// Phase is what the steward is busy with, and PhaseSince since when.
 	Phase      Phase     `json:"phase"`
 	PhaseSince time.Time `json:"phaseSince"`
+	// Leads says that the member leads its etcd, and saves the changes: a single one does once it serves.
+	Leads bool `json:"leads,omitempty"`
 	// Recovering is a recovery that was begun and has not ended.
 	Recovering *Recovery `json:"recovering,omitempty"`
 	// Recoveries are those that have ended, the last one last, MostRecoveries at most. They are remembered on the

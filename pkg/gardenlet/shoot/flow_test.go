@@ -56,6 +56,21 @@ func TestFlows(t *testing.T) {
 	}
 }
 
+// A control plane of replicas is made in the same order as any other.
+func TestReplicasDoNotChangeTheFlow(t *testing.T) {
+	want, err := operation(t, func(*plan.Inputs) {}).ReconcileFlow()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := operation(t, plantest.HighlyAvailable(gardencorev1beta1.FailureToleranceTypeZone)).ReconcileFlow()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if difference := cmp.Diff(want.String(), got.String()); difference != "" {
+		t.Error(difference)
+	}
+}
+
 func TestVPNWaitsForInfrastructureOnlyIfThatChoosesTheNetwork(t *testing.T) {
 	const dependent = "Deploying vpn-seed-server <- Initializing secrets management, Waiting until infrastructure " +
 		"is ready"

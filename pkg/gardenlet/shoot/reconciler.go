@@ -262,6 +262,9 @@ func (r *Reconciler) prepare(ctx context.Context, log logr.Logger, shoot *garden
 	if in.Restore, err = recorded.Read(ctx); err != nil {
 		return nil, err
 	}
+	if in.IsSeedSingle, err = r.isSeedSingleFor(ctx, shoot); err != nil {
+		return nil, err
+	}
 	if in.EgressExceptions, err = r.Config.Egress.Allowances(); err != nil {
 		return nil, err
 	}

@@ -357,7 +357,15 @@ func TestValidateSettings(t *testing.T) {
 			s.Spec.ControlPlane.HighAvailability = &HighAvailability{
 				FailureTolerance: FailureTolerance{Type: FailureToleranceTypeNode},
 			}
-		}, "spec.controlPlane.highAvailability", "not offered: the etcd of a control plane has one member"},
+		}, "", ""},
+		{"failures that are not known", func(s *Shoot) {
+			s.Spec.ControlPlane.HighAvailability = &HighAvailability{
+				FailureTolerance: FailureTolerance{Type: "region"},
+			}
+		}, "spec.controlPlane.highAvailability.failureTolerance.type", `supported values: "node", "zone"`},
+		{"failures of nothing", func(s *Shoot) {
+			s.Spec.ControlPlane.HighAvailability = &HighAvailability{}
+		}, "spec.controlPlane.highAvailability.failureTolerance.type", `supported values: "node", "zone"`},
 		{
 			"limit of volumes", func(s *Shoot) { s.Spec.Kubernetes.KubeScheduler.KubeMaxPDVols = new("20") },
 			"spec.kubernetes.kubeScheduler.kubeMaxPDVols", "CSI driver",

@@ -177,6 +177,17 @@ func TestValidateShootUpdateInState(t *testing.T) {
 	inZones := func(zones ...string) func(*Shoot) {
 		return func(s *Shoot) { s.Spec.ControlPlane = &ControlPlane{Zones: zones} }
 	}
+	tolerates := func(tolerance FailureToleranceType) func(*Shoot) {
+		return func(s *Shoot) {
+			s.Spec.ControlPlane = &ControlPlane{
+				HighAvailability: &HighAvailability{FailureTolerance: FailureTolerance{Type: tolerance}},
+			}
+		}
+	}
+	unscheduled := func(s *Shoot) {
+		tolerates(FailureToleranceTypeNode)(s)
+		s.Spec.SeedName = nil
+	}
 	pending := func(s *Shoot) {
 		s.Spec.Provider.Workers[0].UpdateStrategy = new(ManualInPlaceUpdate)
 		s.Spec.Provider.Workers[0].MaxSurge, s.Spec.Provider.Workers[0].MaxUnavailable = nil, nil
@@ -222,6 +233,32 @@ func TestValidateShootUpdateInState(t *testing.T) {
 		}, "spec.kubernetes.kubeAPIServer.encryptionConfig.provider.type", `it was "aescbc"`},
 		{"other zones", inZones("a"), inZones("b"), "spec.controlPlane.zones", "they were [a]"},
 		{"no zones", inZones("a"), inZones(), "", ""},
+		{"growth for failures of nodes", func(*Shoot) {}, tolerates(FailureToleranceTypeNode), "", ""},
+		{"growth for failures of zones", inZones("a", "b", "c"), func(s *Shoot) {
+			s.Spec.ControlPlane.HighAvailability = &HighAvailability{
+				FailureTolerance: FailureTolerance{Type: FailureToleranceTypeZone},
+			}
+		}, "", ""},
+		{"growth while asleep", hibernate, tolerates(FailureToleranceTypeNode), "", ""},
+		{
+			"from nodes to zones", tolerates(FailureToleranceTypeNode), tolerates(FailureToleranceTypeZone),
+			"spec.controlPlane.highAvailability.failureTolerance.type", `it was "node": the volumes`,
+		},
+		{
+			"from zones to nodes", tolerates(FailureToleranceTypeZone), tolerates(FailureToleranceTypeNode),
+			"spec.controlPlane.highAvailability.failureTolerance.type", `it was "zone": the volumes`,
+		},
+		{
+			"back to a control plane that may stop", tolerates(FailureToleranceTypeNode), func(s *Shoot) {
+				s.Spec.ControlPlane.HighAvailability = nil
+			}, "spec.controlPlane.highAvailability", "an etcd is not shrunk",
+		},
+		{
+			"back without saying so", tolerates(FailureToleranceTypeZone), func(s *Shoot) { s.Spec.ControlPlane = nil },
+			"spec.controlPlane.highAvailability", "an etcd is not shrunk",
+		},
+		{"from nodes to zones before there is a seed", unscheduled, tolerates(FailureToleranceTypeZone), "", ""},
+		{"back before there is a seed", unscheduled, func(s *Shoot) { s.Spec.ControlPlane = nil }, "", ""},
 		{
 			"update while one is pending", pending, update, "spec.kubernetes.version",
 			"pools (pool) wait for in-place updates",

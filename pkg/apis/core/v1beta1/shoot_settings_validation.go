@@ -19,6 +19,8 @@ const (
 	dashboardAuthenticationToken = "token"
 )
 
+var failureTolerances = []FailureToleranceType{FailureToleranceTypeNode, FailureToleranceTypeZone}
+
 var trafficPolicies = []corev1.ServiceExternalTrafficPolicy{
 	corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal,
 }
@@ -117,9 +119,8 @@ func validateControlPlane(controlPlane *ControlPlane, path *field.Path) field.Er
 	if controlPlane.HighAvailability == nil {
 		return errs
 	}
-	return append(errs, field.Forbidden(path.Child("highAvailability"),
-		"not offered: the etcd of a control plane has one member, so the control plane stops until its node is back "+
-			"or replaced; leave it out"))
+	return append(errs, validateSupported(controlPlane.HighAvailability.FailureTolerance.Type, failureTolerances,
+		path.Child("highAvailability", "failureTolerance", "type"))...)
 }
 
 func validateSystemComponents(components *SystemComponents, path *field.Path) field.ErrorList {

@@ -405,7 +405,7 @@ type NodeLocalDNS struct {
 
 // ControlPlane says how available a control plane is.
 type ControlPlane struct {
-	// Failures to tolerate. Not offered.
+	// Failures to tolerate. May be added to a cluster that runs; cannot be removed once the cluster has a seed.
 	// +optional
 	HighAvailability *HighAvailability `json:"highAvailability,omitempty" protobuf:"bytes,1,opt,name=highAvailability"`
 	// Zones of the seed in which the control plane runs.
@@ -421,7 +421,7 @@ type HighAvailability struct {
 
 // FailureTolerance is a failure that is tolerated.
 type FailureTolerance struct {
-	// What may fail. Immutable once set.
+	// What may fail: node or zone. Immutable once the cluster has a seed.
 	Type FailureToleranceType `json:"type" protobuf:"bytes,1,opt,name=type"`
 }
 

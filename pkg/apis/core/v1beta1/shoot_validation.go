@@ -334,6 +334,7 @@ func validateShootSpecUpdate(spec, old *ShootSpec, path *field.Path) field.Error
 	errs = append(errs, validateKubernetesUpdate(&spec.Kubernetes, &old.Kubernetes, path.Child("kubernetes"))...)
 	errs = append(errs, validateCredentialsUpdate(spec, old, path)...)
 	errs = append(errs, validateControlPlaneUpdate(spec, old, path.Child("controlPlane"))...)
+	errs = append(errs, validateAvailabilityUpdate(spec, old, path.Child("controlPlane", "highAvailability"))...)
 	errs = append(errs, validateWorkersUpdate(spec, old, path.Child("provider", "workers"))...)
 	errs = append(errs, validateDNSUpdate(spec, old, path.Child("dns"))...)
 	if (len(spec.Provider.Workers) == 0) != (len(old.Provider.Workers) == 0) {
@@ -379,5 +380,25 @@ func validateControlPlaneUpdate(spec, old *ShootSpec, path *field.Path) field.Er
 	return field.ErrorList{
 		field.Invalid(path.Child("zones"), zones,
 			fmt.Sprintf("cannot be changed once the cluster has a seed; they were %v", before)),
+	}
+}
+
+// validateAvailabilityUpdate allows a control plane to grow. Nothing leads back: an etcd is not shrunk, and volumes
+// cannot move to other zones.
+func validateAvailabilityUpdate(spec, old *ShootSpec, path *field.Path) field.ErrorList {
+	tolerance, before := FailureToleranceOf(spec), FailureToleranceOf(old)
+	if old.SeedName == nil || before == "" || tolerance == before {
+		return nil
+	}
+	if tolerance == "" {
+		return field.ErrorList{
+			field.Forbidden(path, fmt.Sprintf("cannot be removed once the cluster has a seed; it tolerates the "+
+				"failure of a %s: an etcd is not shrunk; create another cluster", before)),
+		}
+	}
+	return field.ErrorList{
+		field.Invalid(path.Child("failureTolerance", "type"), tolerance,
+			fmt.Sprintf("cannot be changed once the cluster has a seed; it was %q: the volumes of an etcd stay in "+
+				"their zones; create another cluster", before)),
 	}
 }

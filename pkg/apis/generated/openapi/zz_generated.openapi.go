@@ -2849,7 +2849,7 @@ func schema_pkg_apis_core_v1beta1_ControlPlane(ref common.ReferenceCallback) com
 				Properties: map[string]spec.Schema{
 					"highAvailability": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Failures to tolerate. Not offered.",
+							Description: "Failures to tolerate. May be added to a cluster that runs; cannot be removed once the cluster has a seed.",
 							Ref:         ref(v1beta1.HighAvailability{}.OpenAPIModelName()),
 						},
 					},
@@ -4441,7 +4441,7 @@ func schema_pkg_apis_core_v1beta1_FailureTolerance(ref common.ReferenceCallback)
 				Properties: map[string]spec.Schema{
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What may fail. Immutable once set.",
+							Description: "What may fail: node or zone. Immutable once the cluster has a seed.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",

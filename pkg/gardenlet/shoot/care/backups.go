@@ -65,14 +65,55 @@ func backupConditions(etcds []etcdView) []gardencorev1beta1.Condition {
 // backupReady says whether all changes of an etcd come to the store of its seed. Nothing is said of an older steward.
 func backupReady(etcd etcdView) []gardencorev1beta1.Condition {
 	const t = gardencorev1beta1.ShootEtcdBackupReady
+	told, err := etcd.saving()
 	switch {
-	case errors.Is(etcd.err, status.ErrNotServed):
+	case errors.Is(err, status.ErrNotServed):
 		return nil
-	case etcd.told == nil:
-		return []gardencorev1beta1.Condition{unknown(t, errors.New(status.Text(etcd.err.Error())))}
+	case err != nil:
+		return []gardencorev1beta1.Condition{unknown(t, errors.New(status.Text(err.Error())))}
 	}
-	state, reason, message := backupState(etcd.name, etcd.told)
+	state, reason, message := backupState(etcd.name, told)
 	return []gardencorev1beta1.Condition{conditions.New(t, state, reason, message)}
+}
+
+// saving is what the member tells that saves the changes: of several, the one that leads.
+func (e etcdView) saving() (*status.Status, error) {
+	if len(e.members) == 1 {
+		return e.members[0].told, e.members[0].err
+	}
+	all := []error{fmt.Errorf("no member of %s says that it leads, which the one does that saves the changes", e.name)}
+	for _, member := range e.members {
+		if member.told != nil && member.told.Leads {
+			return e.savedBefore(member.told), nil
+		}
+		if member.err != nil {
+			all = append(all, fmt.Errorf("%s: %w", member.name, member.err))
+		}
+	}
+	return nil, errors.Join(all...)
+}
+
+// savedBefore adds to what the leader tells what others have done with the store while they led.
+func (e etcdView) savedBefore(leader *status.Status) *status.Status {
+	told := *leader
+	if told.Store == nil {
+		return &told
+	}
+	store := *told.Store
+	later := func(into *status.Operation, other status.Operation) {
+		if other.Succeeded.After(into.Succeeded) {
+			*into = other
+		}
+	}
+	for _, member := range e.members {
+		if member.told != nil && member.told.Store != nil {
+			later(&store.Delta, member.told.Store.Delta)
+			later(&store.Full, member.told.Store.Full)
+			later(&store.Verification, member.told.Store.Verification)
+		}
+	}
+	told.Store = &store
+	return &told
 }
 
 func backupState(name string, told *status.Status) (state gardencorev1beta1.ConditionStatus, reason, message string) {

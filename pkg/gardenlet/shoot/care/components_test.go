@@ -77,3 +77,20 @@ func TestWhatTheWatchdogHasStoppedIsTold(t *testing.T) {
 		t.Errorf("got %+v", problem)
 	}
 }
+
+// A control plane of replicas that has lost one serves, and is told to be unhealthy: it would not outlast another loss.
+func TestAMissingReplicaIsTold(t *testing.T) {
+	shoot := &plantest.Inputs().Shoot.Spec
+	deployments := others(components.ControlPlane, shoot)
+	for i := range deployments {
+		if deployments[i].Name == "kube-apiserver" {
+			deployments[i].Spec.Replicas = new(int32(2))
+			deployments[i].Status = appsv1.DeploymentStatus{Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 1}
+		}
+	}
+	problem := workloadProblem(deployments, etcds(), shoot)
+	if problem.reason != "DeploymentUnhealthy" ||
+		!strings.Contains(problem.message, "kube-apiserver is unhealthy: 1 of 2 replicas are available") {
+		t.Errorf("got %+v", problem)
+	}
+}

@@ -10,7 +10,9 @@ import (
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -22,8 +24,16 @@ import (
 // newsAge is how long a recovery is told of in conditions, and may still become an event.
 const newsAge = 7 * 24 * time.Hour
 
-// etcdView is what is known of one etcd of a control plane. Its texts were written by the etcd; they are bounded.
+// etcdView is what is known of one etcd of a control plane.
 type etcdView struct {
+	// name is that of its StatefulSet.
+	name    string
+	members []memberView
+}
+
+// memberView is what is known of one member of an etcd. Its texts were written by the etcd; they are bounded.
+type memberView struct {
+	// name is that of its pod; that of its etcd if it is the only member.
 	name string
 	// told is what its steward tells; nil where that is not known, for the reason err.
 	told *status.Status
@@ -44,11 +54,35 @@ func (c *Reconciler) lookAtEtcds(ctx context.Context, namespace string) []etcdVi
 	return views
 }
 
-// lookAtEtcd asks one at the address of its pod: a Service leads only to those that serve.
+// lookAtEtcd asks all members of one, side by side.
 func (c *Reconciler) lookAtEtcd(ctx context.Context, namespace string, role etcdcomponent.Role) etcdView {
 	view := etcdView{name: etcdcomponent.Name(role)}
+	set := &appsv1.StatefulSet{}
+	key := client.ObjectKey{Namespace: namespace, Name: view.name}
+	// Without it, the pod of a single member is looked for.
+	if err := c.Seed.Get(ctx, key, set); client.IgnoreNotFound(err) != nil {
+		view.members = []memberView{{name: view.name, err: fmt.Errorf("reading StatefulSet %s: %w", key, err)}}
+		return view
+	}
+	pods := etcdcomponent.PodNames(role, max(1, ptr.Deref(set.Spec.Replicas, 1)))
+	view.members = make([]memberView, len(pods))
+	var asking sync.WaitGroup
+	for i, pod := range pods {
+		asking.Go(func() {
+			view.members[i] = c.lookAtMember(ctx, client.ObjectKey{Namespace: namespace, Name: pod})
+			if len(pods) == 1 {
+				view.members[i].name = view.name
+			}
+		})
+	}
+	asking.Wait()
+	return view
+}
+
+// lookAtMember asks one at the address of its pod: a Service leads only to those that serve.
+func (c *Reconciler) lookAtMember(ctx context.Context, key client.ObjectKey) memberView {
+	view := memberView{name: key.Name}
 	pod := &corev1.Pod{}
-	key := client.ObjectKey{Namespace: namespace, Name: etcdcomponent.PodName(role)}
 	if err := c.Seed.Get(ctx, key, pod); err != nil {
 		view.err = fmt.Errorf("reading Pod %s: %w", key, err)
 		return view
@@ -64,6 +98,15 @@ func (c *Reconciler) lookAtEtcd(ctx context.Context, namespace string, role etcd
 	}
 	view.told, view.err = ask(ctx, net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(etcdcomponent.HealthPort))))
 	return view
+}
+
+// membersOf are the members of all etcds.
+func membersOf(etcds []etcdView) []memberView {
+	var all []memberView
+	for _, etcd := range etcds {
+		all = append(all, etcd.members...)
+	}
+	return all
 }
 
 // lastWords returns the error with which a container has ended that does not run now.
@@ -88,44 +131,44 @@ func lastWords(pod *corev1.Pod) string {
 
 // etcdProblem returns the first reason why an etcd does not serve as it should.
 func etcdProblem(etcds []etcdView) problem {
-	for _, etcd := range etcds {
-		if found := etcd.problem(); found.message != "" {
+	for _, member := range membersOf(etcds) {
+		if found := member.problem(); found.message != "" {
 			return found
 		}
 	}
 	return problem{}
 }
 
-func (e etcdView) problem() problem {
-	told := e.told
+func (m memberView) problem() problem {
+	told := m.told
 	switch {
-	case e.lastWords != "":
-		return problem{"EtcdFailed", fmt.Sprintf("%s does not run: %s", e.name, e.lastWords)}
+	case m.lastWords != "":
+		return problem{"EtcdFailed", fmt.Sprintf("%s does not run: %s", m.name, m.lastWords)}
 	case told == nil:
 		return problem{}
 	case told.Phase == status.Awaiting:
 		return problem{
 			"EtcdAwaitsBackups", fmt.Sprintf("%s has no usable data, and waits for the store of its backups rather "+
-				"than to begin without them.%s", e.name, storeWords(told.Store)),
+				"than to begin without them.%s", m.name, storeWords(told.Store)),
 		}
 	case told.Phase == status.Restoring:
-		return problem{"EtcdRestoring", e.restoring()}
+		return problem{"EtcdRestoring", m.restoring()}
 	case told.Phase != status.Serving:
-		return problem{"EtcdNotServing", fmt.Sprintf("%s does not serve yet: %s.", e.name, told.Phase)}
+		return problem{"EtcdNotServing", fmt.Sprintf("%s does not serve yet: %s.", m.name, told.Phase)}
 	case told.ReadOnly != "":
 		return problem{
 			"EtcdReadOnly", fmt.Sprintf("%s serves only reads and deletions: %s. Delete objects of the cluster that "+
-				"nobody needs.", e.name, told.ReadOnly),
+				"nobody needs.", m.name, told.ReadOnly),
 		}
 	}
 	return problem{}
 }
 
 // restoring says what an etcd restores its data for.
-func (e etcdView) restoring() string {
-	message := e.name + " restores its data."
-	if begun := e.told.Recovering; begun != nil {
-		message = fmt.Sprintf("%s %s It restores what its backups have.", e.name, begun.Describe())
+func (m memberView) restoring() string {
+	message := m.name + " restores its data."
+	if begun := m.told.Recovering; begun != nil {
+		message = fmt.Sprintf("%s %s It restores what its backups have.", m.name, begun.Describe())
 	}
 	return message
 }
@@ -133,13 +176,13 @@ func (e etcdView) restoring() string {
 // recovered tells of recoveries that are not long ago; empty if there were none.
 func recovered(etcds []etcdView, now time.Time) string {
 	var news []string
-	for _, etcd := range etcds {
-		if etcd.told == nil || len(etcd.told.Recoveries) == 0 {
+	for _, member := range membersOf(etcds) {
+		if member.told == nil || len(member.told.Recoveries) == 0 {
 			continue
 		}
-		last := etcd.told.Recoveries[len(etcd.told.Recoveries)-1]
+		last := member.told.Recoveries[len(member.told.Recoveries)-1]
 		if now.Sub(last.Finished) < newsAge {
-			news = append(news, etcd.name+" "+last.Describe())
+			news = append(news, member.name+" "+last.Describe())
 		}
 	}
 	return strings.Join(news, " ")
@@ -149,12 +192,12 @@ func recovered(etcds []etcdView, now time.Time) string {
 func spaceConstraint(etcds []etcdView) []gardencorev1beta1.Condition {
 	const t = gardencorev1beta1.ShootEtcdSpaceSufficient
 	known := false
-	for _, etcd := range etcds {
-		if etcd.told == nil {
+	for _, member := range membersOf(etcds) {
+		if member.told == nil {
 			continue
 		}
 		known = true
-		if found := spaceProblem(etcd.name, etcd.told); found.message != "" {
+		if found := spaceProblem(member.name, member.told); found.message != "" {
 			return []gardencorev1beta1.Condition{
 				conditions.New(t, gardencorev1beta1.ConditionFalse, found.reason, found.message),
 			}

@@ -32,6 +32,8 @@ type landscape struct {
 	care         *Reconciler
 	garden, seed client.Client
 	main, events *etcdstatus.Status
+	// others are the members of etcd-main beside the first.
+	others [2]*etcdstatus.Status
 }
 
 // newLandscape has a shoot that is well, on a seed with a store of backups.
@@ -58,16 +60,8 @@ func newLandscape(t *testing.T) *landscape {
 	l.garden = fake.NewClientBuilder().WithScheme(scheme).WithObjects(shoot, seed).
 		WithStatusSubresource(shoot).Build()
 	l.seed = healthyControlPlane(scheme, testNamespace)
-	for name, address := range map[string]string{"etcd-main-0": "10.0.0.1", "etcd-events-0": "10.0.0.2"} {
-		l.create(t, l.seed, &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: name},
-			Status: corev1.PodStatus{
-				PodIP: address, ContainerStatuses: []corev1.ContainerStatus{
-					{Name: "etcd", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
-				},
-			},
-		})
-	}
+	l.runEtcd(t, "etcd-main-0", "10.0.0.1")
+	l.runEtcd(t, "etcd-events-0", "10.0.0.2")
 	configuration := &config.Configuration{SeedConfig: &config.SeedConfig{}}
 	configuration.SeedConfig.Name = "seed"
 	configuration.Controllers.ShootCare.SyncPeriod = &metav1.Duration{Duration: time.Minute}
@@ -75,7 +69,10 @@ func newLandscape(t *testing.T) *landscape {
 		Garden: l.garden, Seed: l.seed, Seeds: l.garden, Config: configuration,
 		Now: func() time.Time { return now.Time },
 		Ask: func(_ context.Context, address string) (*etcdstatus.Status, error) {
-			told := map[string]*etcdstatus.Status{"10.0.0.1:8080": l.main, "10.0.0.2:8080": l.events}[address]
+			told := map[string]*etcdstatus.Status{
+				"10.0.0.1:8080": l.main, "10.0.0.2:8080": l.events, "10.0.0.3:8080": l.others[0],
+				"10.0.0.4:8080": l.others[1],
+			}[address]
 			if told == nil {
 				return nil, errors.New("connection refused\x1b")
 			}
@@ -83,6 +80,42 @@ func newLandscape(t *testing.T) *landscape {
 		},
 	}
 	return l
+}
+
+// newLandscapeOfMembers is as newLandscape, with three members of etcd-main. The last one leads.
+func newLandscapeOfMembers(t *testing.T) *landscape {
+	t.Helper()
+	l := newLandscape(t)
+	set := &appsv1.StatefulSet{}
+	if err := l.seed.Get(t.Context(), client.ObjectKey{Namespace: testNamespace, Name: "etcd-main"}, set); err != nil {
+		t.Fatal(err)
+	}
+	set.Spec.Replicas = new(int32(3))
+	if err := l.seed.Update(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	set.Status = appsv1.StatefulSetStatus{Replicas: 3, ReadyReplicas: 3, UpdatedReplicas: 3}
+	if err := l.seed.Status().Update(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	l.runEtcd(t, "etcd-main-1", "10.0.0.3")
+	l.runEtcd(t, "etcd-main-2", "10.0.0.4")
+	l.others = [2]*etcdstatus.Status{telling(), telling()}
+	l.main.Store, l.others[0].Store, l.others[1].Leads = &etcdstatus.Store{}, &etcdstatus.Store{}, true
+	return l
+}
+
+// runEtcd adds the pod of a member.
+func (l *landscape) runEtcd(t *testing.T, name, address string) {
+	t.Helper()
+	l.create(t, l.seed, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: name},
+		Status: corev1.PodStatus{
+			PodIP: address, ContainerStatuses: []corev1.ContainerStatus{
+				{Name: "etcd", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+			},
+		},
+	})
 }
 
 // telling is what an etcd tells that serves and is backed up.
@@ -519,5 +552,86 @@ func TestAttackEtcdTellsLies(t *testing.T) {
 	l.look(t)
 	if after := len(l.eventsOf(t)); after != before+1 {
 		t.Errorf("%d events became %d", before, after)
+	}
+}
+
+// The leader saves the changes; the others save none, and are no problem for that.
+func TestTheLeaderIsBackedUp(t *testing.T) {
+	failure := etcdstatus.Failure{Operation: "delta", Reason: "permission", Since: now.Time, Message: "403 Forbidden"}
+	for _, test := range []struct {
+		name   string
+		change func(*landscape)
+		status gardencorev1beta1.ConditionStatus
+		reason string
+		text   string
+	}{
+		{"well", func(*landscape) {}, "True", "ChangesSaved", "All changes of etcd-main are saved"},
+		{
+			"the leader fails", func(l *landscape) { l.others[1].Store.Failures = []etcdstatus.Failure{failure} },
+			"False", "CredentialsRefused", "Saving the changes of etcd-main fails",
+		},
+		{
+			"another failed before", func(l *landscape) { l.main.Store.Failures = []etcdstatus.Failure{failure} },
+			"True", "ChangesSaved", "",
+		},
+		{"one does not answer", func(l *landscape) { l.others[0] = nil }, "True", "ChangesSaved", ""},
+		{
+			"the leader does not answer", func(l *landscape) { l.others[1] = nil }, "Unknown", reasonNotChecked,
+			"no member of etcd-main says that it leads, which the one does that saves the changes etcd-main-2:",
+		},
+		{
+			"nobody leads", func(l *landscape) { l.others[1].Leads = false }, "Unknown", reasonNotChecked,
+			"says that it leads",
+		},
+		{
+			"the leader has just become it", func(l *landscape) {
+				l.others[1].Store = &etcdstatus.Store{}
+				l.main.Store.Delta.Succeeded = now.Add(-2 * time.Minute)
+				l.others[0].Store.Verification = etcdstatus.Operation{Succeeded: now.Add(-time.Hour), Seconds: 2.5}
+			},
+			"True", "ChangesSaved", "restored on trial at 2026-01-01T11:00:00Z, in 2.5s",
+		},
+		{
+			"nobody has saved for long", func(l *landscape) {
+				l.others[1].Store = &etcdstatus.Store{}
+				l.main.Store.Delta.Succeeded = now.Add(-11 * time.Minute)
+			},
+			"False", "ChangesNotSaved", "since 2026-01-01T11:49:00Z",
+		},
+		{
+			"without a store", func(l *landscape) { l.others[1].Store = nil }, "False", "BackupNotConfigured", "",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l := newLandscapeOfMembers(t)
+			test.change(l)
+			found := l.look(t).Status.Conditions
+			check(t, found, gardencorev1beta1.ShootEtcdBackupReady, test.status, test.reason, test.text)
+			check(t, found, gardencorev1beta1.ShootControlPlaneHealthy, "True", "ControlPlaneRunning", "")
+		})
+	}
+}
+
+// Each member is told of by its own name.
+func TestEachMemberIsToldOf(t *testing.T) {
+	l := newLandscapeOfMembers(t)
+	l.others[0].Phase = etcdstatus.AwaitingMembers
+	check(t, l.look(t).Status.Conditions, gardencorev1beta1.ShootControlPlaneHealthy, "False", "EtcdNotServing",
+		"etcd-main-1 does not serve yet: waiting for the other members.")
+	l.others[0] = telling()
+	l.others[1].Space = []etcdstatus.Space{{Of: "volume", Level: 85}}
+	check(t, l.look(t).Status.Constraints, gardencorev1beta1.ShootEtcdSpaceSufficient, "False", "NearlyFull",
+		"The volume of etcd-main-2 is full")
+	// What one member has recovered hides nothing of what others have before.
+	l.main.Recoveries = []etcdstatus.Recovery{recoveryAt(time.Hour)}
+	l.look(t)
+	l.others[0].Recoveries = []etcdstatus.Recovery{recoveryAt(2 * time.Hour)}
+	l.look(t)
+	shoot := l.look(t)
+	check(t, shoot.Status.Conditions, gardencorev1beta1.ShootControlPlaneHealthy, "True", "EtcdRecovered",
+		"etcd-main-1 found its data damaged")
+	events := l.eventsOf(t)
+	if len(events) != 2 || !strings.HasPrefix(events[0].Note, "etcd-main-") || events[0].Note == events[1].Note {
+		t.Errorf("the events are %+v", events)
 	}
 }

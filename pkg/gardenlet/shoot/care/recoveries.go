@@ -17,9 +17,16 @@ import (
 	"github.com/trellis-garden/trellis/pkg/etcd/status"
 )
 
-// annotationToldRecovery is, on the StatefulSet of an etcd, when the last recovery had ended that an event was made of.
-// Events do not last as long as what they are about.
+// annotationToldRecovery is, on the StatefulSet of an etcd, when the last recovery of its first member had ended that
+// an event was made of; for the others, their ordinal follows. Events do not last as long as what they are about.
 const annotationToldRecovery = "etcd.trellis.garden/told-recovery"
+
+func annotationOfMember(ordinal int) string {
+	if ordinal == 0 {
+		return annotationToldRecovery
+	}
+	return fmt.Sprintf("%s-%d", annotationToldRecovery, ordinal)
+}
 
 // clockSkew is how far the clock of a node may be ahead.
 const clockSkew = time.Minute
@@ -28,32 +35,35 @@ const clockSkew = time.Minute
 func (c *Reconciler) tellRecoveries(ctx context.Context, shoot *gardencorev1beta1.Shoot, etcds []etcdView) error {
 	var all []error
 	for _, etcd := range etcds {
-		if etcd.told != nil && len(etcd.told.Recoveries) > 0 {
-			all = append(all, c.tellRecovery(ctx, shoot, etcd))
+		for ordinal, member := range etcd.members {
+			if member.told != nil && len(member.told.Recoveries) > 0 {
+				all = append(all, c.tellRecovery(ctx, shoot, etcd, ordinal))
+			}
 		}
 	}
 	return errors.Join(all...)
 }
 
-// tellRecovery tells of one recovery of an etcd; the next one has its turn at the next look.
-func (c *Reconciler) tellRecovery(ctx context.Context, shoot *gardencorev1beta1.Shoot, etcd etcdView) error {
+// tellRecovery tells of one recovery of a member; the next one has its turn at the next look.
+func (c *Reconciler) tellRecovery(ctx context.Context, shoot *gardencorev1beta1.Shoot, etcd etcdView,
+	ordinal int) error {
+	member, annotation := etcd.members[ordinal], annotationOfMember(ordinal)
 	set := &appsv1.StatefulSet{}
 	key := client.ObjectKey{Namespace: shoot.Status.TechnicalID, Name: etcd.name}
 	if err := c.Seed.Get(ctx, key, set); err != nil {
 		return fmt.Errorf("reading StatefulSet %s: %w", key, err)
 	}
 	now := c.now()
-	recovery := untold(etcd.told.Recoveries, set.Annotations[annotationToldRecovery], now)
+	recovery := untold(member.told.Recoveries, set.Annotations[annotation], now)
 	if recovery == nil {
 		return nil
 	}
-	event := recoveryEvent(shoot, etcd.name, recovery, "gardenlet-"+c.Config.SeedConfig.Name, now)
+	event := recoveryEvent(shoot, member.name, recovery, "gardenlet-"+c.Config.SeedConfig.Name, now)
 	if err := client.IgnoreAlreadyExists(c.Garden.Create(ctx, event)); err != nil {
 		return fmt.Errorf("making event %s about a recovery: %w", client.ObjectKeyFromObject(event), err)
 	}
 	before := set.DeepCopy()
-	metav1.SetMetaDataAnnotation(&set.ObjectMeta, annotationToldRecovery,
-		recovery.Finished.UTC().Format(time.RFC3339Nano))
+	metav1.SetMetaDataAnnotation(&set.ObjectMeta, annotation, recovery.Finished.UTC().Format(time.RFC3339Nano))
 	if err := c.Seed.Patch(ctx, set, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("noting on StatefulSet %s that a recovery was told: %w", key, err)
 	}

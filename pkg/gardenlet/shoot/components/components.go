@@ -136,10 +136,12 @@ const (
 	MetricsServer = "shoot-core-metrics-server"
 )
 
-// imagesOfMachines and authoritiesOfMachines are what machines need beside what components do.
+// imagesOfMachines and authoritiesOfMachines are what machines need beside what components do, authoritiesOfMembers
+// what etcds with several members do.
 var (
 	imagesOfMachines      = []string{"pause"}
 	authoritiesOfMachines = []string{component.CAKubelet}
+	authoritiesOfMembers  = []string{component.CAETCDPeer}
 )
 
 // Images are the names of the images that shoots need, sorted.
@@ -157,6 +159,9 @@ func Authorities(shoot *gardencorev1beta1.ShootSpec) []string {
 	var authorities []string
 	if !isWorkerless(shoot) {
 		authorities = slices.Clone(authoritiesOfMachines)
+	}
+	if shoot.ControlPlane != nil && shoot.ControlPlane.HighAvailability != nil {
+		authorities = append(authorities, authoritiesOfMembers...)
 	}
 	for _, c := range slices.Concat(ControlPlane, System) {
 		if c.IsPartOf(shoot) {

@@ -4,7 +4,13 @@ import (
 	"slices"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/trellis-garden/trellis/pkg/apis"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/clusterautoscaler"
 )
 
@@ -23,6 +29,23 @@ func TestComponentsAreWhole(t *testing.T) {
 	}
 }
 
+// What parts with replicas have beside their Deployment goes with it.
+func TestBudgetsGoWithTheirParts(t *testing.T) {
+	for _, c := range slices.Concat(Of(APIServers), Of(Controllers), Of(Autoscalers)) {
+		if c.Recipe.Build == nil {
+			continue
+		}
+		budget := component.DisruptionBudget("ns", c.Name, nil)
+		seed := fake.NewClientBuilder().WithScheme(apis.SeedScheme()).WithObjects(budget).Build()
+		if err := c.Build(&Builder{Seed: seed, Namespace: "ns"}).Destroy(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := seed.Get(t.Context(), client.ObjectKeyFromObject(budget), budget); !apierrors.IsNotFound(err) {
+			t.Errorf("%s is gone, and its PodDisruptionBudget is not: %v", c.Name, err)
+		}
+	}
+}
+
 func TestAutoscaledShoots(t *testing.T) {
 	for name, test := range map[string]struct {
 		workers []gardencorev1beta1.Worker
@@ -36,5 +59,20 @@ func TestAutoscaledShoots(t *testing.T) {
 		if got := slices.Contains(Names(ControlPlane, shoot), clusterautoscaler.Name); got != test.want {
 			t.Errorf("%s: the cluster-autoscaler is part of it: %v, want %v", name, got, test.want)
 		}
+	}
+}
+
+// Only etcds with several members have an authority of their own beside that of their clients.
+func TestAuthoritiesOfPeers(t *testing.T) {
+	single := &gardencorev1beta1.ShootSpec{}
+	several := &gardencorev1beta1.ShootSpec{ControlPlane: &gardencorev1beta1.ControlPlane{
+		HighAvailability: &gardencorev1beta1.HighAvailability{FailureTolerance: gardencorev1beta1.FailureTolerance{
+			Type: gardencorev1beta1.FailureToleranceTypeNode,
+		}},
+	}}
+	want := append(Authorities(single), component.CAETCDPeer)
+	slices.Sort(want)
+	if got := Authorities(several); !slices.Equal(got, want) || slices.Contains(Authorities(single), "ca-etcd-peer") {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

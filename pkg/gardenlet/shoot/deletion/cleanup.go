@@ -100,7 +100,7 @@ func (d *Deletion) wakeUp(ctx context.Context) error {
 			}
 		}
 		for _, object := range workloads {
-			if err := component.Scale(ctx, d.Seed, object, 1); err != nil {
+			if err := component.Start(ctx, d.Seed, object); err != nil {
 				return err
 			}
 		}

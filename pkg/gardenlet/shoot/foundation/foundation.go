@@ -14,12 +14,14 @@ import (
 	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	egresscomponent "github.com/trellis-garden/trellis/pkg/component/egress"
+	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-garden/trellis/pkg/component/vpnseedserver"
 	"github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/cluster"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/credentials"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/hibernation"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
@@ -140,10 +142,12 @@ func (f *Foundation) deployNetworkPolicies(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	etcds := components.ValuesOf[etcdcomponent.Values](f.Plan.Values, etcdcomponent.Name(etcdcomponent.Main))
 	return networkpolicies.Apply(ctx, f.Seed, f.Plan.Namespace,
 		networkpolicies.Objects(networkpolicies.Shoot, f.Plan.Namespace, networkpolicies.Values{
 			Networks: f.SeedSpec.Networks, APIServer: apiServer, Exceptions: f.Exceptions,
 			WithoutVPN: !f.Plan.Has(vpnseedserver.Name), BackedUp: f.Plan.Seed.Backup != nil,
+			EtcdPeers: etcds.Availability.IsHigh(),
 		}))
 }
 

@@ -4,6 +4,7 @@ import (
 	"net"
 	"strconv"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
 )
@@ -18,7 +19,8 @@ func (p *Plan) planComponents(in *Inputs) error {
 func (p *Plan) facts(in *Inputs) component.Facts {
 	f := component.Facts{
 		Namespace: p.Namespace, KubernetesVersion: p.KubernetesVersion, Kubernetes: p.Kubernetes,
-		SystemComponents: in.Shoot.Spec.SystemComponents, IsWorkerless: p.Workerless, Images: p.Images,
+		SystemComponents: in.Shoot.Spec.SystemComponents, Availability: availabilityOf(in),
+		IsWorkerless: p.Workerless, Images: p.Images,
 		PodNetworks: p.Networks.Pods, ServiceNetworks: p.Networks.Services, DNS: p.Networks.DNS,
 		ClusterDomain: ClusterDomain, Hostnames: p.hostnames(), Hostname: p.Hostname(),
 		EncryptedResources: encryptedResources(in.Shoot),
@@ -37,6 +39,12 @@ func (p *Plan) facts(in *Inputs) component.Facts {
 		f.NodeAgentSecrets = append(f.NodeAgentSecrets, pool.SecretName)
 	}
 	return f
+}
+
+// availabilityOf a control plane is what failures it is to outlast.
+func availabilityOf(in *Inputs) component.Availability {
+	tolerance := gardencorev1beta1.FailureToleranceOf(&in.Shoot.Spec)
+	return component.Availability{Tolerance: tolerance, IsSeedSingle: tolerance != "" && in.IsSeedSingle}
 }
 
 // sizes are what the pools may grow to.

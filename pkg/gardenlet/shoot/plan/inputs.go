@@ -11,7 +11,8 @@ import (
 )
 
 // Inputs is everything that decides about a shoot. A Plan is made from nothing else. All of it comes from the garden,
-// except whether the shoot is asleep, what its etcd is asked to restore, and gardenlet's own settings.
+// except whether the shoot is asleep, what its etcd is asked to restore, the nodes of the seed, and gardenlet's own
+// settings.
 type Inputs struct {
 	Shoot        *gardencorev1beta1.Shoot
 	Seed         *gardencorev1beta1.Seed
@@ -32,6 +33,9 @@ type Inputs struct {
 	EgressExceptions []egress.Allowance
 	// Asleep says that the shoot has no machines any more, and that its API server is stopped or about to be.
 	Asleep bool
+	// IsSeedSingle says that the seed has one node at most that takes pods of control planes. It is known for highly
+	// available ones only.
+	IsSeedSingle bool
 	// Restore is the point in time that etcd-main was last asked to restore.
 	Restore Restore
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/golden"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan/plantest"
@@ -26,6 +27,7 @@ func TestPlan(t *testing.T) {
 		{"workerless", plantest.Workerless},
 		{"settings", plantest.AllSettings},
 		{"hibernated", plantest.Hibernated(true)},
+		{"highly-available", plantest.HighlyAvailable(gardencorev1beta1.FailureToleranceTypeZone)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			in := plantest.Inputs()
@@ -36,6 +38,42 @@ func TestPlan(t *testing.T) {
 			}
 			golden.CheckText(t, test.name, string(got))
 		})
+	}
+}
+
+// What a seed's nodes are like is of no account where there are no replicas, and parts without replicas of their own
+// are as ever.
+func TestAvailabilityOfPlans(t *testing.T) {
+	single := func(in *plan.Inputs) { in.IsSeedSingle = true }
+	if difference := cmp.Diff(plantest.New(t), plantest.New(t, single)); difference != "" {
+		t.Errorf("without replicas (-several nodes +one node):\n%s", difference)
+	}
+	high := plantest.HighlyAvailable(gardencorev1beta1.FailureToleranceTypeNode)
+	for name, test := range map[string]struct {
+		changes []func(*plan.Inputs)
+		want    component.Availability
+	}{
+		"several nodes": {
+			[]func(*plan.Inputs){high}, component.Availability{Tolerance: gardencorev1beta1.FailureToleranceTypeNode},
+		},
+		"one node": {
+			[]func(*plan.Inputs){high, single}, component.Availability{
+				Tolerance: gardencorev1beta1.FailureToleranceTypeNode, IsSeedSingle: true,
+			},
+		},
+	} {
+		values := plantest.New(t, test.changes...).APIServer()
+		if values.Availability != test.want || values.Replicas != component.Pair {
+			t.Errorf("%s: %d replicas, %+v", name, values.Replicas, values.Availability)
+		}
+	}
+}
+
+// Two ends with one key would take the tunnel from each other.
+func TestTheTunnelStaysSingle(t *testing.T) {
+	p := plantest.New(t, plantest.HighlyAvailable(gardencorev1beta1.FailureToleranceTypeNode))
+	if replicas := replicasOf(t, p, "vpn-seed-server"); replicas != 1 {
+		t.Errorf("%d replicas", replicas)
 	}
 }
 

@@ -6,6 +6,7 @@ package restore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -101,7 +102,7 @@ func (r *Record) Check(ctx context.Context) error {
 		client.MatchingLabels(etcdcomponent.Labels(etcdcomponent.Main))); err != nil {
 		return fmt.Errorf("listing the pods of etcd-main in namespace %s: %w", r.Namespace, err)
 	}
-	reason, refused := refusal(pods.Items, request.Restore{ID: record.Data[keyID]})
+	reason, refused := refusal(pods.Items, request.Restore{To: record.Data[keyTo], ID: record.Data[keyID]})
 	if !refused {
 		return r.set(ctx, record, keyOutcome, restored)
 	}
@@ -114,9 +115,13 @@ func (r *Record) Check(ctx context.Context) error {
 	}
 }
 
-// refusal is what a container ended with that has refused a request.
+// refusal is what a container ended with that has refused a request, or that none was given it.
 func refusal(pods []corev1.Pod, asked request.Restore) (string, bool) {
 	for _, pod := range pods {
+		if !isGiven(pod, asked) {
+			return fmt.Sprintf("restore request %s was not carried out: an etcd with several members, or without a "+
+				"store of backups, is not asked to restore", asked.ID), true
+		}
 		for _, container := range pod.Status.ContainerStatuses {
 			ended := container.LastTerminationState.Terminated
 			if ended == nil {
@@ -128,6 +133,21 @@ func refusal(pods []corev1.Pod, asked request.Restore) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// isGiven says whether the etcd of a pod is asked to restore.
+func isGiven(pod corev1.Pod, asked request.Restore) bool {
+	for _, container := range pod.Spec.Containers {
+		if container.Name != etcdcomponent.ContainerName {
+			continue
+		}
+		for _, argument := range asked.Arguments() {
+			if !slices.Contains(container.Args, argument) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // read returns the ConfigMap, with its name only if it is not there.

@@ -106,12 +106,15 @@ func TestTakeIsMadeUpFor(t *testing.T) {
 	}
 }
 
-// etcdThatEnded is a pod whose container has run before.
-func etcdThatEnded(message string) client.Object {
+// etcdThatEnded is a pod with arguments whose container has run before.
+func etcdThatEnded(message string, arguments ...string) client.Object {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: "etcd-main-0", Labels: etcdcomponent.Labels(etcdcomponent.Main),
 		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{
+			{Name: "etcd", Args: append([]string{"--name=etcd-main"}, arguments...)}, {Name: "of-others"},
+		}},
 		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
 			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: message}},
 		}}},
@@ -120,18 +123,27 @@ func etcdThatEnded(message string) client.Object {
 
 // A refusal fails the operation for good, and once only.
 func TestARefusalIsTold(t *testing.T) {
-	for name, test := range map[string]struct{ ended, want string }{
-		"it was restored":        {"", ""},
-		"another one is refused": {"Error: restore request other is refused: it is too old", ""},
+	for name, test := range map[string]struct {
+		ended, want string
+		notGiven    bool
+	}{
+		"it was restored":        {},
+		"another one is refused": {ended: "Error: restore request other is refused: it is too old"},
 		"it is refused": {
-			"Error: restore request ID is refused: it is too old\n", "is refused: it is too old",
+			ended: "Error: restore request ID is refused: it is too old\n", want: "is refused: it is too old",
 		},
+		"nobody was asked": {notGiven: true, want: "was not carried out: an etcd with several members"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRecord()
 			r.asks(t, noon, 1, false)
-			id := r.request(t).ID
-			if err := r.Seed.Create(t.Context(), etcdThatEnded(strings.ReplaceAll(test.ended, "ID", id))); err != nil {
+			asked := r.request(t)
+			id, arguments := asked.ID, asked.Arguments()
+			if test.notGiven {
+				arguments = nil
+			}
+			pod := etcdThatEnded(strings.ReplaceAll(test.ended, "ID", id), arguments...)
+			if err := r.Seed.Create(t.Context(), pod); err != nil {
 				t.Fatal(err)
 			}
 			err := r.Check(t.Context())

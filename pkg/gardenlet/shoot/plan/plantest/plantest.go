@@ -139,6 +139,18 @@ func Hibernated(asleep bool) func(*plan.Inputs) {
 	}
 }
 
+// HighlyAvailable makes the inputs those of a shoot whose control plane outlasts the failure of a node or zone, on a
+// seed of several nodes.
+func HighlyAvailable(tolerance gardencorev1beta1.FailureToleranceType) func(*plan.Inputs) {
+	return func(in *plan.Inputs) {
+		in.Shoot.Spec.ControlPlane = &gardencorev1beta1.ControlPlane{
+			HighAvailability: &gardencorev1beta1.HighAvailability{
+				FailureTolerance: gardencorev1beta1.FailureTolerance{Type: tolerance},
+			},
+		}
+	}
+}
+
 // BackedUp makes the inputs those of a shoot in production on a seed with an object store.
 func BackedUp(in *plan.Inputs) {
 	in.Seed.UID = "seed-uid"

@@ -1,0 +1,180 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// growsToThree has the control plane of a shoot outlast the failure of a node: each etcd grows from one member to
+// three, and kube-apiserver gets a second pod. What was stored is there, and the API and the web server in the shoot
+// answer all requests, while it grows and while a member of etcd and a kube-apiserver are lost. There is no way back.
+func (l *landscape) growsToThree(t *testing.T, name string, shoot kubectl) {
+	t.Helper()
+	namespace := "shoot--demo--" + name
+	l.explainShoot(t, name)
+	whenFailed(t, func(_ context.Context, ask func(of kubectl, arguments ...string)) {
+		ask(l.runtimeKubectl(), "-n", namespace, "get", "pods,poddisruptionbudgets", "-o", "wide")
+		ask(l.runtimeKubectl(), "-n", namespace, "logs", "-l", "app=etcd-statefulset", "--tail=15", "--prefix")
+	})
+	uids := []string{"get", "configmaps", "-l", "test=growth", "-o", "jsonpath={.items[*].metadata.uid}"}
+	shoot.apply(t, configMapsOfBefore(50))
+	before := shoot.run(t, uids...)
+	web := l.probeWeb(t, name, "pool", shoot)
+
+	api := probeAPI(t, shoot)
+	if err := l.setHighAvailability(t, name, `{"failureTolerance":{"type":"node"}}`); err != nil {
+		t.Fatal(err)
+	}
+	l.waitForShoot(t, name, "Reconcile", 10*time.Minute)
+	api.stop().counted(t, "kube-apiserver, while the control plane grew")
+	shoot.eventually(t, time.Minute, equals(before), uids...)
+
+	l.losesMemberAndAPIServer(t, namespace, shoot)
+	shoot.eventually(t, time.Minute, equals(before), uids...)
+	shoot.eventually(t, time.Minute, contains(" Ready "), "get", "nodes", "--no-headers")
+	web.stop(t, shoot).allAnswered(t, "web server, while the control plane grew and lost pods")
+	if err := l.setHighAvailability(t, name, "null"); err == nil ||
+		!strings.Contains(err.Error(), "spec.controlPlane.highAvailability") {
+		t.Errorf("no high availability any more: got %v, want an error with spec.controlPlane.highAvailability", err)
+	}
+}
+
+// setHighAvailability sets the field of this name of a shoot's control plane.
+func (l *landscape) setHighAvailability(t *testing.T, name, highAvailability string) error {
+	t.Helper()
+	_, err := l.gardenKubectl().try(t.Context(), "", "-n", "garden-demo", "patch", "shoot", name, "--type=merge", "-p",
+		fmt.Sprintf(`{"spec":{"controlPlane":{"highAvailability":%s}}}`, highAvailability))
+	return err
+}
+
+// losesMemberAndAPIServer evicts the leader of etcd-main, as the drain of a node would, and keeps its pod from coming
+// back. While it is away, no other member can be evicted, and a kube-apiserver is deleted. Then it joins again.
+func (l *landscape) losesMemberAndAPIServer(t *testing.T, namespace string, shoot kubectl) {
+	t.Helper()
+	seed := l.runtimeKubectl()
+	leader, other := l.membersOfEtcd(t, namespace, "main")
+	l.membersOfEtcd(t, namespace, "events")
+	seed.eventually(t, 2*time.Minute, equals("2"), "-n", namespace, "get", "deployment", "kube-apiserver", "-o",
+		"jsonpath={.status.readyReplicas}")
+	seed.eventually(t, time.Minute, equals("1/3 1/2"), "-n", namespace, "get", "poddisruptionbudgets", "etcd-main",
+		"kube-apiserver", "-o",
+		"jsonpath={range .items[*]}{.status.disruptionsAllowed}/{.status.expectedPods} {end}")
+
+	api := probeAPI(t, shoot)
+	comeBack := l.staysAway(t, namespace, leader)
+	if err := l.evict(t, namespace, leader); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.evict(t, namespace, other); err == nil || !strings.Contains(err.Error(), "disruption budget") {
+		t.Errorf("evicting %s without %s: got %v, want an error about the disruption budget", other, leader, err)
+	}
+	seed.eventually(t, time.Minute, equals("2"), "-n", namespace, "get", "statefulset", "etcd-main", "-o",
+		"jsonpath={.status.readyReplicas}")
+	server := seed.run(t, "-n", namespace, "get", "pods", "-l", "app=kubernetes,role=apiserver", "-o",
+		"jsonpath={.items[0].metadata.name}")
+	seed.run(t, "-n", namespace, "delete", "pod", server, "--timeout=2m")
+	const written = "{apiVersion: v1, kind: ConfigMap, metadata: {name: written-by-two}}"
+	eventually(t, time.Minute, func(ctx context.Context) error {
+		_, err := shoot.try(ctx, written, "apply", "-f", "-")
+		return err
+	})
+	comeBack()
+	l.membersOfEtcd(t, namespace, "main")
+	seed.run(t, "-n", namespace, "rollout", "status", "deployment/kube-apiserver", "--timeout=2m")
+	api.stop().allAnswered(t, "kube-apiserver, while "+leader+" and "+server+" were lost")
+	shoot.eventually(t, time.Minute, contains("written-by-two"), "get", "configmap", "written-by-two", "-o", "name")
+}
+
+// membersOfEtcd waits until an etcd has three members that vote, serve and know one leader. It returns the pods of the
+// leader and of another member.
+func (l *landscape) membersOfEtcd(t *testing.T, namespace, role string) (leader, other string) {
+	t.Helper()
+	seed, name := l.runtimeKubectl(), "etcd-"+role
+	seed.eventually(t, 5*time.Minute, equals("3/3"), "-n", namespace, "get", "statefulset", name, "-o",
+		"jsonpath={.status.readyReplicas}/{.spec.replicas}")
+	eventually(t, 2*time.Minute, func(ctx context.Context) error {
+		var leaders, others []string
+		for i := range 3 {
+			pod := fmt.Sprintf("%s-%d", name, i)
+			leads, err := l.servesAndLeads(ctx, namespace, pod)
+			if err != nil {
+				return err
+			}
+			if leads {
+				leaders = append(leaders, pod)
+			} else {
+				others = append(others, pod)
+			}
+		}
+		if len(leaders) != 1 {
+			return fmt.Errorf("%s of %s: %q lead, want one of three", name, namespace, leaders)
+		}
+		leader, other = leaders[0], others[0]
+		return nil
+	})
+	return leader, other
+}
+
+// servesAndLeads asks the steward of a member whether it leads. It has to serve, to vote, and to know a leader.
+func (l *landscape) servesAndLeads(ctx context.Context, namespace, pod string) (bool, error) {
+	ask := func(path string, want ...string) (string, error) {
+		path = fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:8080/proxy/%s", namespace, pod, path)
+		out, err := l.runtimeKubectl().try(ctx, "", "get", "--raw", path)
+		if err != nil {
+			return "", err
+		}
+		for _, line := range want {
+			if !strings.Contains(out, line) {
+				return "", fmt.Errorf("%s has no %q", path, line)
+			}
+		}
+		return out, nil
+	}
+	if _, err := ask("status", `"phase":"serving"`); err != nil {
+		return false, err
+	}
+	metrics, err := ask("metrics", "\netcd_server_is_learner 0\n", "\netcd_server_has_leader 1\n")
+	return strings.Contains(metrics, "\netcd_server_is_leader 1\n"), err
+}
+
+// staysAway has a pod stay, ended, when it is deleted, so that no other one takes its place until comeBack is called.
+func (l *landscape) staysAway(t *testing.T, namespace, pod string) (comeBack func()) {
+	t.Helper()
+	seed := l.runtimeKubectl()
+	patch := func(finalizers string) []string {
+		return []string{
+			"-n", namespace, "patch", "pod", pod, "--type=merge", "-p",
+			fmt.Sprintf(`{"metadata":{"finalizers":%s}}`, finalizers),
+		}
+	}
+	t.Cleanup(func() { _, _ = seed.try(context.Background(), "", patch("null")...) })
+	seed.run(t, patch(`["e2e.trellis.garden/stays-away"]`)...)
+	return func() {
+		t.Helper()
+		seed.run(t, patch("null")...)
+	}
+}
+
+// evict asks for the eviction of a pod of the runtime cluster.
+func (l *landscape) evict(t *testing.T, namespace, pod string) error {
+	t.Helper()
+	_, err := l.runtimeKubectl().try(t.Context(), fmt.Sprintf(
+		`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"namespace":%q,"name":%q}}`, namespace, pod),
+		"create", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/eviction", namespace, pod), "-f", "-")
+	return err
+}
+
+// configMapsOfBefore are so many objects of the label test=growth.
+func configMapsOfBefore(count int) string {
+	var manifest strings.Builder
+	for i := range count {
+		fmt.Fprintf(&manifest,
+			"---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: before-%d, labels: {test: growth}}}\n", i)
+	}
+	return manifest.String()
+}
