@@ -123,6 +123,18 @@ func damageLog(t *testing.T, dataDir string) {
 	overwrite(t, firstWAL(t, dataDir), 300, 2000)
 }
 
+// It is found in the goroutine that waits for the outcome: a panic in another one would end this test, or be overtaken.
+func TestDamagedPagesAreFound(t *testing.T) {
+	s := New(Options{Name: "etcd", DataDir: t.TempDir()}, zap.NewNop())
+	if err := s.startEmpty(0); err != nil {
+		t.Fatal(err)
+	}
+	overwrite(t, dbPath(s.options.DataDir), 2*int64(os.Getpagesize()), 64<<10)
+	if _, err := Inspect(s.options.DataDir); err == nil || !strings.Contains(err.Error(), "reading the data panics") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestInspect(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Inspect(dir); err == nil {
