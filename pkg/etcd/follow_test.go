@@ -54,6 +54,8 @@ func TestMetricsOfTheStore(t *testing.T) {
 	options := storedOptions(t, localStore(t))
 	p := startProcess(t, options)
 	defer p.kill(t)
+	// The full snapshot has what was written before it, and a delta what is written after it.
+	p.waitForStore(t, p.revision(t))
 	writeUntil(t, p, 5)
 	p.waitForStore(t, p.revision(t))
 	for _, name := range []string{

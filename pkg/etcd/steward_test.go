@@ -9,7 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -27,6 +26,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/trellis-garden/trellis/pkg/etcd/status"
+	"github.com/trellis-garden/trellis/test/ports"
 )
 
 const (
@@ -325,14 +325,14 @@ func testOptions(t *testing.T) Options {
 	return options
 }
 
+// freeAddress is one that no connection takes while a steward that was stopped is started again.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := ports.Take()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
+	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
 func startProcess(t *testing.T, options Options) *process {
