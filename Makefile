@@ -20,7 +20,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath -ldflags=-s
 # The checker of known vulnerabilities, which asks a database on the internet.
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
-.PHONY: help up down status test test-race test-e2e test-upgrade bench fuzz generate check vulncheck images \
+.PHONY: help up down status test test-race test-e2e test-upgrade bench chaos fuzz generate check vulncheck images \
 	landscape clean
 
 help: ## Show this help
@@ -59,6 +59,11 @@ test-upgrade: ## Upgrade a shoot while requests are counted; the landscape needs
 # AREAS are some of up, shoot, federation, fleet, placement, garden, gateway and fresh.
 bench: landscape bin/kubernetes ## Measure what matters, or AREAS of it, and write docs/benchmarks.md
 	go run ./test/bench $(AREAS)
+
+chaos: landscape ## Take both cores from two landscapes for ten minutes, then have 1,000 faults happen to an etcd; slow
+	go build -o bin/chaos ./test/chaos
+	bin/chaos
+	go test -count=1 -v -timeout 0 -run Linearizable ./pkg/etcd -faults 1000
 
 fuzz: ## Fuzz every parser and validator, each for TIME=10m; hack/fuzz.sh chooses among them
 	hack/fuzz.sh $(TIME)

@@ -147,8 +147,9 @@ func verifyDatabase(path string) (state databaseState, err error) {
 	return state, err
 }
 
-// readAll reads all keys, such that damage which bbolt panics of is found in this goroutine. That of bolt.Tx.Check closes
-// its channel, as if there were no errors, before such a panic ends the process: who waits for that may be faster.
+// readAll reads all keys, such that damage which bbolt panics of is found in this goroutine. That of bolt.Tx.Check
+// closes its channel, as if there were no errors, before such a panic ends the process: who waits for that may be
+// faster.
 func readAll(tx *bolt.Tx) error {
 	return tx.ForEach(func(_ []byte, bucket *bolt.Bucket) error {
 		return bucket.ForEach(func(_, _ []byte) error { return nil })
