@@ -90,8 +90,8 @@ func (l *landscape) losesMemberAndAPIServer(t *testing.T, namespace string, shoo
 	shoot.eventually(t, time.Minute, contains("written-by-two"), "get", "configmap", "written-by-two", "-o", "name")
 }
 
-// membersOfEtcd waits until an etcd has three members that are ready, as only those are that vote and know a leader, and
-// serve, one of them as the leader. It returns the pods of that and of another member.
+// membersOfEtcd waits until an etcd has three members that are ready, as only those are that vote and know a leader,
+// and serve, one of them as the leader. It returns the pods of that and of another member.
 func (l *landscape) membersOfEtcd(t *testing.T, namespace, role string) (leader, other string) {
 	t.Helper()
 	seed, name := l.runtimeKubectl(), "etcd-"+role
