@@ -33,6 +33,10 @@ func main() {
 	if flag.Arg(0) == burnCommand {
 		burn()
 	}
+	if err := o.validate(flag.Args()); err != nil {
+		fmt.Fprintf(os.Stderr, "chaos: %v; see chaos --help\n", err)
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := overload(ctx, o); err != nil {
@@ -51,6 +55,22 @@ func burn() {
 type options struct {
 	duration, recovery       time.Duration
 	landscapes, perProcessor int
+}
+
+func (o options) validate(arguments []string) error {
+	switch {
+	case len(arguments) > 0:
+		return fmt.Errorf("there are flags only, not %q", arguments[0])
+	case o.duration <= 0:
+		return fmt.Errorf("--duration is %s, and has to be more than nothing", o.duration)
+	case o.recovery <= 0:
+		return fmt.Errorf("--recovery is %s, and has to be more than nothing", o.recovery)
+	case o.landscapes < 1:
+		return fmt.Errorf("--landscapes is %d, and has to be 1 or more", o.landscapes)
+	case o.perProcessor < 1:
+		return fmt.Errorf("--per-processor is %d, and has to be 1 or more", o.perProcessor)
+	}
+	return nil
 }
 
 // overload starts landscapes, takes the processors, and looks what it did to them.
