@@ -42,7 +42,7 @@ images: landscape ## Build programs and images, and start nothing
 # is built and run meanwhile. What go vet would say is said by make check. Processors are short and memory is not: with
 # less garbage collection an API server starts with a seventh less of their time.
 test: bin/kubernetes ## Run unit and integration tests
-	GOGC=400 go test -vet=off -p 5 -timeout 20m ./test/integration/federation ./test/integration/garden \
+	GOGC=400 go test -vet=off -p 6 -timeout 20m ./pkg/etcd ./test/integration/federation ./test/integration/garden \
 		./test/integration/gardenlet ./test/kills ./...
 	go -C test/schedulerfilters test -timeout 10m ./...
 

@@ -20,6 +20,7 @@ func rotateCredentials(t *testing.T) {
 	before := l.shoot(t, "member2")
 	before.eventually(t, time.Minute, contains(" Ready "), "get", "nodes", "--no-headers")
 	before.apply(t, "{apiVersion: v1, kind: Secret, metadata: {name: treasure}, stringData: {gold: much}}")
+	before.run(t, "delete", "deployment/caller", "--ignore-not-found") // of a run that failed
 	before.run(t, "create", "deployment", "caller", "--image=nginx")
 	before.callFromPod(t)
 	web := l.probeWeb(t, "member2", "pool", before)
