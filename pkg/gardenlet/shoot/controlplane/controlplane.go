@@ -85,8 +85,9 @@ func (c *ControlPlane) Add(g *flow.Graph, f foundation.Tasks, infrastructure, ba
 		Name: "Deploying route to kube-apiserver", Fn: tasks.Retried(c.deployRoute),
 		Dependencies: []flow.TaskID{f.Namespace},
 	})
-	if c.Plan.Restore.ID != "" {
-		// It starts anew when etcd has been restored, not before.
+	if c.Plan.Restore.ID != "" || c.Plan.APIServer().Availability.IsHigh() {
+		// It starts anew when etcd has been restored, not before; and of what there is several times, one loses a
+		// replica at a time: API servers stay while an etcd grows or is rolled.
 		stores = storesReady
 	}
 	deployed := g.Add(flow.Task{
