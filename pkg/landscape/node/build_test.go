@@ -210,6 +210,37 @@ func TestNetworkSettings(t *testing.T) {
 	}
 }
 
+// The address of a bridge must not depend on its ports, and no two nodes may have the same.
+func TestHardwareAddresses(t *testing.T) {
+	first, other := hardwareAddress("local-node"), hardwareAddress("local-node-2")
+	if len(first) != 6 || first[0] != 0x02 || first.String() == other.String() ||
+		first.String() != hardwareAddress("local-node").String() {
+		t.Errorf("got %s and %s", first, other)
+	}
+}
+
+func TestRoutesThatAreNone(t *testing.T) {
+	for want, route := range map[string]Route{
+		"invalid CIDR address: pods":                          {Network: "pods", Via: "172.18.0.3"},
+		`route to 10.1.16.0/20: via "a" is not an IP address`: {Network: "10.1.16.0/20", Via: "a"},
+	} {
+		if err := addRoutes([]Route{route}, 0); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: got %v, want %s", route, err, want)
+		}
+	}
+}
+
+// A node that is connected to none is refused, with what to do.
+func TestTheSwitchHasToRun(t *testing.T) {
+	err := connectToSwitch(Spec{Switch: t.TempDir()}, nil)
+	if err == nil || !strings.Contains(err.Error(), "does not run; start that one first") {
+		t.Errorf("got %v", err)
+	}
+	if err := awaitEnd(t.TempDir()); err != nil {
+		t.Errorf("waiting for the end of a node that does not run: %v", err)
+	}
+}
+
 func TestHelpers(t *testing.T) {
 	registry := Helper{Name: "registry", Args: []string{"registry"}}
 	if got := withForwarder(Spec{Helpers: []Helper{registry}}); len(got) != 1 {
@@ -342,6 +373,9 @@ func TestSpecsDiffer(t *testing.T) {
 		"mount":  func(s *Spec) { s.Mounts[0].ReadOnly = true },
 		"link":   func(s *Spec) { s.Links["/x"] = "z" },
 		"helper": func(s *Spec) { s.Helpers = []Helper{{Name: "registry"}} },
+		"cgroup": func(s *Spec) { s.Cgroup = "node-2" },
+		"switch": func(s *Spec) { s.Switch = "/first" },
+		"route":  func(s *Spec) { s.Routes = []Route{{Network: "10.1.16.0/20", Via: "172.18.0.3"}} },
 	} {
 		changed := base()
 		change(&changed)

@@ -71,23 +71,23 @@ func UnifiedCgroups() (bool, error) {
 	return len(all) == 1 && all[0].v2, nil
 }
 
-// The supervisor and the node have cgroups of their own below the landscape's.
+// Supervisors have one cgroup below the landscape's, and each node has one of its own.
 const (
 	supervisorCgroup = "supervisor"
-	nodeCgroup       = "node"
+	firstCgroup      = "node"
 )
 
 func landscapeCgroup(h hierarchy, name string) string { return filepath.Join(h.path, "trellis-"+name) }
 
-// createCgroups makes the landscape's directories in every hierarchy.
-func createCgroups(name string) error {
+// createCgroups makes the landscape's directories in every hierarchy, as far as a node needs them.
+func createCgroups(spec Spec) error {
 	all, err := hierarchies()
 	if err != nil {
 		return err
 	}
 	for _, h := range all {
-		top := landscapeCgroup(h, name)
-		for _, dir := range []string{top, filepath.Join(top, supervisorCgroup), filepath.Join(top, nodeCgroup)} {
+		top := landscapeCgroup(h, spec.Name)
+		for _, dir := range []string{top, filepath.Join(top, supervisorCgroup), filepath.Join(top, spec.cgroup())} {
 			if err := createCgroup(h, dir); err != nil {
 				return fmt.Errorf("cgroup %s: %w", dir, err)
 			}

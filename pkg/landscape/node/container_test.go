@@ -72,6 +72,100 @@ func startTestNode(t *testing.T) (Spec, Processes) {
 	return spec, processes
 }
 
+// startSecondNode starts a node that is connected to a first one; its pods are to be those of 10.1.16.0/20.
+func startSecondNode(t *testing.T, first Spec) (Spec, Processes) {
+	t.Helper()
+	spec := first
+	spec.Hostname, spec.Dir, spec.Cgroup, spec.Switch = "test-node-2", t.TempDir(), "node-2", first.Dir
+	spec.Address, spec.Forwards = "172.18.0.3/24", nil
+	spec.Routes = []Route{{Network: "10.1.0.0/20", Via: "172.18.0.2"}}
+	processes, err := Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := Stop(spec.Dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return spec, processes
+}
+
+// Nodes of a landscape reach each other, and what lies behind each other; the host gets no link by that.
+func TestNodesReachEachOther(t *testing.T) {
+	first, processes := startTestNode(t)
+	spec, others := startSecondNode(t, first)
+	processes.mustRun(t, "ip", "address", "add", "10.1.0.1/32", "dev", "lo")
+	others.mustRun(t, "ip", "address", "add", "10.1.16.1/32", "dev", "lo")
+	if name := others.mustRun(t, "hostname"); name != "test-node-2" {
+		t.Errorf("the other node is called %s", name)
+	}
+	server := processes.Command(t.Context(), "perl", "-MIO::Socket::INET", "-e",
+		`$s = IO::Socket::INET->new(LocalAddr => "10.1.0.1:7777", Listen => 1, ReuseAddr => 1) or die;
+		while ($c = $s->accept) { print $c $c->peerhost; close $c }`)
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = server.Process.Kill(); _ = server.Wait() }()
+	const ask = `$c = IO::Socket::INET->new(PeerAddr => "10.1.0.1:7777", Timeout => 5) or die "$!"; print <$c>`
+	answered := func(processes Processes) string {
+		t.Helper()
+		var said string
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+			var err error
+			if said, err = processes.Run(t.Context(), "perl", "-MIO::Socket::INET", "-e", ask); err == nil {
+				return said
+			}
+			if time.Now().After(deadline) {
+				t.Fatal(err)
+			}
+		}
+	}
+	if said := answered(others); said != "172.18.0.3" {
+		t.Errorf("the first node sees the other one as %q", said)
+	}
+	if _, err := net.InterfaceByName(spec.Hostname); err == nil {
+		t.Errorf("the port %s is in the network of the host", spec.Hostname)
+	}
+
+	// One that was killed is started again under the same name, beside the first one, which goes on.
+	if err := others.Supervisor.Kill(10 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := spec.CleanUp(); err != nil {
+		t.Fatal(err)
+	}
+	if !processes.Init.Running() {
+		t.Fatal("the first node ended with the other one")
+	}
+	others, err := Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := answered(others); said != "172.18.0.3" {
+		t.Errorf("the first node sees the other one as %q after its new start", said)
+	}
+}
+
+// Without the first node, the others have nobody to talk to, and hold what a new start needs.
+func TestNodesEndWithTheFirst(t *testing.T) {
+	first, processes := startTestNode(t)
+	spec, others := startSecondNode(t, first)
+	if err := processes.Supervisor.Kill(10 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for others.Init.Running() || others.Supervisor.Running() {
+		if time.Now().After(deadline) {
+			t.Fatal("the other node outlives the first")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if _, running := Running(spec.Dir); running {
+		t.Error("it counts as running")
+	}
+}
+
 func (p Processes) mustRun(t *testing.T, args ...string) string {
 	t.Helper()
 	output, err := p.Run(t.Context(), args...)

@@ -113,6 +113,10 @@ func Cleanup(name string) error {
 	return removeCgroups(name, stopTimeout)
 }
 
+// CleanUp removes what an earlier node of this folder left in the kernel, and leaves other nodes of the landscape alone.
+// The node must not run.
+func (s Spec) CleanUp() error { return Cleanup(filepath.Join(s.Name, s.cgroup())) }
+
 // Command returns a command that runs in all namespaces of a running node.
 func (p Processes) Command(ctx context.Context, args ...string) *exec.Cmd {
 	enter := []string{

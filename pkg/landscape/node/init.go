@@ -74,7 +74,7 @@ func build(specPath string) error {
 
 // enterCgroups moves into the node's cgroups and makes them the root of what the node sees.
 func enterCgroups(spec Spec) error {
-	if err := joinCgroup(spec.Name, nodeCgroup); err != nil {
+	if err := joinCgroup(spec.Name, spec.cgroup()); err != nil {
 		return err
 	}
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
@@ -183,7 +183,7 @@ func mountCgroups(spec Spec) error {
 		}
 	}
 	for _, h := range all {
-		if err := bind(Mount{Source: filepath.Join(landscapeCgroup(h, spec.Name), nodeCgroup), Target: h.path},
+		if err := bind(Mount{Source: filepath.Join(landscapeCgroup(h, spec.Name), spec.cgroup()), Target: h.path},
 			spec.root()); err != nil {
 			return err
 		}

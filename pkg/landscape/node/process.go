@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Process names one process of this boot of the machine: a PID alone may have been given to another process.
@@ -69,6 +71,32 @@ func (p Process) end(signal syscall.Signal, timeout time.Duration) error {
 		time.Sleep(20 * time.Millisecond)
 	}
 	return nil
+}
+
+// awaitEnd returns when the node of a folder has ended, or does not run. An error says why it could not be waited for.
+func awaitEnd(dir string) error {
+	processes, running := Running(dir)
+	if !running {
+		return nil
+	}
+	end, err := unix.PidfdOpen(processes.Init.PID, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("waiting for the end of process %d: %w", processes.Init.PID, err)
+	}
+	defer unix.Close(end)
+	// What was opened may be another process that got the number meanwhile.
+	if !processes.Init.Running() {
+		return nil
+	}
+	for {
+		_, err := unix.Poll([]unix.PollFd{{Fd: int32(end), Events: unix.POLLIN}}, -1)
+		if !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
 }
 
 // startTime reads when a process started. A process that is dead and only waits for its parent counts as gone.

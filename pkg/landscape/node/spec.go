@@ -1,9 +1,12 @@
-// Package node runs the one node of a local landscape: a container made with nothing but the kernel.
+// Package node runs the nodes of a local landscape, each of them a container made with nothing but the kernel.
 //
 // A supervisor process stays in the host's namespaces and outlives `make up`. It starts the node's first process in
 // mount, PID, network, UTS, IPC and cgroup namespaces of its own; that process builds the node's file system and
 // network and becomes systemd. The node's network has no link to the host: the supervisor opens listeners on a
 // loopback address of the host and hands them to a forwarder that runs inside the node's network.
+//
+// A landscape may have other nodes beside its first one. Each has a supervisor and namespaces of its own, and one link:
+// to the bridge of the first node, with which it ends.
 //
 // Everything ends with the supervisor: the kernel kills the node when the supervisor dies, and mounts, links and
 // processes go with their namespaces. What is left, the cgroup directories, is removed by Cleanup.
@@ -13,6 +16,7 @@
 package node
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -24,6 +28,8 @@ import (
 type Spec struct {
 	// Name of the landscape; cgroup directories are named for it.
 	Name string `json:"name"`
+	// Cgroup is the node's directory in those of the landscape. Empty is that of the first node.
+	Cgroup string `json:"cgroup,omitempty"`
 	// Hostname of the node and its name in the runtime cluster.
 	Hostname string `json:"hostname"`
 	// Dir is the node's folder on the host. It holds the upper layer of the root file system, the volumes and the logs.
@@ -36,6 +42,11 @@ type Spec struct {
 	Gateway string `json:"gateway"`
 	// Bridge is the name of the link that carries Address.
 	Bridge string `json:"bridge"`
+	// Switch is the folder of the node whose bridge this node is connected to, and with which it ends. It is empty for
+	// the first node: that one's bridge leads to others only when they connect themselves to it.
+	Switch string `json:"switch,omitempty"`
+	// Routes lead to the pods of other nodes.
+	Routes []Route `json:"routes,omitempty"`
 	// Mounts are bound into the node's file system.
 	Mounts []Mount `json:"mounts,omitempty"`
 	// Files are written into the node's file system at every start.
@@ -64,6 +75,14 @@ type File struct {
 	Mode    os.FileMode `json:"mode,omitempty"`
 	// Source is a host file whose content is copied, instead of Content.
 	Source string `json:"source,omitempty"`
+}
+
+// Route leads to a network behind another node.
+type Route struct {
+	// Network is what lies there, such as 10.1.16.0/20.
+	Network string `json:"network"`
+	// Via is the address of that node. It need not be there.
+	Via string `json:"via"`
 }
 
 // Forward lets the host reach one TCP port of the node.
@@ -119,6 +138,9 @@ func (s Spec) Equal(other Spec) bool { return reflect.DeepEqual(s, other) }
 
 // LogDir is where the logs of the node, its supervisor and helpers lie on the host.
 func (s Spec) LogDir() string { return filepath.Join(s.Dir, "log") }
+
+// cgroup is the node's directory in those of the landscape.
+func (s Spec) cgroup() string { return cmp.Or(s.Cgroup, firstCgroup) }
 
 func (s Spec) pidFile() string { return filepath.Join(s.Dir, "supervisor.json") }
 

@@ -46,7 +46,7 @@ func Supervise(ctx context.Context, specPath string) error {
 		return err
 	}
 	defer unlock()
-	if err := createCgroups(spec.Name); err != nil {
+	if err := createCgroups(spec); err != nil {
 		return err
 	}
 	if err := joinCgroup(spec.Name, supervisorCgroup); err != nil {
@@ -67,6 +67,15 @@ func Supervise(ctx context.Context, specPath string) error {
 	context.AfterFunc(ctx, func() { first.Process.Kill() })
 	running, stop := context.WithCancel(ctx)
 	defer stop()
+	if spec.Switch != "" {
+		go func() {
+			if err := awaitEnd(spec.Switch); err != nil {
+				log.Printf("node of %s: %v", spec.Switch, err)
+			}
+			log.Printf("ending the node, as that of %s has ended, which it was connected to", spec.Switch)
+			first.Process.Kill()
+		}()
+	}
 	for _, helper := range withForwarder(spec) {
 		go keepRunning(running, spec, helper, first.Process.Pid, listeners)
 	}
@@ -220,22 +229,26 @@ func runHelper(spec Spec, helper Helper, initPID int, listeners []*os.File) erro
 	return command.Wait()
 }
 
-// startInNode starts a command in the node's network, and in its PID namespace so that it ends with the node. The
-// thread that entered the namespaces is never used again.
+// startInNode starts a command in the node's network, and in its PID namespace so that it ends with the node.
 func startInNode(command *exec.Cmd, initPID int) error {
-	started := make(chan error)
+	return inside(initPID, map[string]int{"net": unix.CLONE_NEWNET, "pid": unix.CLONE_NEWPID}, command.Start)
+}
+
+// inside runs a function in namespaces of a process. The thread that entered them is never used again.
+func inside(pid int, namespaces map[string]int, do func() error) error {
+	done := make(chan error)
 	go func() {
 		runtime.LockOSThread()
-		started <- func() error {
-			for kind, flag := range map[string]int{"net": unix.CLONE_NEWNET, "pid": unix.CLONE_NEWPID} {
-				if err := enter(initPID, kind, flag); err != nil {
+		done <- func() error {
+			for kind, flag := range namespaces {
+				if err := enter(pid, kind, flag); err != nil {
 					return err
 				}
 			}
-			return command.Start()
+			return do()
 		}()
 	}()
-	return <-started
+	return <-done
 }
 
 func enter(pid int, kind string, flag int) error {
