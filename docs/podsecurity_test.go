@@ -297,7 +297,7 @@ func podTemplates(t *testing.T) map[string][]podTemplate {
 }
 
 // chartValues are what charts require.
-var chartValues = map[string]map[string]any{"local-cloud": {"token": "t"}}
+var chartValues = map[string]map[string]any{"local-cloud": {"token": "t", "otherNodes": true}}
 
 func chartPods(t *testing.T, dir string) []podTemplate {
 	t.Helper()

@@ -32,7 +32,7 @@ const ownRecordTTL = 120
 
 type cloudFlags struct {
 	listen, dns, forward, zone, stateDir, tokenFile, pool, node string
-	objects, objectProgram                                      string
+	objects, objectProgram, nodeName                            string
 	reserved                                                    []string
 	records                                                     map[string]string
 	tcp, udp                                                    []uint
@@ -74,6 +74,8 @@ keeps all state below --state-dir.`,
 		"address (host:port) at which buckets are served by S3; empty: buckets are folders")
 	f.StringVar(&flags.objectProgram, "object-store-program", "/usr/local/bin/objectstore", "program that serves them")
 	f.BoolVar(&flags.volumes, "volumes", true, "provision volumes in the cluster this runs in")
+	f.StringVar(&flags.nodeName, "node-name", "",
+		"name of the node, to which volumes are bound (default: to none; all nodes must share the folder then)")
 	f.IntVarP(&flags.verbosity, "v", "v", 0, "verbosity of the log")
 	return cmd
 }
@@ -97,7 +99,8 @@ func runCloud(ctx context.Context, flags cloudFlags) error {
 	}
 	group.Go(func() error { return server.New(options).Run(ctx) })
 	if flags.volumes {
-		mgr, err := volumesManager(filepath.Join(flags.stateDir, "volumes"), log)
+		mgr, err := volumesManager(volumes.Options{Dir: filepath.Join(flags.stateDir, "volumes"), Node: flags.nodeName},
+			log)
 		if err != nil {
 			return err
 		}
@@ -121,7 +124,7 @@ func runGateway(ctx context.Context, program string, arguments ...string) error 
 }
 
 // volumesManager provisions volumes in the cluster that this runs in.
-func volumesManager(dir string, log logr.Logger) (manager.Manager, error) {
+func volumesManager(options volumes.Options, log logr.Logger) (manager.Manager, error) {
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return nil, fmt.Errorf("finding the cluster for volumes (turn them off with --volumes=false): %w", err)
@@ -135,7 +138,7 @@ func volumesManager(dir string, log logr.Logger) (manager.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster for volumes: %w", err)
 	}
-	return mgr, volumes.Add(mgr, dir)
+	return mgr, volumes.Add(mgr, options)
 }
 
 func (f cloudFlags) serverOptions() (server.Options, error) {

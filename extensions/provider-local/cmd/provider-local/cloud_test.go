@@ -92,3 +92,12 @@ func TestTheGateway(t *testing.T) {
 		t.Errorf("when the cloud ends: %v", err)
 	}
 }
+
+// Who provisions for no node would provision for none, and nobody would know why.
+func TestVolumesNeedANode(t *testing.T) {
+	cmd := volumesCommand()
+	cmd.SetArgs([]string{})
+	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "--node-name is empty") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -23,7 +23,7 @@ func machineControllerCommand() *cobra.Command {
 		},
 		Shoot: func(mgr manager.Manager) error {
 			if volumesDir != "" {
-				if err := volumes.Add(mgr, volumesDir); err != nil {
+				if err := volumes.Add(mgr, volumes.Options{Dir: volumesDir}); err != nil {
 					return err
 				}
 			}

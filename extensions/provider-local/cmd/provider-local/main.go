@@ -21,11 +21,12 @@ func main() {
 		Long: `provider-local runs shoots on the landscape's own node.
 
   cloud               is the infrastructure: networks, DNS records and volumes of the node
+  volumes             provisions the volumes of a node beside that of the cloud
   controllers         is the extension: Infrastructure, ControlPlane, Worker, DNSRecord, BackupBucket and BackupEntry of type local
   machine-controller  is the machine driver beside machine-controller-manager in each shoot's control plane`,
 		SilenceUsage: true,
 	}
-	root.AddCommand(cloudCommand(), controllersCommand(), machineControllerCommand())
+	root.AddCommand(cloudCommand(), volumesCommand(), controllersCommand(), machineControllerCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		os.Exit(1)
 	}

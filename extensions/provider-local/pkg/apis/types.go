@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,6 +18,25 @@ const (
 	// Type is the type of the extension objects that this provider is responsible for.
 	Type = "local"
 )
+
+// LabelCloud is on the seed's nodes that are not the local cloud's, with the value CloudElsewhere: they have neither the
+// bridges of networks of machines nor the volumes of shoots.
+const (
+	LabelCloud     = "local.trellis.garden/cloud"
+	CloudElsewhere = "elsewhere"
+)
+
+// AtCloud keeps pods on the node of the local cloud. A seed whose nodes have no such label is one node, or has none of
+// the cloud.
+func AtCloud() *corev1.Affinity {
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: LabelCloud, Operator: corev1.NodeSelectorOpNotIn, Values: []string{CloudElsewhere}},
+			}}},
+		},
+	}}
+}
 
 // InfrastructureConfig may be set in the Shoot as spec.provider.infrastructureConfig.
 type InfrastructureConfig struct {

@@ -59,6 +59,7 @@ func podFor(machine, class string, spec apis.MachineSpec) *corev1.Pod {
 			// Like a virtual machine that is deleted: nothing in it is waited for.
 			TerminationGracePeriodSeconds: new(int64(0)),
 			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			Affinity:                      apis.AtCloud(),
 			Containers: []corev1.Container{{
 				Name:            "machine",
 				Image:           spec.Image,

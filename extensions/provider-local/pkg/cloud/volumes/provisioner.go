@@ -1,4 +1,4 @@
-// Package volumes provisions PersistentVolumes of the local landscape: directories of the node. It watches claims and
+// Package volumes provisions PersistentVolumes of the local landscape: directories of a node. It watches claims and
 // volumes and acts at once, so that a claim is bound a fraction of a second after it was made.
 //
 // sigs.k8s.io/sig-storage-lib-external-provisioner would save half of this, and brings what is worse here. v13.1.0
@@ -8,6 +8,7 @@
 package volumes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -54,18 +55,41 @@ func Rules() []rbacv1.PolicyRule {
 	}
 }
 
+// Options say which volumes are provisioned, and where.
+type Options struct {
+	// Dir is the folder with a folder for each volume, an absolute path.
+	Dir string
+	// Node is whose folder that is: its volumes are used there only. Empty: all nodes of the cluster share it.
+	Node string
+	// ChosenOnly leaves claims for which no node was chosen, and volumes that are bound to none, to another node.
+	ChosenOnly bool
+}
+
+// concerns says whether what belongs to a node, or to none, is here.
+func (o Options) concerns(node string) bool {
+	return o.Node == "" || node == o.Node || node == "" && !o.ChosenOnly
+}
+
+func (o Options) provides(claim *corev1.PersistentVolumeClaim) bool {
+	return needsVolume(claim) && o.concerns(claim.Annotations[annotationSelectedNode])
+}
+
+func (o Options) removes(volume *corev1.PersistentVolume) bool {
+	return isReclaimable(volume) && o.concerns(nodeOf(volume))
+}
+
 // Add registers two controllers for the cluster of the manager: one provisions what claims ask for, one removes what
-// was released. dir is an absolute path that is the same on the cluster's nodes.
-func Add(mgr manager.Manager, dir string) error {
-	claims := &provisioner{client: mgr.GetClient(), classes: mgr.GetAPIReader(), dir: dir}
-	volumes := &reclaimer{client: mgr.GetClient(), dir: dir}
+// was released.
+func Add(mgr manager.Manager, options Options) error {
+	claims := &provisioner{client: mgr.GetClient(), classes: mgr.GetAPIReader(), options: options}
+	volumes := &reclaimer{client: mgr.GetClient(), options: options}
 	asksForVolume := func(object client.Object) bool {
 		claim, ok := object.(*corev1.PersistentVolumeClaim)
-		return ok && needsVolume(claim)
+		return ok && options.provides(claim)
 	}
 	isReleased := func(object client.Object) bool {
 		volume, ok := object.(*corev1.PersistentVolume)
-		return ok && isReclaimable(volume)
+		return ok && options.removes(volume)
 	}
 	if err := add(mgr, "volume-claims", &corev1.PersistentVolumeClaim{}, asksForVolume, claims); err != nil {
 		return err
@@ -92,7 +116,7 @@ type provisioner struct {
 	client client.Client
 	// classes is read without a cache: a StorageClass is needed once for each claim.
 	classes client.Reader
-	dir     string
+	options Options
 }
 
 // Reconcile implements reconcile.Reconciler for claims.
@@ -101,7 +125,7 @@ func (p *provisioner) Reconcile(ctx context.Context, request reconcile.Request) 
 	if err := p.client.Get(ctx, request.NamespacedName, claim); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !needsVolume(claim) {
+	if !p.options.provides(claim) {
 		return reconcile.Result{}, nil
 	}
 	if err := p.provision(ctx, claim); err != nil {
@@ -115,7 +139,7 @@ func (p *provisioner) provision(ctx context.Context, claim *corev1.PersistentVol
 	if err := p.classes.Get(ctx, client.ObjectKey{Name: *claim.Spec.StorageClassName}, class); err != nil {
 		return err
 	}
-	volume := volumeFor(claim, class, p.dir)
+	volume := volumeFor(claim, class, p.options)
 	if err := os.MkdirAll(volume.Spec.HostPath.Path, 0o777); err != nil {
 		return err
 	}
@@ -132,8 +156,8 @@ func (p *provisioner) provision(ctx context.Context, claim *corev1.PersistentVol
 
 // reclaimer removes volumes that nobody claims any more.
 type reclaimer struct {
-	client client.Client
-	dir    string
+	client  client.Client
+	options Options
 }
 
 // Reconcile implements reconcile.Reconciler for volumes.
@@ -142,10 +166,10 @@ func (r *reclaimer) Reconcile(ctx context.Context, request reconcile.Request) (r
 	if err := r.client.Get(ctx, request.NamespacedName, volume); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !isReclaimable(volume) {
+	if !r.options.removes(volume) {
 		return reconcile.Result{}, nil
 	}
-	if err := os.RemoveAll(filepath.Join(r.dir, volume.Name)); err != nil {
+	if err := os.RemoveAll(filepath.Join(r.options.Dir, volume.Name)); err != nil {
 		return reconcile.Result{}, fmt.Errorf("volume %s: %w", volume.Name, err)
 	}
 	if err := client.IgnoreNotFound(r.client.Delete(ctx, volume)); err != nil {
@@ -170,7 +194,7 @@ func isReclaimable(volume *corev1.PersistentVolume) bool {
 
 // volumeFor is the volume of a claim. Its name follows from the claim's UID, so that repeating is harmless.
 func volumeFor(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
-	dir string) *corev1.PersistentVolume {
+	options Options) *corev1.PersistentVolume {
 	name := "pvc-" + string(claim.UID)
 	hostPathType := corev1.HostPathDirectoryOrCreate
 	reclaim := corev1.PersistentVolumeReclaimDelete
@@ -188,7 +212,7 @@ func volumeFor(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClas
 			StorageClassName:              class.Name,
 			PersistentVolumeReclaimPolicy: reclaim,
 			PersistentVolumeSource: corev1.PersistentVolumeSource{
-				HostPath: &corev1.HostPathVolumeSource{Path: filepath.Join(dir, name), Type: &hostPathType},
+				HostPath: &corev1.HostPathVolumeSource{Path: filepath.Join(options.Dir, name), Type: &hostPathType},
 			},
 			ClaimRef: &corev1.ObjectReference{
 				APIVersion: "v1",
@@ -199,7 +223,7 @@ func volumeFor(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClas
 			},
 		},
 	}
-	if node := claim.Annotations[annotationSelectedNode]; node != "" {
+	if node := cmp.Or(claim.Annotations[annotationSelectedNode], options.Node); node != "" {
 		volume.Spec.NodeAffinity = onNode(node)
 	}
 	return volume
@@ -211,4 +235,19 @@ func onNode(name string) *corev1.VolumeNodeAffinity {
 			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{name}},
 		},
 	}}}}
+}
+
+// nodeOf is the node that onNode has bound a volume to, or "".
+func nodeOf(volume *corev1.PersistentVolume) string {
+	if volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil {
+		return ""
+	}
+	for _, term := range volume.Spec.NodeAffinity.Required.NodeSelectorTerms {
+		for _, requirement := range term.MatchExpressions {
+			if requirement.Key == corev1.LabelHostname && len(requirement.Values) == 1 {
+				return requirement.Values[0]
+			}
+		}
+	}
+	return ""
 }

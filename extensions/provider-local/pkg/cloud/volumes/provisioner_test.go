@@ -55,7 +55,7 @@ func TestNeedsVolume(t *testing.T) {
 
 func TestVolumeFor(t *testing.T) {
 	volume := volumeFor(claim(func(*corev1.PersistentVolumeClaim) {}),
-		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, "/volumes")
+		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, Options{Dir: "/volumes"})
 	if volume.Name != "pvc-1-2" || volume.Spec.HostPath.Path != "/volumes/pvc-1-2" ||
 		volume.Spec.ClaimRef.UID != "1-2" {
 		t.Errorf("got %+v", volume)
@@ -65,7 +65,7 @@ func TestVolumeFor(t *testing.T) {
 		t.Errorf("got %+v", volume.Spec)
 	}
 	onOne := volumeFor(claim(func(c *corev1.PersistentVolumeClaim) { c.Annotations[annotationSelectedNode] = "m1" }),
-		&storagev1.StorageClass{ReclaimPolicy: new(corev1.PersistentVolumeReclaimRetain)}, "/volumes")
+		&storagev1.StorageClass{ReclaimPolicy: new(corev1.PersistentVolumeReclaimRetain)}, Options{Dir: "/volumes"})
 	if onOne.Spec.NodeAffinity == nil ||
 		onOne.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
 		t.Errorf("got %+v", onOne.Spec)
@@ -73,7 +73,7 @@ func TestVolumeFor(t *testing.T) {
 }
 
 func TestIsReclaimable(t *testing.T) {
-	volume := volumeFor(claim(func(*corev1.PersistentVolumeClaim) {}), &storagev1.StorageClass{}, "/volumes")
+	volume := volumeFor(claim(func(*corev1.PersistentVolumeClaim) {}), &storagev1.StorageClass{}, Options{Dir: "/volumes"})
 	if isReclaimable(volume) {
 		t.Error("a volume in use must stay")
 	}
@@ -97,7 +97,7 @@ func TestAClaimIsProvisionedOnce(t *testing.T) {
 	c := fake.NewClientBuilder().WithObjects(asking,
 		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}).Build()
 	dir := t.TempDir()
-	p := &provisioner{client: c, classes: c, dir: dir}
+	p := &provisioner{client: c, classes: c, options: Options{Dir: dir}}
 	for range 2 {
 		if _, err := p.Reconcile(t.Context(), request(asking)); err != nil {
 			t.Fatal(err)
@@ -126,7 +126,7 @@ func TestClaimsThatGetNothing(t *testing.T) {
 	} {
 		asking, dir := claim(test.change), t.TempDir()
 		c := fake.NewClientBuilder().WithObjects(asking).Build()
-		_, err := (&provisioner{client: c, classes: c, dir: dir}).Reconcile(t.Context(), request(asking))
+		_, err := (&provisioner{client: c, classes: c, options: Options{Dir: dir}}).Reconcile(t.Context(), request(asking))
 		if (err == nil) != (test.err == "") || (err != nil && !strings.Contains(err.Error(), test.err)) {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -150,7 +150,7 @@ func TestReclaim(t *testing.T) {
 		"released": {corev1.VolumeReleased, true}, "bound": {corev1.VolumeBound, false},
 	} {
 		dir := t.TempDir()
-		volume := volumeFor(claim(func(*corev1.PersistentVolumeClaim) {}), &storagev1.StorageClass{}, dir)
+		volume := volumeFor(claim(func(*corev1.PersistentVolumeClaim) {}), &storagev1.StorageClass{}, Options{Dir: dir})
 		volume.Status.Phase = test.phase
 		for _, folder := range []string{volume.Name, "pvc-of-another"} {
 			if err := os.MkdirAll(filepath.Join(dir, folder, "data", "deep"), 0o755); err != nil {
@@ -158,7 +158,7 @@ func TestReclaim(t *testing.T) {
 			}
 		}
 		c := fake.NewClientBuilder().WithObjects(volume).Build()
-		r := &reclaimer{client: c, dir: dir}
+		r := &reclaimer{client: c, options: Options{Dir: dir}}
 		for range 2 {
 			if _, err := r.Reconcile(t.Context(), request(volume)); err != nil {
 				t.Fatalf("%s: %v", name, err)
@@ -174,5 +174,33 @@ func TestReclaim(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, "pvc-of-another", "data", "deep")); err != nil {
 			t.Errorf("%s: folder of another volume: %v", name, err)
 		}
+	}
+}
+
+// Of several nodes each provides what was chosen for it, and removes what lies on it: a node that took another one's
+// volume away would leave its data there. What no node was chosen for is the first one's, and is bound to it.
+func TestEachNodeHasItsOwnVolumes(t *testing.T) {
+	first, other := Options{Dir: "/volumes", Node: "n1"}, Options{Dir: "/volumes", Node: "n2", ChosenOnly: true}
+	shared := Options{Dir: "/volumes"}
+	for chosen, want := range map[string][3]bool{
+		"": {true, false, true}, "n1": {true, false, true}, "n2": {false, true, true}, "n3": {false, false, true},
+	} {
+		asking := claim(func(c *corev1.PersistentVolumeClaim) {
+			if chosen != "" {
+				c.Annotations[annotationSelectedNode] = chosen
+			}
+		})
+		if got := [3]bool{first.provides(asking), other.provides(asking), shared.provides(asking)}; got != want {
+			t.Errorf("claim for %q: got %v, want %v", chosen, got, want)
+		}
+		volume := volumeFor(asking, &storagev1.StorageClass{}, shared)
+		volume.Status.Phase = corev1.VolumeReleased
+		if got := [3]bool{first.removes(volume), other.removes(volume), shared.removes(volume)}; got != want {
+			t.Errorf("volume of %q: got %v, want %v", chosen, got, want)
+		}
+	}
+	bound := volumeFor(claim(func(*corev1.PersistentVolumeClaim) {}), &storagev1.StorageClass{}, first)
+	if nodeOf(bound) != "n1" {
+		t.Errorf("got %+v", bound.Spec.NodeAffinity)
 	}
 }

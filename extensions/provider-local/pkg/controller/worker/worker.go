@@ -102,6 +102,7 @@ func (d delegate) ExtendPod(scope worker.Scope, pod *corev1.PodSpec) error {
 	if folder == "" {
 		return nil
 	}
+	pod.Affinity = apis.AtCloud()
 	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "volumes", VolumeSource: corev1.VolumeSource{
 		HostPath: &corev1.HostPathVolumeSource{Path: folder, Type: new(corev1.HostPathDirectoryOrCreate)},
 	}})
