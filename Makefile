@@ -5,12 +5,17 @@ NAME ?= local
 # Versions of Kubernetes that are built beside the default one, separated by commas, such as 1.35.4.
 KUBERNETES_VERSIONS ?=
 
+# How many nodes the landscape's runtime cluster has, such as 3: each is a zone of the seed. A new landscape has one,
+# and one that runs keeps what it has.
+NODES ?=
+
 # How long each target is fuzzed.
 TIME ?= 10m
 # How many rows of end-to-end tests run side by side (docs/testing.md).
 PARALLEL ?= 3
 
 LANDSCAPE = bin/landscape --name $(NAME)
+COUNT = $(if $(NODES),--nodes $(NODES))
 VERSIONS = $(if $(KUBERNETES_VERSIONS),--kubernetes-version $(KUBERNETES_VERSIONS))
 export CGO_ENABLED = 0
 # Tests are compiled as programs are, so that both share what the Go command keeps, in whatever folder the tree lies.
@@ -20,14 +25,14 @@ export GOFLAGS := $(GOFLAGS) -trimpath -ldflags=-s
 # The checker of known vulnerabilities, which asks a database on the internet.
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
-.PHONY: help up down status test test-race test-e2e test-upgrade bench chaos fuzz generate check vulncheck images \
-	landscape clean
+.PHONY: help up down status test test-race test-e2e test-upgrade test-nodes bench chaos fuzz generate check vulncheck \
+	images landscape clean
 
 help: ## Show this help
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: landscape ## Start the landscape, or go on where an earlier start stopped
-	@$(LANDSCAPE) up $(VERSIONS)
+	@$(LANDSCAPE) up $(VERSIONS) $(COUNT)
 
 down: landscape ## End the landscape and remove all of it
 	@$(LANDSCAPE) down
@@ -57,6 +62,10 @@ test-upgrade: ## Upgrade a shoot while requests are counted; the landscape needs
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -tags e2e,upgrade -run TestUpgrade ./test/e2e
 
 # AREAS are some of up, shoot, federation, fleet, placement, garden, gateway and fresh.
+test-nodes: ## Drain a zone of the seed while requests are counted; the landscape needs NODES=3
+	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -tags e2e,nodes -run 'TestNodesOfTheLandscape|TestAZoneIsLost' \
+		./test/e2e
+
 bench: landscape bin/kubernetes ## Measure what matters, or AREAS of it, and write docs/benchmarks.md
 	go run ./test/bench $(AREAS)
 

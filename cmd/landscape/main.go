@@ -54,7 +54,8 @@ func command() *cobra.Command {
 		Use:   "landscape",
 		Short: "Run a whole Trellis installation on this machine",
 		Long: `landscape runs a whole Trellis installation on this machine: a node in a container of its own, a Kubernetes
-cluster on it, and in that a garden, a seed, two shoots with a worker each and a fleet.
+cluster on it, and in that a garden, a seed, two shoots with a worker each and a fleet. With --nodes 3, the cluster has
+two nodes more.
 
 The host is left as it is: the node has its own network (with no link to the host), mounts, processes and
 cgroups. All state lies in one folder, .landscape in the repository.`,
@@ -86,6 +87,8 @@ func upCommand(f *flags) *cobra.Command {
 	}
 	command.Flags().StringSliceVar(&options.Phases, "phase", nil,
 		"run only these phases: "+strings.Join(landscape.PhaseNames(), ", "))
+	command.Flags().IntVar(&options.Nodes, "nodes", 0,
+		"how many nodes the runtime cluster has, each a zone of the seed; 0: as before, and one at first")
 	command.Flags().BoolVar(&options.NoBuild, "no-build", false, "take programs and images as they were built before")
 	command.Flags().StringSliceVar(&options.KubernetesVersions, "kubernetes-version", nil,
 		"build these versions of Kubernetes too, such as 1.35.4")
@@ -142,16 +145,17 @@ func buildCommand(f *flags) *cobra.Command {
 }
 
 func execCommand(f *flags) *cobra.Command {
-	return &cobra.Command{
-		Use:   "exec -- COMMAND [ARGUMENT...]",
-		Short: "Run a command inside the landscape's node, such as `journalctl -u kubelet` or a shell",
+	name := ""
+	command := &cobra.Command{
+		Use:   "exec [--node NAME] -- COMMAND [ARGUMENT...]",
+		Short: "Run a command inside a node of the landscape, such as `journalctl -u kubelet` or a shell",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := f.landscape()
 			if err != nil {
 				return err
 			}
-			inside, err := l.Exec(cmd.Context(), args...)
+			inside, err := l.Exec(cmd.Context(), name, args...)
 			if err != nil {
 				return err
 			}
@@ -159,6 +163,9 @@ func execCommand(f *flags) *cobra.Command {
 			return inside.Run()
 		},
 	}
+	command.Flags().StringVar(&name, "node", "",
+		"name of the node in the runtime cluster (default: the first, local-node, which is the one with kubectl's access)")
+	return command
 }
 
 func rotateCommand(f *flags) *cobra.Command {

@@ -80,7 +80,7 @@ func TestWhatTheNodeLacks(t *testing.T) {
 		},
 		"ready": {with(corev1.NodeCondition{Type: corev1.NodeReady, Status: "True"}), ""},
 	} {
-		if got := nodeMissing(t.Context(), test.client); got != test.want {
+		if got := nodeMissing(t.Context(), test.client, nodeName); got != test.want {
 			t.Errorf("%s: got %q", name, got)
 		}
 	}
@@ -152,7 +152,7 @@ func TestStatusWithoutANode(t *testing.T) {
 	if !strings.Contains(out.String(), "does not run; `make up NAME=other` starts it") {
 		t.Errorf("got %s", out.String())
 	}
-	if _, err := l.Exec(t.Context(), "true"); err == nil || !strings.Contains(err.Error(), "`make up NAME=other`") {
+	if _, err := l.Exec(t.Context(), "", "true"); err == nil || !strings.Contains(err.Error(), "`make up NAME=other`") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -210,6 +210,9 @@ func seedPhase(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
+	if err := setZones(config, r.state.nodes()); err != nil {
+		return err
+	}
 	chart, err := helm.LoadFS(charts.FS, "gardenlet")
 	if err != nil {
 		return err
@@ -239,6 +242,15 @@ func seedPhase(ctx context.Context, r *run) error {
 		}
 		return "", nil
 	})
+}
+
+// setZones gives the seed of a gardenlet's configuration the zones of the runtime cluster's nodes, if it has several.
+func setZones(config map[string]any, nodes int) error {
+	zones := zonesOf(nodes)
+	if zones == nil {
+		return nil
+	}
+	return unstructured.SetNestedStringSlice(config, zones, "seedConfig", "spec", "provider", "zones")
 }
 
 func readYAML(path string) (map[string]any, error) {

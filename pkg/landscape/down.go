@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/trellis-garden/trellis/pkg/landscape/node"
 )
@@ -66,16 +67,21 @@ func (l *Landscape) leave(progress *Progress) error {
 	return l.sweep(progress, all)
 }
 
-// removeLandscape ends the node of a state folder and removes the folder.
+// removeLandscape ends the nodes of a state folder and removes the folder.
 func removeLandscape(progress *Progress, name, dir string) error {
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	progress.begin(fmt.Sprintf("Remove landscape %s in %s", name, dir))
 	err := func() error {
-		progress.Step("ending the node")
-		if err := node.Stop(filepath.Join(dir, "node")); err != nil {
-			return err
+		for _, n := range slices.Backward(nodesOf(maxNodes)) {
+			if _, running := node.Running(filepath.Join(dir, n.folder())); !running {
+				continue
+			}
+			progress.Step("ending %s", n.hostname())
+			if err := node.Stop(filepath.Join(dir, n.folder())); err != nil {
+				return err
+			}
 		}
 		if err := node.Cleanup(name); err != nil {
 			return err

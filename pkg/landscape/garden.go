@@ -93,7 +93,9 @@ func gatewayPhase(ctx context.Context, r *run) error {
 	}
 	return r.installChart(ctx, helm.Release{
 		Namespace: gardenNS, Name: "gateway", Chart: chart,
-		Values: map[string]any{"image": image, "nodeAddress": nodeIP},
+		Values: map[string]any{
+			"image": image, "nodeAddress": nodeIP, "nodeSelector": map[string]any{corev1.LabelHostname: nodeName},
+		},
 	})
 }
 

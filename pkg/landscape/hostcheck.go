@@ -18,10 +18,12 @@ const (
 	minimumMemoryGiB = 7
 	// Every control plane watches files: too few inotify instances show as "too many open files".
 	minimumInotify = 128
+	// Each further node has systemd, containerd and kubelet.
+	inotifyOfNode, memoryOfNodeGiB = 24, 1
 )
 
-// checkHost finds everything that is missing at once.
-func (l *Landscape) checkHost() error {
+// checkHost finds everything at once that is missing for so many nodes.
+func (l *Landscape) checkHost(nodes int) error {
 	if os.Geteuid() != 0 {
 		return errors.New("a landscape must be started as root: its node is a container that is made here, and " +
 			"making " +
@@ -30,7 +32,7 @@ func (l *Landscape) checkHost() error {
 	}
 	return errors.Join(
 		checkNamespaces(), checkFileSystems(), checkCgroups(), checkDevices(), checkPrograms(),
-		checkDisk(l.Root), checkMemory(), checkInotify(),
+		checkDisk(l.Root), checkMemory(nodes), checkInotify(nodes),
 	)
 }
 
@@ -102,7 +104,8 @@ func checkDisk(dir string) error {
 	return nil
 }
 
-func checkMemory() error {
+func checkMemory(nodes int) error {
+	minimum := uint64(minimumMemoryGiB + (nodes-1)*memoryOfNodeGiB)
 	file, err := os.Open("/proc/meminfo")
 	if err != nil {
 		return err
@@ -118,23 +121,24 @@ func checkMemory() error {
 		if err != nil {
 			return fmt.Errorf("/proc/meminfo: %w", err)
 		}
-		if total>>20 < minimumMemoryGiB {
-			return fmt.Errorf("the machine has %d GiB of memory; a landscape with two shoots and a fleet needs %d GiB",
-				total>>20, minimumMemoryGiB)
+		if total>>20 < minimum {
+			return fmt.Errorf("the machine has %d GiB of memory; a landscape with two shoots and a fleet needs %d GiB "+
+				"on %d node(s)", total>>20, minimum, nodes)
 		}
 	}
 	return scanner.Err()
 }
 
-func checkInotify() error {
+func checkInotify(nodes int) error {
+	minimum := minimumInotify + (nodes-1)*inotifyOfNode
 	const name = "/proc/sys/fs/inotify/max_user_instances"
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return nil
 	}
-	if limit, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && limit < minimumInotify {
+	if limit, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && limit < minimum {
 		return fmt.Errorf("fs.inotify.max_user_instances is %d, at least %d is needed: sysctl -w "+
-			"fs.inotify.max_user_instances=512", limit, minimumInotify)
+			"fs.inotify.max_user_instances=%d", limit, minimum, max(minimum, 512))
 	}
 	return nil
 }

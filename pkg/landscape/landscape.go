@@ -1,5 +1,5 @@
-// Package landscape is the local landscape behind `make up`, `make status` and `make down`: a node made by package
-// node, a Kubernetes cluster on it, and a garden with a seed and shoots in that cluster.
+// Package landscape is the local landscape behind `make up`, `make status` and `make down`: nodes made by package node,
+// one unless more are asked for, a Kubernetes cluster on them, and a garden with a seed and shoots in that cluster.
 //
 // A landscape has a name, unique on the machine, and one state folder. What `up` does is a list of phases; each can
 // be run again at any time and only does what is missing. `up` waits by asking again, as it is a command that ends,
@@ -20,12 +20,12 @@ import (
 // DefaultName is the name of the landscape that `make up` starts.
 const DefaultName = "local"
 
-// Addresses and names inside the node's network; docs/contracts/local-landscape.md explains them. They are the same
-// in every landscape, because each has a network of its own.
+// Addresses and names inside the nodes' network; docs/contracts/local-landscape.md explains them. They are the same
+// in every landscape, because each has a network of its own. nodeName and nodeIP are the first node's.
 const (
 	nodeName       = "local-node"
 	nodeIP         = "172.18.0.2"
-	nodeAddress    = nodeIP + "/24"
+	nodeBits       = 24
 	nodeGateway    = "172.18.0.1"
 	nodeBridge     = "node0"
 	podNetwork     = "10.1.0.0/16"
@@ -126,12 +126,12 @@ func (l *Landscape) GardenKubeconfig() string { return l.path("garden.kubeconfig
 // TrellisctlConfig tells trellisctl of the landscape's garden.
 func (l *Landscape) TrellisctlConfig() string { return l.path("trellisctl.yaml") }
 
-func (l *Landscape) nodeDir() string { return l.path("node") }
+func (l *Landscape) nodeDir(n nodeNumber) string { return l.path(n.folder()) }
 
-// kubernetesDir is /etc/kubernetes of the node.
-func (l *Landscape) kubernetesDir() string { return l.path("node", "kubernetes") }
+// kubernetesDir is /etc/kubernetes of a node.
+func (l *Landscape) kubernetesDir(n nodeNumber) string { return l.path(n.folder(), "kubernetes") }
 
-func (l *Landscape) logDir() string { return l.path("node", "log") }
+func (l *Landscape) logDir(n nodeNumber) string { return l.path(n.folder(), "log") }
 
 // Log is the log of what `up` did.
 func (l *Landscape) Log() string { return l.path("up.log") }

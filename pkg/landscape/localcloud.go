@@ -45,10 +45,19 @@ func cloudPhase(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
+	c, err := r.runtime()
+	if err != nil {
+		return err
+	}
+	several := r.state.nodes() > 1
+	if err := clearVolumeClass(ctx, c.client, several); err != nil {
+		return err
+	}
 	return r.installChart(ctx, helm.Release{
 		Namespace: localCloudNS, Name: "local-cloud", Chart: chart,
 		Values: map[string]any{
 			"image": image, "token": string(token), "nodeAddress": nodeIP, "zone": domain, "records": gardenRecords(),
+			"otherNodes": several,
 		},
 	})
 }

@@ -2,6 +2,7 @@ package landscape
 
 import (
 	"bytes"
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -27,7 +28,11 @@ import (
 // pki makes the certificates of the runtime cluster's own control plane. They lie in one folder of the node and are
 // kept until they are about to expire or no longer say what they should. (Certificates inside of the cluster are the
 // business of package secrets; this one exists before there is a cluster.)
-type pki struct{ dir string }
+type pki struct {
+	dir string
+	// authorities is the folder of those that sign, when it is another.
+	authorities string
+}
 
 const (
 	caValidity          = 10 * 365 * 24 * time.Hour
@@ -50,6 +55,9 @@ type certificate struct {
 	both bool
 }
 
+// signers is where the authorities lie.
+func (p pki) signers() pki { return pki{dir: cmp.Or(p.authorities, p.dir)} }
+
 func (p pki) file(name string) string { return filepath.Join(p.dir, name) }
 
 // authority makes a certificate authority unless there is one.
@@ -70,7 +78,7 @@ func (p pki) authority(name string) error {
 
 // issue makes a certificate unless there is a good one.
 func (p pki) issue(want certificate) error {
-	issuer, issuerKey, err := p.load(want.ca)
+	issuer, issuerKey, err := p.signers().load(want.ca)
 	if err != nil {
 		return fmt.Errorf("certificate %s: %w", want.name, err)
 	}

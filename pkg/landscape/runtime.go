@@ -25,11 +25,18 @@ var files embed.FS
 
 // runtimeValues fill the templates under files.
 type runtimeValues struct {
-	NodeName, NodeIP, PodNetwork, ServiceNetwork, DNSServiceIP, ClusterDomain, Region, Domain string
-	APIPort, RegistryPort, ZonePort, PodMaskSize                                              int
-	PodPlugin                                                                                 string
-	PodPluginDelegates                                                                        bool
-	EtcdImage, PauseImage, CoreDNSImage                                                       string
+	// NodeName, NodeIP, NodePods and Zone are of the node whose file it is.
+	NodeName, NodeIP, NodePods, Zone string
+	// FirstIP is the address of the first node, at which the landscape serves its nodes.
+	FirstIP string
+	// Labels of other nodes than the first.
+	Labels string
+
+	PodNetwork, ServiceNetwork, DNSServiceIP, ClusterDomain, Region, Domain string
+	APIPort, RegistryPort, ZonePort                                         int
+	PodPlugin                                                               string
+	PodPluginDelegates                                                      bool
+	EtcdImage, PauseImage, CoreDNSImage                                     string
 	// SystemdCgroups leaves cgroups to systemd, which does not share the tree of a machine that has cgroup v2 only.
 	// With cgroup v1 containerd and kubelet, which asks it, make them by themselves.
 	SystemdCgroups bool
@@ -43,17 +50,24 @@ func (v runtimeValues) KubernetesImage(name string) (string, error) {
 	return image.String(), err
 }
 
-func (l *Landscape) runtimeValues() (runtimeValues, error) {
+// otherNode is the label of nodes at which the local cloud is not, see provider-local.
+const otherNode = "local.trellis.garden/cloud=elsewhere"
+
+// runtimeValues are those of a node.
+func (l *Landscape) runtimeValues(n nodeNumber) (runtimeValues, error) {
 	vector, err := l.imageVector()
 	if err != nil {
 		return runtimeValues{}, err
 	}
-	pods := netip.MustParsePrefix(podNetwork)
 	values := runtimeValues{
-		NodeName: nodeName, NodeIP: nodeIP, PodNetwork: podNetwork, ServiceNetwork: serviceNetwork,
+		NodeName: n.hostname(), NodeIP: n.ip().String(), NodePods: n.pods().String(), Zone: n.zone(), FirstIP: nodeIP,
+		PodNetwork: podNetwork, ServiceNetwork: serviceNetwork,
 		DNSServiceIP: dnsServiceIP, ClusterDomain: clusterDomain, Region: region, Domain: domain,
-		APIPort: apiPort, RegistryPort: registryPort, ZonePort: zonePort, PodMaskSize: pods.Bits(),
+		APIPort: apiPort, RegistryPort: registryPort, ZonePort: zonePort,
 		PodPlugin: "bridge", vector: vector,
+	}
+	if n != firstNode {
+		values.Labels = otherNode
 	}
 	if values.SystemdCgroups, err = node.UnifiedCgroups(); err != nil {
 		return runtimeValues{}, err
@@ -115,15 +129,17 @@ func render(name string, values any) (string, error) {
 	return out.String(), nil
 }
 
-// nodeSpec describes the landscape's node.
-func (l *Landscape) nodeSpec(s state) (node.Spec, error) {
-	values, err := l.runtimeValues()
+// nodeSpec describes a node of the landscape.
+func (l *Landscape) nodeSpec(s state, n nodeNumber) (node.Spec, error) {
+	values, err := l.runtimeValues(n)
 	if err != nil {
 		return node.Spec{}, err
 	}
 	spec := node.Spec{
-		Name: l.Name, Hostname: nodeName, Dir: l.nodeDir(), RootFS: filepath.Join(l.CacheDir(), images.MachineRootDir),
-		Address: nodeAddress, Gateway: nodeGateway, Bridge: nodeBridge,
+		Name: l.Name, Hostname: n.hostname(), Dir: l.nodeDir(n),
+		RootFS:  filepath.Join(l.CacheDir(), images.MachineRootDir),
+		Address: netip.PrefixFrom(n.ip(), nodeBits).String(), Gateway: nodeGateway, Bridge: nodeBridge,
+		Routes: n.routes(),
 		Links: map[string]string{
 			"/etc/systemd/system/multi-user.target.wants/containerd.service": "../containerd.service",
 			"/etc/systemd/system/multi-user.target.wants/kubelet.service":    "../kubelet.service",
@@ -131,11 +147,25 @@ func (l *Landscape) nodeSpec(s state) (node.Spec, error) {
 			"/usr/local/bin/kubelet":                                         "kubernetes",
 			"/usr/local/bin/kubectl":                                         "kubernetes",
 		},
-		Helpers: []node.Helper{{Name: "registry", Args: []string{
-			"registry", "--store", filepath.Join(l.CacheDir(), images.StoreDir), "--listen",
-			nodeIP + ":" + strconv.Itoa(registryPort),
-		}}},
 	}
+	if n == firstNode {
+		l.serve(&spec, s)
+	} else {
+		spec.Cgroup, spec.Switch = n.folder(), l.nodeDir(firstNode)
+	}
+	if spec.Mounts, err = l.nodeMounts(n); err != nil {
+		return node.Spec{}, err
+	}
+	spec.Files, err = l.nodeFiles(values)
+	return spec, err
+}
+
+// serve adds to the first node what it has for all nodes and for the host: the registry, and the ways from the host.
+func (l *Landscape) serve(spec *node.Spec, s state) {
+	spec.Helpers = []node.Helper{{Name: "registry", Args: []string{
+		"registry", "--store", filepath.Join(l.CacheDir(), images.StoreDir), "--listen",
+		nodeIP + ":" + strconv.Itoa(registryPort),
+	}}}
 	forward := func(address netip.Addr, port uint16) {
 		spec.Forwards = append(spec.Forwards,
 			node.Forward{Listen: endpoint(address, port), Target: fmt.Sprintf("%s:%d", nodeIP, port)})
@@ -148,26 +178,23 @@ func (l *Landscape) nodeSpec(s state) (node.Spec, error) {
 		address = address.Next()
 		forward(address, gatewayPort)
 	}
-	if spec.Mounts, err = l.nodeMounts(); err != nil {
-		return node.Spec{}, err
-	}
-	spec.Files, err = l.nodeFiles(values)
-	return spec, err
 }
 
 // runc is copied into the node, not mounted: it starts itself through an overlay of its folder, in which mounts do not
 // show.
 const runc = "runc"
 
-// nodeMounts are the volumes of the node: folders that must not lie on an overlay, and the programs that it runs.
-func (l *Landscape) nodeMounts() ([]node.Mount, error) {
+// nodeMounts are the volumes of a node: folders that must not lie on an overlay, and the programs that it runs.
+func (l *Landscape) nodeMounts(n nodeNumber) ([]node.Mount, error) {
 	mounts := []node.Mount{
-		{Source: l.kubernetesDir(), Target: "/etc/kubernetes"},
-		{Source: l.logDir(), Target: "/var/log/landscape"},
-		{Source: filepath.Join(l.logDir(), "pods"), Target: "/var/log/pods"},
+		{Source: l.kubernetesDir(n), Target: "/etc/kubernetes"},
+		{Source: l.logDir(n), Target: "/var/log/landscape"},
+		{Source: filepath.Join(l.logDir(n), "pods"), Target: "/var/log/pods"},
 	}
 	for _, name := range []string{"containerd", "kubelet", "etcd", localCloudPlugin, "backups"} {
-		mounts = append(mounts, node.Mount{Source: filepath.Join(l.nodeDir(), "var", name), Target: "/var/lib/" + name})
+		mounts = append(mounts, node.Mount{
+			Source: filepath.Join(l.nodeDir(n), "var", name), Target: "/var/lib/" + name,
+		})
 	}
 	for _, mount := range mounts {
 		if err := os.MkdirAll(mount.Source, 0o755); err != nil {
@@ -222,37 +249,23 @@ func (l *Landscape) nodeFiles(values runtimeValues) ([]node.File, error) {
 // for a while.
 var clientsOfAPI = []string{"kube-controller-manager.yaml", "kube-scheduler.yaml", "kube-proxy.yaml"}
 
-// prepareRuntime writes certificates, kubeconfigs, kubelet's configuration and the static pods of the control plane;
-// those of clientsOfAPI only once the API server has been ready.
+// prepareRuntime writes for the first node certificates, kubeconfigs, kubelet's configuration and the static pods of the
+// control plane; those of clientsOfAPI only once the API server has been ready.
 func (l *Landscape) prepareRuntime(s state, ready bool) error {
-	values, err := l.runtimeValues()
-	if err != nil {
-		return err
-	}
 	if err := l.issueCertificates(s); err != nil {
 		return err
 	}
 	if err := l.writeKubeconfigs(s); err != nil {
 		return err
 	}
-	return fs.WalkDir(files, "files/kubernetes", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		if !ready && slices.Contains(clientsOfAPI, entry.Name()) {
-			return nil
-		}
-		name := strings.TrimPrefix(path, "files/")
-		content, err := render(name, values)
-		if err != nil {
-			return fmt.Errorf("configuration of the runtime cluster: %w", err)
-		}
-		return replaceFile(filepath.Join(l.kubernetesDir(), strings.TrimPrefix(name, "kubernetes/")), []byte(content),
-			0o644)
+	return l.writeConfiguration(firstNode, func(name string) bool {
+		return ready || !slices.Contains(clientsOfAPI, filepath.Base(name))
 	})
 }
 
-func (l *Landscape) runtimePKI() pki { return pki{dir: filepath.Join(l.kubernetesDir(), "pki")} }
+func (l *Landscape) runtimePKI() pki {
+	return pki{dir: filepath.Join(l.kubernetesDir(firstNode), "pki")}
+}
 
 func (l *Landscape) issueCertificates(s state) error {
 	p := l.runtimePKI()
@@ -269,9 +282,21 @@ func (l *Landscape) issueCertificates(s state) error {
 	return p.serviceAccountKey()
 }
 
+// proxyCertificate is the same for all nodes: what kube-proxy may do does not depend on where it runs.
+var proxyCertificate = certificate{name: "kube-proxy", ca: "ca", user: "system:kube-proxy"}
+
+// kubeletCertificates are a node's own: by them its kubelet gets to what that node needs, and is recognized.
+func kubeletCertificates(n nodeNumber) []certificate {
+	user := "system:node:" + n.hostname()
+	return []certificate{
+		{name: "kubelet-server", ca: "ca", user: user, hosts: []string{n.hostname(), n.ip().String()}},
+		{name: "kubelet", ca: "ca", user: user, groups: []string{"system:nodes"}},
+	}
+}
+
 func runtimeCertificates(loopback netip.Addr) []certificate {
 	service := "kubernetes.default.svc"
-	return []certificate{
+	return append(kubeletCertificates(firstNode), []certificate{
 		{name: "kube-apiserver", ca: "ca", user: "kube-apiserver", hosts: []string{
 			"kubernetes", "kubernetes.default", service, service + "." + clusterDomain, nodeName, "localhost",
 			kubernetesIP, nodeIP, "127.0.0.1", loopback.String(),
@@ -280,19 +305,19 @@ func runtimeCertificates(loopback netip.Addr) []certificate {
 		{name: "etcd-client", ca: "ca-etcd", user: "kube-apiserver"},
 		{name: "front-proxy-client", ca: "ca-front-proxy", user: "front-proxy-client"},
 		{name: "kubelet-client", ca: "ca", user: "kube-apiserver-kubelet-client", groups: []string{"system:masters"}},
-		{name: "kubelet-server", ca: "ca", user: "system:node:" + nodeName, hosts: []string{nodeName, nodeIP}},
-		{name: "kubelet", ca: "ca", user: "system:node:" + nodeName, groups: []string{"system:nodes"}},
 		{name: "kube-controller-manager", ca: "ca", user: "system:kube-controller-manager"},
 		{name: "kube-scheduler", ca: "ca", user: "system:kube-scheduler"},
-		{name: "kube-proxy", ca: "ca", user: "system:kube-proxy"},
+		proxyCertificate,
 		{name: "admin", ca: "ca", user: "admin", groups: []string{"system:masters"}},
-	}
+	}...)
 }
 
+// apiServer is the runtime cluster's kube-apiserver as nodes reach it.
+var apiServer = fmt.Sprintf("https://%s:%d", nodeIP, apiPort)
+
 func (l *Landscape) writeKubeconfigs(s state) error {
-	inside := fmt.Sprintf("https://%s:%d", nodeIP, apiPort)
 	for _, client := range []string{"kubelet", "kube-controller-manager", "kube-scheduler", "kube-proxy", "admin"} {
-		if err := l.writeKubeconfig(filepath.Join(l.kubernetesDir(), client+".kubeconfig"), inside,
+		if err := l.writeKubeconfig(filepath.Join(l.kubernetesDir(firstNode), client+".kubeconfig"), apiServer,
 			client); err != nil {
 			return err
 		}
@@ -308,20 +333,43 @@ func (l *Landscape) writeKubeconfig(path, server, client string) error {
 	return replaceFile(path, data, 0o600)
 }
 
-// startNode starts the node with everything that kubelet needs to bring up the control plane. It says whether the node
-// runs already with another specification, such as an older binary's: that changes only when it is started anew.
-func (l *Landscape) startNode(ctx context.Context, s state) (outdated bool, err error) {
-	if err := l.prepareRuntime(s, false); err != nil {
+// startNode starts a node with everything that kubelet needs: on the first one, to bring up the control plane. It says
+// whether the node runs already with another specification, such as an older binary's: that changes only when it is
+// started anew.
+func (l *Landscape) startNode(ctx context.Context, s state, n nodeNumber) (outdated bool, err error) {
+	if n == firstNode {
+		err = l.prepareRuntime(s, false)
+	} else {
+		err = l.prepareNode(n)
+	}
+	if err != nil {
 		return false, err
 	}
-	spec, err := l.nodeSpec(s)
+	spec, err := l.nodeSpec(s, n)
 	if err != nil {
 		return false, err
 	}
 	if _, running := node.Running(spec.Dir); running {
-		saved, err := node.LoadSpec(spec.Path())
-		return err != nil || !saved.Equal(spec), nil
+		return isOutdated(spec), nil
+	}
+	if n != firstNode {
+		// What an earlier one left behind; for the first node, register has removed that of all.
+		if err := spec.CleanUp(); err != nil {
+			return false, err
+		}
 	}
 	_, err = node.Start(ctx, spec)
 	return false, err
+}
+
+// outdated says whether a node runs with another specification than it would be started with.
+func (l *Landscape) outdated(s state, n nodeNumber) (bool, error) {
+	spec, err := l.nodeSpec(s, n)
+	return err == nil && isOutdated(spec), err
+}
+
+// isOutdated says whether a node was started with another specification.
+func isOutdated(spec node.Spec) bool {
+	saved, err := node.LoadSpec(spec.Path())
+	return err != nil || !saved.Equal(spec)
 }

@@ -19,11 +19,12 @@ func testValues(t *testing.T) runtimeValues {
 		t.Fatal(err)
 	}
 	return runtimeValues{
-		NodeName: nodeName, NodeIP: nodeIP, PodNetwork: podNetwork, ServiceNetwork: serviceNetwork,
+		NodeName: nodeName, NodeIP: nodeIP, NodePods: firstNode.pods().String(), Zone: firstNode.zone(), FirstIP: nodeIP,
+		PodNetwork: podNetwork, ServiceNetwork: serviceNetwork,
 		DNSServiceIP:  dnsServiceIP,
 		ClusterDomain: clusterDomain, Region: region, Domain: domain, APIPort: apiPort, RegistryPort: registryPort,
-		ZonePort:    zonePort,
-		PodMaskSize: 16, PodPlugin: "bridge", EtcdImage: "etcd:1", PauseImage: "pause:1", CoreDNSImage: "coredns:1",
+		ZonePort:  zonePort,
+		PodPlugin: "bridge", EtcdImage: "etcd:1", PauseImage: "pause:1", CoreDNSImage: "coredns:1",
 		vector: vector,
 	}
 }

@@ -28,7 +28,7 @@ func builtLandscape(t *testing.T) *Landscape {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.nodeSpec(state{}); err == nil ||
+	if _, err := l.nodeSpec(state{}, firstNode); err == nil ||
 		!strings.Contains(err.Error(), "the images are not built, `make images` builds them") {
 		t.Errorf("got %v", err)
 	}
@@ -50,7 +50,7 @@ func builtLandscape(t *testing.T) *Landscape {
 func TestWaysIntoTheNode(t *testing.T) {
 	l := builtLandscape(t)
 	loopback := netip.MustParseAddr("127.40.7.1")
-	spec, err := l.nodeSpec(state{Loopback: loopback})
+	spec, err := l.nodeSpec(state{Loopback: loopback}, firstNode)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestWaysIntoTheNode(t *testing.T) {
 // All that the node writes lies in the landscape's folder, and only the program of Kubernetes is shared.
 func TestVolumesOfTheNode(t *testing.T) {
 	l := builtLandscape(t)
-	spec, err := l.nodeSpec(state{Loopback: netip.MustParseAddr("127.40.7.1")})
+	spec, err := l.nodeSpec(state{Loopback: netip.MustParseAddr("127.40.7.1")}, firstNode)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestVolumesOfTheNode(t *testing.T) {
 	if plugin < 0 || spec.Files[plugin].Mode != 0o755 {
 		t.Errorf("the plugin of the local cloud is missing: %d", plugin)
 	}
-	again, err := l.nodeSpec(state{Loopback: netip.MustParseAddr("127.40.7.1")})
+	again, err := l.nodeSpec(state{Loopback: netip.MustParseAddr("127.40.7.1")}, firstNode)
 	if err != nil || !again.Equal(spec) {
 		t.Errorf("the same landscape has another node, and `up` would ask for a new start: %v", err)
 	}
@@ -111,7 +111,7 @@ func TestStaticPodsComeInTurn(t *testing.T) {
 	s := state{Loopback: netip.MustParseAddr("127.40.7.1")}
 	pods := func() (found []string) {
 		t.Helper()
-		err := filepath.WalkDir(l.kubernetesDir(), func(path string, entry fs.DirEntry, err error) error {
+		err := filepath.WalkDir(l.kubernetesDir(firstNode), func(path string, entry fs.DirEntry, err error) error {
 			if err == nil && strings.Contains(path, "/manifests/") && !entry.IsDir() {
 				found = append(found, entry.Name())
 			}

@@ -29,14 +29,16 @@ type state struct {
 	Dir string `json:"dir"`
 	// Loopback is the host's address for it.
 	Loopback netip.Addr `json:"loopback"`
+	// Nodes is how many nodes were started; 0 is one.
+	Nodes int `json:"nodes,omitempty"`
 	// KernelSettings are the machine's values from before there was any landscape. Those in the machine's record count:
 	// after a reboot the machine may have others.
 	KernelSettings map[string]string `json:"kernelSettings,omitempty"`
 }
 
-// running says whether the landscape's node runs.
+// running says whether the landscape's first node runs. Others do not outlive it.
 func (s state) running() bool {
-	_, ok := node.Running(filepath.Join(s.Dir, "node"))
+	_, ok := node.Running(filepath.Join(s.Dir, firstNode.folder()))
 	return ok
 }
 

@@ -57,7 +57,7 @@ func (l *Landscape) Status(ctx context.Context, out io.Writer) error {
 }
 
 func (l *Landscape) health(ctx context.Context) []health {
-	processes, running := node.Running(l.nodeDir())
+	processes, running := node.Running(l.nodeDir(firstNode))
 	if !running {
 		return []health{{"node", false, "does not run; " + l.make("up") + " starts it"}}
 	}
@@ -78,16 +78,36 @@ func (l *Landscape) runtimeHealth(ctx context.Context) (lines []health, ok bool)
 	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	if reason := nodeMissing(ctx, c.client); reason != "" {
+	if reason := nodeMissing(ctx, c.client, nodeName); reason != "" {
 		return []health{{"runtime cluster", false, reason}}, false
 	}
 	lines = append(lines, health{"runtime cluster", true, c.config.Host})
+	lines = append(lines, l.otherNodes(ctx, c.client)...)
 	for _, list := range []client.ObjectList{
 		&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{},
 	} {
 		lines = append(lines, workloads(ctx, c.client, list)...)
 	}
 	return lines, true
+}
+
+// otherNodes looks at the nodes beside the first.
+func (l *Landscape) otherNodes(ctx context.Context, c client.Client) []health {
+	s, err := l.state()
+	if err != nil {
+		return []health{{"nodes", false, err.Error()}}
+	}
+	var lines []health
+	for _, n := range nodesOf(s.nodes())[1:] {
+		line := health{part: "node " + n.hostname()}
+		if processes, running := node.Running(l.nodeDir(n)); !running {
+			line.detail = "does not run; " + l.make("up") + " starts it"
+		} else if line.detail = nodeMissing(ctx, c, n.hostname()); line.detail == "" {
+			line.healthy, line.detail = true, fmt.Sprintf("supervisor %d, zone %s", processes.Supervisor.PID, n.zone())
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
 
 // workloads looks at all workloads that belong to no shoot.
@@ -181,11 +201,19 @@ func unmetConditions(object *unstructured.Unstructured) (unmet []string) {
 	return unmet
 }
 
-// Exec returns a command that runs inside the landscape's node.
-func (l *Landscape) Exec(ctx context.Context, args ...string) (*exec.Cmd, error) {
-	processes, running := node.Running(l.nodeDir())
+// Exec returns a command that runs inside a node of the landscape; "" is the first one.
+func (l *Landscape) Exec(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
+	s, err := l.state()
+	if err != nil {
+		return nil, err
+	}
+	n, err := nodeNamed(name, s.nodes())
+	if err != nil {
+		return nil, err
+	}
+	processes, running := node.Running(l.nodeDir(n))
 	if !running {
-		return nil, fmt.Errorf("landscape %s does not run; start it with %s", l.Name, l.make("up"))
+		return nil, fmt.Errorf("%s of landscape %s does not run; start it with %s", n.hostname(), l.Name, l.make("up"))
 	}
 	return processes.Command(ctx, args...), nil
 }

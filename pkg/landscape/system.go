@@ -13,7 +13,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/landscape/node"
 )
 
-// runtimePhase waits until the node is Ready and its control plane answers.
+// runtimePhase waits until the first node is Ready and its control plane answers, and has others join it.
 func runtimePhase(ctx context.Context, r *run) error {
 	c, err := r.runtime()
 	if err != nil {
@@ -26,10 +26,7 @@ func runtimePhase(ctx context.Context, r *run) error {
 	if err := r.prepareRuntime(r.state, true); err != nil {
 		return err
 	}
-	r.Step("waiting for the node")
-	if err := await(ctx, func(ctx context.Context) (string, error) {
-		return nodeMissing(ctx, c.client), nil
-	}); err != nil {
+	if err := r.joinNodes(ctx, c); err != nil {
 		return err
 	}
 	r.Step("waiting for kube-controller-manager")
@@ -68,10 +65,10 @@ func readyz(ctx context.Context, httpClient *http.Client, host string) string {
 	return ""
 }
 
-// nodeMissing says what the runtime cluster's node lacks, or "".
-func nodeMissing(ctx context.Context, c client.Client) string {
+// nodeMissing says what a node of the runtime cluster lacks, or "".
+func nodeMissing(ctx context.Context, c client.Client, name string) string {
 	found := &corev1.Node{}
-	if err := c.Get(ctx, client.ObjectKey{Name: nodeName}, found); err != nil {
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, found); err != nil {
 		return err.Error()
 	}
 	for _, condition := range found.Status.Conditions {
@@ -101,7 +98,7 @@ func systemPhase(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	values, err := r.runtimeValues()
+	values, err := r.runtimeValues(firstNode)
 	if err != nil {
 		return err
 	}
@@ -123,7 +120,7 @@ func prepullImages(ctx context.Context, r *run) {
 		fmt.Fprintf(r, "not fetching images ahead: %v\n", err)
 		return
 	}
-	processes, running := node.Running(r.nodeDir())
+	processes, running := node.Running(r.nodeDir(firstNode))
 	if !running {
 		return
 	}

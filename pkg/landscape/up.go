@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,8 @@ type UpOptions struct {
 	Phases []string
 	// KubernetesVersions are built in addition to the default one.
 	KubernetesVersions []string
+	// Nodes is how many nodes the runtime cluster is to have; 0 leaves it as it is, which is one at first.
+	Nodes int
 	// NoBuild takes what has been built before.
 	NoBuild bool
 }
@@ -43,6 +46,8 @@ type run struct {
 	UpOptions
 	*Progress
 	state state
+	// wanted is how many nodes there are to be.
+	wanted int
 	// clusters are the connections to API servers that phases share.
 	clusters clusters
 	// release gives up the lock on the landscape.
@@ -58,7 +63,7 @@ func (r *run) unlock() {
 
 func (l *Landscape) phases() []phase {
 	pods := fmt.Sprintf("bin/kubectl --kubeconfig %s get pods -A", l.RuntimeKubeconfig())
-	kubelet := l.logDir() + "/kubelet.log"
+	log := func(name string) string { return filepath.Join(l.logDir(firstNode), name) }
 	garden := fmt.Sprintf("bin/kubectl --kubeconfig %s -n garden get pods", l.RuntimeKubeconfig())
 	shoots := fmt.Sprintf("bin/kubectl --kubeconfig %s -n %s describe shoots", l.GardenKubeconfig(), demoNS)
 	return []phase{
@@ -68,10 +73,10 @@ func (l *Landscape) phases() []phase {
 			patience: time.Hour,
 		},
 		{name: "node", title: "Start the node",
-			run: nodePhase, lookAt: []string{l.logDir() + "/supervisor.log", l.logDir() + "/node.log"},
+			run: nodePhase, lookAt: []string{log("supervisor.log"), log("node.log")},
 			patience: 2 * time.Minute},
 		{name: "runtime", title: "Runtime cluster",
-			run: runtimePhase, lookAt: []string{kubelet, l.logDir() + "/containerd.log", l.logDir() + "/pods"},
+			run: runtimePhase, lookAt: []string{log("kubelet.log"), log("containerd.log"), log("pods")},
 			patience: 5 * time.Minute},
 		{name: "system", title: "DNS of the runtime cluster",
 			run: systemPhase, lookAt: []string{pods}, patience: 3 * time.Minute, afterwards: prepullImages},
@@ -174,7 +179,14 @@ type discard struct{}
 func (discard) Write(data []byte) (int, error) { return len(data), nil }
 
 func checkHostPhase(_ context.Context, r *run) (err error) {
-	if err := r.checkHost(); err != nil {
+	before, err := r.Landscape.state()
+	if err != nil {
+		return err
+	}
+	if r.wanted, err = r.nodesWanted(before.Nodes, r.Nodes); err != nil {
+		return err
+	}
+	if err := r.checkHost(r.wanted); err != nil {
 		return err
 	}
 	if r.release, err = r.lock(); err != nil {
@@ -185,7 +197,7 @@ func checkHostPhase(_ context.Context, r *run) (err error) {
 }
 
 func nodePhase(ctx context.Context, r *run) error {
-	outdated, err := r.startNode(ctx, r.state)
+	outdated, err := r.startNode(ctx, r.state, firstNode)
 	if outdated {
 		r.Step("the node runs with an older configuration; %s renews it", r.make("down up"))
 	}
