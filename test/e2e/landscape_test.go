@@ -242,12 +242,14 @@ for groups in $(grep -ls "$0" /proc/[0-9]*/cgroup); do
 done
 exit $found`
 	eventually(t, time.Minute, func(ctx context.Context) error {
-		uid, err := l.runtimeKubectl().try(ctx, "", "-n", namespace, "get", "pods", "-l", selector, "-o",
-			"jsonpath={.items[0].metadata.uid}")
+		pod, err := l.runtimeKubectl().try(ctx, "", "-n", namespace, "get", "pods", "-l", selector, "-o",
+			"jsonpath={.items[0].metadata.uid} {.items[0].spec.nodeName}")
 		if err != nil {
 			return err
 		}
-		out, err := l.command(ctx, "", "landscape", "exec", "--name", l.name, "--", "sh", "-c", script, uid, program)
+		uid, node, _ := strings.Cut(pod, " ")
+		out, err := l.command(ctx, "", "landscape", "exec", "--name", l.name, "--node", node, "--", "sh", "-c", script,
+			uid, program)
 		if err != nil {
 			return fmt.Errorf("killing %s of %s/%s: %w %s", program, namespace, selector, err, out)
 		}
