@@ -53,13 +53,18 @@ func cloudPhase(ctx context.Context, r *run) error {
 	if err := clearVolumeClass(ctx, c.client, several); err != nil {
 		return err
 	}
-	return r.installChart(ctx, helm.Release{
+	err = r.installChart(ctx, helm.Release{
 		Namespace: localCloudNS, Name: "local-cloud", Chart: chart,
 		Values: map[string]any{
 			"image": image, "token": string(token), "nodeAddress": nodeIP, "zone": domain, "records": gardenRecords(),
 			"otherNodes": several,
 		},
 	})
+	if err != nil || !several {
+		return err
+	}
+	// An older cloud may have made some in the meantime.
+	return bindVolumes(ctx, c.client)
 }
 
 // localProviderDir is the folder of localProvider.

@@ -113,6 +113,22 @@ func TestNodesByName(t *testing.T) {
 	}
 }
 
+// Who is told how to go on is told of nodes that are not yet kept.
+func TestARunThatFailedKnowsItsNodes(t *testing.T) {
+	l, err := New("other", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, r := range map[string]*run{
+		"`make up NAME=other`":         {Landscape: l, wanted: 3, state: state{Nodes: 3}},
+		"`make up NODES=3 NAME=other`": {Landscape: l, wanted: 3},
+	} {
+		if got := r.again(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
 // How many nodes there are outlasts the run that made them; landscapes of before have one.
 func TestTheNumberOfNodesIsKept(t *testing.T) {
 	l, err := New("other", t.TempDir())

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -151,7 +152,15 @@ func (r *run) runPhase(ctx context.Context, p phase) error {
 	if len(p.lookAt) > 0 {
 		message += "\n\nWhere to look:\n  " + strings.Join(p.lookAt, "\n  ")
 	}
-	return fmt.Errorf("%s\n\n%s goes on from here, %s removes everything", message, r.make("up"), r.make("down"))
+	return fmt.Errorf("%s\n\n%s goes on from here, %s removes everything", message, r.again(), r.make("down"))
+}
+
+// again is what to type to go on: how many nodes there are to be is kept only once there are.
+func (r *run) again() string {
+	if r.wanted > r.state.nodes() {
+		return r.make("up NODES=" + strconv.Itoa(r.wanted))
+	}
+	return r.make("up")
 }
 
 // openLog sends the details of the run, and what libraries log, to the landscape's log.
