@@ -164,7 +164,7 @@ func execCommand(f *flags) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&name, "node", "",
-		"name of the node in the runtime cluster (default: the first, local-node, which is the one with kubectl's access)")
+		"name of the node in the runtime cluster (default: the first, local-node, which alone has access for kubectl)")
 	return command
 }
 

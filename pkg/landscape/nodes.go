@@ -25,9 +25,7 @@ const (
 	maxNodes = 9
 	// podBits is the size of a node's part of podNetwork.
 	podBits = 20
-	// provisioner makes the volumes of the runtime cluster; provider-local knows it by the same name.
-	provisioner = "local.trellis.garden/hostpath"
-	// volumeClass is the StorageClass of the runtime cluster.
+	// volumeClass is the StorageClass of the runtime cluster, whose volumes are folders of nodes.
 	volumeClass = "default"
 )
 
@@ -112,8 +110,8 @@ func (l *Landscape) nodesWanted(present, asked int) (int, error) {
 	case asked < 1 || asked > maxNodes:
 		return 0, fmt.Errorf("%d nodes: a landscape has 1 to %d", asked, maxNodes)
 	case asked < present:
-		return 0, fmt.Errorf("landscape %s has %d nodes and cannot go back to %d, as volumes lie on all of them: leave "+
-			"NODES out to go on with %d, or %s removes it", l.Name, present, asked, present, l.make("down"))
+		return 0, fmt.Errorf("landscape %s has %d nodes and cannot go back to %d, as volumes lie on all of them: %s "+
+			"goes on with %d, %s removes it", l.Name, present, asked, l.make("up"), present, l.make("down"))
 	}
 	return asked, nil
 }
@@ -192,7 +190,7 @@ func bindVolumes(ctx context.Context, c client.Client) error {
 	}
 	for i := range volumes.Items {
 		volume := &volumes.Items[i]
-		if volume.Annotations["pv.kubernetes.io/provisioned-by"] != provisioner || volume.Spec.NodeAffinity != nil {
+		if volume.Spec.StorageClassName != volumeClass || volume.Spec.NodeAffinity != nil {
 			continue
 		}
 		before := volume.DeepCopy()

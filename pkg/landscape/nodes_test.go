@@ -318,12 +318,10 @@ func TestMachinesKnowTheLabelOfOtherNodes(t *testing.T) {
 
 // What was written before there were other nodes stays where it lies.
 func TestVolumesStayOnTheFirstNode(t *testing.T) {
-	made := func(name, by string, affinity *corev1.VolumeNodeAffinity) *corev1.PersistentVolume {
+	made := func(name, class string, affinity *corev1.VolumeNodeAffinity) *corev1.PersistentVolume {
 		return &corev1.PersistentVolume{
-			ObjectMeta: metav1.ObjectMeta{
-				Name: name, Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": by},
-			},
-			Spec: corev1.PersistentVolumeSpec{NodeAffinity: affinity},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       corev1.PersistentVolumeSpec{StorageClassName: class, NodeAffinity: affinity},
 		}
 	}
 	elsewhere := &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
@@ -331,8 +329,8 @@ func TestVolumesStayOnTheFirstNode(t *testing.T) {
 			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{"local-node-2"}},
 		}}},
 	}}
-	c := fake.NewClientBuilder().WithObjects(made("old", provisioner, nil), made("others", "example.com/disk", nil),
-		made("there", provisioner, elsewhere)).Build()
+	c := fake.NewClientBuilder().WithObjects(made("old", volumeClass, nil), made("others", "disk", nil),
+		made("there", volumeClass, elsewhere)).Build()
 	for range 2 {
 		if err := bindVolumes(t.Context(), c); err != nil {
 			t.Fatal(err)
@@ -406,7 +404,7 @@ func TestWhatNodesNeedOfTheHost(t *testing.T) {
 		t.Errorf("memory: got %v", err)
 	}
 	if err := checkInotify(many); err == nil ||
-		!strings.Contains(err.Error(), "at least 24000104 is needed: sysctl -w fs.inotify.max_user_instances=24000104") {
+		!strings.Contains(err.Error(), "24000104 is needed: sysctl -w fs.inotify.max_user_instances=24000104") {
 		t.Errorf("inotify: got %v", err)
 	}
 }

@@ -249,8 +249,8 @@ func (l *Landscape) nodeFiles(values runtimeValues) ([]node.File, error) {
 // for a while.
 var clientsOfAPI = []string{"kube-controller-manager.yaml", "kube-scheduler.yaml", "kube-proxy.yaml"}
 
-// prepareRuntime writes for the first node certificates, kubeconfigs, kubelet's configuration and the static pods of the
-// control plane; those of clientsOfAPI only once the API server has been ready.
+// prepareRuntime writes for the first node certificates, kubeconfigs, kubelet's configuration and the static pods of
+// the control plane; those of clientsOfAPI only once the API server has been ready.
 func (l *Landscape) prepareRuntime(s state, ready bool) error {
 	if err := l.issueCertificates(s); err != nil {
 		return err
@@ -317,8 +317,8 @@ var apiServer = fmt.Sprintf("https://%s:%d", nodeIP, apiPort)
 
 func (l *Landscape) writeKubeconfigs(s state) error {
 	for _, client := range []string{"kubelet", "kube-controller-manager", "kube-scheduler", "kube-proxy", "admin"} {
-		if err := l.writeKubeconfig(filepath.Join(l.kubernetesDir(firstNode), client+".kubeconfig"), apiServer,
-			client); err != nil {
+		path := filepath.Join(l.kubernetesDir(firstNode), client+".kubeconfig")
+		if err := l.writeKubeconfig(path, apiServer, client); err != nil {
 			return err
 		}
 	}

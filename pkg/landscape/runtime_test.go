@@ -19,8 +19,8 @@ func testValues(t *testing.T) runtimeValues {
 		t.Fatal(err)
 	}
 	return runtimeValues{
-		NodeName: nodeName, NodeIP: nodeIP, NodePods: firstNode.pods().String(), Zone: firstNode.zone(), FirstIP: nodeIP,
-		PodNetwork: podNetwork, ServiceNetwork: serviceNetwork,
+		NodeName: nodeName, NodeIP: nodeIP, NodePods: firstNode.pods().String(), Zone: firstNode.zone(),
+		FirstIP: nodeIP, PodNetwork: podNetwork, ServiceNetwork: serviceNetwork,
 		DNSServiceIP:  dnsServiceIP,
 		ClusterDomain: clusterDomain, Region: region, Domain: domain, APIPort: apiPort, RegistryPort: registryPort,
 		ZonePort:  zonePort,

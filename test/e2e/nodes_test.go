@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// zonalManifest is a shoot that outlasts the loss of a zone. It has no machines, as these are all on the first node, and
-// stays out of the fleet, whose tests count members.
+// zonalManifest is a shoot that outlasts the loss of a zone. It has no machines, as all of these are on the first node,
+// and stays out of the fleet, whose tests count members.
 const zonalManifest = `
 apiVersion: core.gardener.cloud/v1beta1
 kind: Shoot
@@ -47,8 +47,8 @@ func openWithZones(t *testing.T) (*landscape, map[string]string) {
 		zones[name] = zone
 	}
 	if len(zones) != 3 {
-		t.Skipf("landscape %s has %d node(s), and this test needs three: make down up test-nodes NODES=3 NAME=%s", l.name,
-			len(zones), l.name)
+		t.Skipf("landscape %s has %d node(s), and this test needs three: `make up NODES=3 NAME=%s`", l.name, len(zones),
+			l.name)
 	}
 	return l, zones
 }

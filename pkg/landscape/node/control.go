@@ -113,7 +113,7 @@ func Cleanup(name string) error {
 	return removeCgroups(name, stopTimeout)
 }
 
-// CleanUp removes what an earlier node of this folder left in the kernel, and leaves other nodes of the landscape alone.
+// CleanUp removes what an earlier node of this folder left in the kernel, and nothing of the landscape's other nodes.
 // The node must not run.
 func (s Spec) CleanUp() error { return Cleanup(filepath.Join(s.Name, s.cgroup())) }
 

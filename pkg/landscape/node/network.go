@@ -28,8 +28,8 @@ var networkSettings = map[string]string{
 	"bridge/bridge-nf-call-iptables": "1",
 }
 
-// buildNetwork gives the node its address on a bridge, routes to other nodes, and a default route to a neighbour that does not exist: programs
-// that ask for the machine's address find it, and packets for the outside are dropped.
+// buildNetwork gives the node its address on a bridge, routes to other nodes, and a default route to a neighbour that
+// does not exist: programs that ask for the machine's address find it, and packets for the outside are dropped.
 func buildNetwork(spec Spec) error {
 	address, err := netlink.ParseAddr(spec.Address)
 	if err != nil {

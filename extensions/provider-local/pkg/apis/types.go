@@ -19,15 +19,15 @@ const (
 	Type = "local"
 )
 
-// LabelCloud is on the seed's nodes that are not the local cloud's, with the value CloudElsewhere: they have neither the
-// bridges of networks of machines nor the volumes of shoots.
+// LabelCloud is on nodes of the seed that are not the local cloud's, with the value CloudElsewhere: they have neither
+// the bridges of networks of machines nor the volumes of shoots.
 const (
 	LabelCloud     = "local.trellis.garden/cloud"
 	CloudElsewhere = "elsewhere"
 )
 
-// AtCloud keeps pods on the node of the local cloud. A seed whose nodes have no such label is one node, or has none of
-// the cloud.
+// AtCloud keeps pods on the node of the local cloud. Where no node has such a label, any will do: there is one, or the
+// cloud is elsewhere.
 func AtCloud() *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{

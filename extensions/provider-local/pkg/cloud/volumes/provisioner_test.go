@@ -126,7 +126,8 @@ func TestClaimsThatGetNothing(t *testing.T) {
 	} {
 		asking, dir := claim(test.change), t.TempDir()
 		c := fake.NewClientBuilder().WithObjects(asking).Build()
-		_, err := (&provisioner{client: c, classes: c, options: Options{Dir: dir}}).Reconcile(t.Context(), request(asking))
+		p := &provisioner{client: c, classes: c, options: Options{Dir: dir}}
+		_, err := p.Reconcile(t.Context(), request(asking))
 		if (err == nil) != (test.err == "") || (err != nil && !strings.Contains(err.Error(), test.err)) {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -150,7 +151,8 @@ func TestReclaim(t *testing.T) {
 		"released": {corev1.VolumeReleased, true}, "bound": {corev1.VolumeBound, false},
 	} {
 		dir := t.TempDir()
-		volume := volumeFor(claim(func(*corev1.PersistentVolumeClaim) {}), &storagev1.StorageClass{}, Options{Dir: dir})
+		volume := volumeFor(claim(func(*corev1.PersistentVolumeClaim) {}), &storagev1.StorageClass{},
+			Options{Dir: dir})
 		volume.Status.Phase = test.phase
 		for _, folder := range []string{volume.Name, "pvc-of-another"} {
 			if err := os.MkdirAll(filepath.Join(dir, folder, "data", "deep"), 0o755); err != nil {
