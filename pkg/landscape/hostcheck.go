@@ -16,10 +16,8 @@ import (
 const (
 	minimumDiskGiB   = 12
 	minimumMemoryGiB = 7
-	// Every control plane watches files: too few inotify instances show as "too many open files".
-	minimumInotify = 128
 	// Each further node has systemd, containerd and kubelet.
-	inotifyOfNode, memoryOfNodeGiB = 24, 1
+	memoryOfNodeGiB = 1
 )
 
 // checkHost finds everything at once that is missing for so many nodes.
@@ -32,7 +30,7 @@ func (l *Landscape) checkHost(nodes int) error {
 	}
 	return errors.Join(
 		checkNamespaces(), checkFileSystems(), checkCgroups(), checkDevices(), checkPrograms(),
-		checkDisk(l.Root), checkMemory(nodes), checkInotify(nodes),
+		checkDisk(l.Root), checkMemory(nodes),
 	)
 }
 
@@ -127,18 +125,4 @@ func checkMemory(nodes int) error {
 		}
 	}
 	return scanner.Err()
-}
-
-func checkInotify(nodes int) error {
-	minimum := minimumInotify + (nodes-1)*inotifyOfNode
-	const name = "/proc/sys/fs/inotify/max_user_instances"
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return nil
-	}
-	if limit, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && limit < minimum {
-		return fmt.Errorf("fs.inotify.max_user_instances is %d, at least %d is needed: sysctl -w "+
-			"fs.inotify.max_user_instances=%d", limit, minimum, max(minimum, 512))
-	}
-	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -12,7 +13,34 @@ import (
 // itself cannot, but its machines see /proc/sys of the machine.
 var machineSettings = []string{
 	"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
-	"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes", "kernel/pid_max",
+	"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes", "kernel/pid_max", inotifyInstances,
+}
+
+const (
+	// inotifyInstances bounds how many instances a user has, of which every control plane and node watches files with
+	// some: too few show as "too many open files".
+	inotifyInstances = "fs/inotify/max_user_instances"
+	// Each further node has systemd, containerd and kubelet.
+	minimumInotify, inotifyOfNode = 128, 24
+	// enoughInotify is what the machine gets when it has less than is needed.
+	enoughInotify = 512
+)
+
+// raiseInotify raises the limit in the file, unless there are as many instances of inotify as so many nodes need.
+func raiseInotify(path string, nodes int) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	limit, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	minimum := minimumInotify + (nodes-1)*inotifyOfNode
+	if err != nil || limit >= minimum {
+		return nil
+	}
+	if err := os.WriteFile(path, []byte(strconv.Itoa(max(minimum, enoughInotify))), 0); err != nil {
+		return fmt.Errorf("raising %s from %d, as at least %d is needed: %w", inotifyInstances, limit, minimum, err)
+	}
+	return nil
 }
 
 // kernelSettingsBefore returns the machine's values from before there was any of the recorded landscapes; nil when

@@ -45,6 +45,28 @@ func TestSettingsGoBackWithTheLastLandscape(t *testing.T) {
 	}
 }
 
+func TestInotifyIsRaised(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "max_user_instances")
+	for _, test := range []struct {
+		before string
+		nodes  int
+		want   string
+	}{{"128\n", 1, "128\n"}, {"128\n", 3, "512"}, {"8192", 9, "8192"}, {"10\n", 30, "824"}, {"none", 3, "none"}} {
+		if err := os.WriteFile(path, []byte(test.before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := raiseInotify(path, test.nodes); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != test.want {
+			t.Errorf("%q for %d nodes: got %q, %v, want %q", test.before, test.nodes, got, err, test.want)
+		}
+	}
+	if err := raiseInotify(t.TempDir(), 3); err != nil {
+		t.Errorf("a limit that cannot be read: %v", err)
+	}
+}
+
 func TestLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "one.lock")
 	if locked(path) {

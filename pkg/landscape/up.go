@@ -201,8 +201,10 @@ func checkHostPhase(_ context.Context, r *run) (err error) {
 	if r.release, err = r.lock(); err != nil {
 		return err
 	}
-	r.state, err = r.register()
-	return err
+	if r.state, err = r.register(); err != nil {
+		return err
+	}
+	return raiseInotify(filepath.Join("/proc/sys", inotifyInstances), r.wanted)
 }
 
 func nodePhase(ctx context.Context, r *run) error {
