@@ -138,12 +138,15 @@ func TestTheNumberOfNodesIsKept(t *testing.T) {
 	if err := os.MkdirAll(l.StateDir(), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for content, want := range map[string]int{`{"name":"other"}`: 1, `{"name":"other","nodes":3}`: 3} {
-		if err := os.WriteFile(l.path("state.json"), []byte(content), 0o644); err != nil {
+	for _, test := range []struct {
+		content string
+		want    int
+	}{{`{"name":"other"}`, 1}, {`{"name":"other","nodes":3}`, 3}} {
+		if err := os.WriteFile(l.path("state.json"), []byte(test.content), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if s, err := l.state(); err != nil || s.nodes() != want {
-			t.Errorf("%s: got %d, %v", content, s.nodes(), err)
+		if s, err := l.state(); err != nil || s.nodes() != test.want {
+			t.Errorf("%s: got %d, %v", test.content, s.nodes(), err)
 		}
 	}
 	// People are told of all of them.
