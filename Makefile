@@ -61,11 +61,11 @@ test-e2e: ## Run the end-to-end tests on the running landscape
 test-upgrade: ## Upgrade a shoot while requests are counted; the landscape needs KUBERNETES_VERSIONS=1.35.4
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -tags e2e,upgrade -run TestUpgrade ./test/e2e
 
-# AREAS are some of up, shoot, federation, fleet, placement, garden, gateway and fresh.
 test-nodes: ## Drain a zone of the seed while requests are counted; the landscape needs NODES=3
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -tags e2e,nodes \
 		-run 'TestNodesOfTheLandscape|TestAZoneIsLost' ./test/e2e
 
+# AREAS are some of up, shoot, federation, fleet, placement, garden, gateway and fresh.
 bench: landscape bin/kubernetes ## Measure what matters, or AREAS of it, and write docs/benchmarks.md
 	go run ./test/bench $(AREAS)
 

@@ -35,9 +35,10 @@ const (
 	// Members with peers keep what etcd does by default. A member that was away for a while gets the entries since then
 	// instead of the whole database, and one that gets that can catch up with what is written meanwhile.
 	peersSnapshotCount, peersCatchUpEntries = 10000, 5000
-	// Peers send heartbeats each tick: ten may be lost or late, by a slow disk or between zones, until another leader
-	// is elected. These are etcd's defaults, which suit members up to some ten milliseconds away from each other.
-	peersTickMilliseconds, peersElectionMilliseconds = 100, 1000
+	// Peers send heartbeats each tick: ten may be lost or late, by a slow disk, a busy processor or between zones,
+	// until another leader is elected. Twice etcd's defaults: idle members are woken half as often, and what is only
+	// slow has twice the time. An election ends within memberPace.patience.
+	peersTickMilliseconds, peersElectionMilliseconds = 200, 2000
 	// startTimeout bounds how long etcd may take to elect itself and replay its log.
 	startTimeout = 10 * time.Minute
 )
