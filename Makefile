@@ -56,7 +56,9 @@ test-e2e: ## Run the end-to-end tests on the running landscape
 test-upgrade: ## Upgrade a shoot while requests are counted; the landscape needs KUBERNETES_VERSIONS=1.35.4
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -tags e2e,upgrade -run TestUpgrade ./test/e2e
 
-# AREAS are some of up, shoot, federation, fleet, placement, garden, gateway and fresh.
+# AREAS are some of federation, fleet, placement, garden, gateway, restore, up, shoot, growth, density, upgrade and
+# fresh; the last three only by name. Flags come before them: AREAS='--density-count 20 density'. What each area
+# measures and needs, `go run ./test/bench --help` tells.
 bench: landscape bin/kubernetes ## Measure what matters, or AREAS of it, and write docs/benchmarks.md
 	go run ./test/bench $(AREAS)
 
