@@ -65,7 +65,9 @@ test-nodes: ## Drain a zone of the seed while requests are counted; the landscap
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -tags e2e,nodes \
 		-run 'TestNodesOfTheLandscape|TestAZoneIsLost' ./test/e2e
 
-# AREAS are some of up, shoot, federation, fleet, placement, garden, gateway and fresh.
+# AREAS are some of federation, fleet, placement, garden, gateway, restore, up, shoot, growth, density, upgrade and
+# fresh; the last three only by name. Flags come before them: AREAS='--density-count 20 density'. What each area
+# measures and needs, `go run ./test/bench --help` tells.
 bench: landscape bin/kubernetes ## Measure what matters, or AREAS of it, and write docs/benchmarks.md
 	go run ./test/bench $(AREAS)
 

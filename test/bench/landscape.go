@@ -17,8 +17,8 @@ type landscape struct{ name, state string }
 var benchLandscape = landscape{name: "bench", state: ".landscape-bench"}
 
 // run runs the landscape's own command.
-func (l landscape) run(ctx context.Context, command string) error {
-	start := exec.CommandContext(ctx, "bin/landscape", command, "--name", l.name)
+func (l landscape) run(ctx context.Context, command string, arguments ...string) error {
+	start := exec.CommandContext(ctx, "bin/landscape", append([]string{command, "--name", l.name}, arguments...)...)
 	start.Stdout, start.Stderr = os.Stderr, os.Stderr
 	return start.Run()
 }
@@ -109,18 +109,33 @@ func (l landscape) kubectl(ctx context.Context, kubeconfig, input string, argume
 
 // until repeats a command until it succeeds with an output that holds want.
 func until(ctx context.Context, want string, do func(context.Context) (string, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
-	defer cancel()
-	ticker := time.NewTicker(200 * time.Millisecond)
-	defer ticker.Stop()
-	for {
+	return eventually(ctx, 10*time.Minute, 200*time.Millisecond, func(ctx context.Context) error {
 		out, err := do(ctx)
-		if err == nil && strings.Contains(out, want) {
+		if err == nil && !strings.Contains(out, want) {
+			err = fmt.Errorf("got %q, want %q", out, want)
+		}
+		return err
+	})
+}
+
+// eventually repeats try, with pauses, until it succeeds. The error says what it last failed of.
+func eventually(ctx context.Context, timeout, pause time.Duration, try func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	var last error
+	for {
+		err := try(ctx)
+		if err == nil {
 			return nil
+		}
+		if ctx.Err() == nil || last == nil {
+			last = err // An attempt that was cut off says nothing.
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w; last: %v %s", ctx.Err(), err, out)
+			return fmt.Errorf("%w; last: %w", ctx.Err(), last)
 		case <-ticker.C:
 		}
 	}

@@ -53,32 +53,33 @@ type cost struct {
 }
 
 // measurePlacement compares decisions with those of Karmada's scheduler, first what they are, then what they cost.
-func measurePlacement(ctx context.Context) error {
-	program, err := buildPeer(ctx)
+func measurePlacement(ctx context.Context) ([]measurement, error) {
+	folder, err := buildPeer(ctx, peerModule, ".")
 	if err != nil {
-		return err
+		return nil, err
 	}
+	program := filepath.Join(folder, "karmada")
 	differential := exec.CommandContext(ctx, program, "differential", differentialCases)
 	if out, err := differential.CombinedOutput(); err != nil {
-		return fmt.Errorf("decisions differ: %w: %s", err, out)
+		return nil, fmt.Errorf("decisions differ: %w: %s", err, out)
 	}
 	command := exec.CommandContext(ctx, program, "benchmark")
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, os.Stderr
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("benchmark of %s: %w", peerModule, err)
+		return nil, fmt.Errorf("benchmark of %s: %w", peerModule, err)
 	}
 	rows, err := parsePlacements(&out)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return recordPlacements(rows)
+	return nil, recordPlacements(rows)
 }
 
-// buildPeer builds with a copy of the module's go.mod, which the build may bring up to date when the product's
-// requirements have changed.
-func buildPeer(ctx context.Context) (string, error) {
-	folder, err := filepath.Abs(".cache/bench/karmada")
+// buildPeer builds packages of a module of others' code, and returns the folder of their programs. It builds with a
+// copy of the module's go.mod, which the build may bring up to date when the product's requirements have changed.
+func buildPeer(ctx context.Context, module string, packages ...string) (string, error) {
+	folder, err := filepath.Abs(filepath.Join(".cache/bench", filepath.Base(module)))
 	if err != nil {
 		return "", err
 	}
@@ -86,7 +87,7 @@ func buildPeer(ctx context.Context) (string, error) {
 		return "", err
 	}
 	for _, name := range []string{"go.mod", "go.sum"} {
-		data, err := os.ReadFile(filepath.Join(peerModule, name))
+		data, err := os.ReadFile(filepath.Join(module, name))
 		if err != nil {
 			return "", err
 		}
@@ -94,13 +95,14 @@ func buildPeer(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	program := filepath.Join(folder, "karmada")
-	build := exec.CommandContext(ctx, "go", "-C", peerModule, "build", "-mod=mod",
-		"-modfile="+filepath.Join(folder, "go.mod"), "-o", program, ".")
+	build := exec.CommandContext(ctx, "go", append([]string{
+		"-C", module, "build", "-mod=mod", "-modfile=" + filepath.Join(folder, "go.mod"),
+		"-o", folder + string(filepath.Separator),
+	}, packages...)...)
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building %s: %w: %s", peerModule, err, out)
+		return "", fmt.Errorf("building %s: %w: %s", module, err, out)
 	}
-	return program, nil
+	return folder, nil
 }
 
 func parsePlacements(in io.Reader) ([]placementRow, error) {

@@ -65,6 +65,22 @@ var targets = []target{
 	{figureStrangers50, 0, 0, true},
 	{figureStrangers99, 200, 50, true},
 	{figureStrangersMemory, 960, 256, true},
+	{figureRestore, 0, 0, true},
+	{figureRestorePeer, 0, 0, true},
+	{figureTrial, 0, 0, true},
+	{figureKilled, 0, 0, true},
+	{figureGrowth, 0, 0, true},
+	{figureGrowthSilent, 0, 0, true},
+	{figureWritesOfOne, 0, 0, false},
+	{figureWritesOf3, 0, 0, false},
+	{figureUpgrade, 0, 0, true},
+	{figureUpgradeSilent, 0, 0, true},
+	{figureUpgradeWorker, 0, 0, true},
+	{figureDensity, 15, 0, false},
+	{figureDensityMemory, 0, 0, true},
+	{figureDensityCPU, 0, 0, true},
+	{figureDensityFirst, 0, 0, true},
+	{figureDensityLast, 0, 0, true},
 }
 
 const (

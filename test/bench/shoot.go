@@ -4,16 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
-const (
-	benchShoot = "bench"
-	technical  = "shoot--demo--" + benchShoot
-)
+const benchShoot = "bench"
 
 // figures are of one shoot, from its creation on.
 type figures struct {
@@ -25,6 +22,9 @@ type figures struct {
 
 // measureShoots creates a shoot, uses it and deletes it, several times.
 func measureShoots(ctx context.Context, l landscape) ([]measurement, error) {
+	if err := l.run(ctx, "up"); err != nil {
+		return nil, err
+	}
 	var all []figures
 	for round := range rounds {
 		f, err := l.shoot(ctx)
@@ -70,22 +70,19 @@ func measureShoots(ctx context.Context, l landscape) ([]measurement, error) {
 }
 
 func (l landscape) shoot(ctx context.Context) (figures, error) {
-	garden := filepath.Join(l.state, "garden.kubeconfig")
-	example, err := os.ReadFile("landscape/local/examples/shoot-member1.yaml")
+	manifest, err := shootLikeMember1(benchShoot)
 	if err != nil {
 		return figures{}, err
 	}
-	manifest := strings.NewReplacer("name: member1", "name: "+benchShoot, "10.180.1.0/24", "10.180.8.0/24",
-		"  labels:\n", "  labels:\n    federation.trellis.garden/join: \"false\"\n").Replace(string(example))
 	start := time.Now()
-	if _, err := l.kubectl(ctx, garden, manifest, "apply", "-f", "-"); err != nil {
+	if err := l.applyShoots(ctx, manifest); err != nil {
 		return figures{}, err
 	}
 	var result figures
 	shoot := filepath.Join(os.TempDir(), "trellis-bench.kubeconfig")
 	defer os.Remove(shoot)
-	if err := until(ctx, "ok", func(ctx context.Context) (string, error) { return l.ready(ctx, shoot) }); err != nil {
-		return figures{}, fmt.Errorf("API server: %w", err)
+	if err := l.waitForAPI(ctx, benchShoot, shoot); err != nil {
+		return figures{}, err
 	}
 	result.api = time.Since(start)
 	if err := until(ctx, " Ready ", func(ctx context.Context) (string, error) {
@@ -103,79 +100,11 @@ func (l landscape) shoot(ctx context.Context) (figures, error) {
 		return figures{}, fmt.Errorf("pod: %w", err)
 	}
 	result.pod = time.Since(start)
-	if err := until(ctx, "Succeeded", func(ctx context.Context) (string, error) {
-		return l.kubectl(ctx, garden, "", "-n", "garden-demo", "get", "shoot", benchShoot, "-o",
-			"jsonpath={.status.lastOperation.state}")
-	}); err != nil {
+	if err := l.waitForShoot(ctx, benchShoot, gardencorev1beta1.LastOperationTypeCreate, 10*time.Minute); err != nil {
 		return figures{}, err
 	}
-	if result.memory, result.cpu, err = l.usage(ctx); err != nil {
+	if result.memory, result.cpu, err = l.usage(ctx, technicalNamespace(benchShoot)); err != nil {
 		return figures{}, err
 	}
-	if _, err := l.kubectl(ctx, garden, "", "-n", "garden-demo", "annotate", "shoot", benchShoot,
-		"confirmation.gardener.cloud/deletion=true"); err != nil {
-		return figures{}, err
-	}
-	_, err = l.kubectl(ctx, garden, "", "-n", "garden-demo", "delete", "shoot", benchShoot, "--timeout=10m")
-	return result, err
-}
-
-// ready asks for a kubeconfig as users do and then asks the API server whether it is ready.
-func (l landscape) ready(ctx context.Context, path string) (string, error) {
-	command := exec.CommandContext(ctx, "bin/trellisctl", "--config", filepath.Join(l.state, "trellisctl.yaml"),
-		"kubeconfig", "--garden", l.name, "--project", "demo", "--shoot", benchShoot)
-	out, err := command.Output()
-	if err != nil {
-		return "", err
-	}
-	if err := os.WriteFile(path, out, 0o600); err != nil {
-		return "", err
-	}
-	return l.kubectl(ctx, path, "", "get", "--raw", "/readyz")
-}
-
-// idlePeriod is how long the control plane is left alone, and then watched for its idle CPU.
-const idlePeriod = 30 * time.Second
-
-// usage sums up all processes of the control plane's pods, which are found by their cgroups.
-func (l landscape) usage(ctx context.Context) (memory int64, cpu float64, err error) {
-	uids, err := l.kubectl(ctx, filepath.Join(l.state, "runtime.kubeconfig"), "", "-n", technical, "get", "pods", "-o",
-		"jsonpath={.items[*].metadata.uid}")
-	if err != nil {
-		return 0, 0, err
-	}
-	script := `pattern=$(echo "$0" | tr ' ' '|'); pss=0; ticks=0
-for process in /proc/[0-9]*; do
-  grep -Eq "$pattern" "$process/cgroup" 2>/dev/null || continue
-  value=$(awk '/^Pss:/ {print $2}' "$process/smaps_rollup" 2>/dev/null); pss=$((pss + ${value:-0}))
-  value=$(awk '{sub(/.*\) /, ""); print $12 + $13}' "$process/stat" 2>/dev/null); ticks=$((ticks + ${value:-0}))
-done
-echo $pss $ticks`
-	sample := func() (pss, ticks int64, err error) {
-		out, err := exec.CommandContext(ctx, "bin/landscape", "exec", "--name", l.name, "--", "sh", "-c", script,
-			strings.TrimSpace(uids)).Output()
-		if err != nil {
-			return 0, 0, err
-		}
-		_, err = fmt.Sscan(string(out), &pss, &ticks)
-		return pss, ticks, err
-	}
-	select {
-	case <-time.After(idlePeriod):
-	case <-ctx.Done():
-		return 0, 0, ctx.Err()
-	}
-	_, before, err := sample()
-	if err != nil {
-		return 0, 0, err
-	}
-	start := time.Now()
-	select {
-	case <-time.After(idlePeriod):
-	case <-ctx.Done():
-		return 0, 0, ctx.Err()
-	}
-	pss, after, err := sample()
-	const ticksPerSecond = 100
-	return pss << 10, float64(after-before) / ticksPerSecond / time.Since(start).Seconds(), err
+	return result, l.deleteShoots(ctx, 10*time.Minute, benchShoot)
 }
