@@ -50,7 +50,7 @@ func (v runtimeValues) KubernetesImage(name string) (string, error) {
 	return image.String(), err
 }
 
-// otherNode is the label of nodes at which the local cloud is not, see provider-local.
+// otherNode is the label of nodes at which the local cloud is not, as its chart says.
 const otherNode = "local.trellis.garden/cloud=elsewhere"
 
 // runtimeValues are those of a node.
