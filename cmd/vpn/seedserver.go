@@ -24,7 +24,8 @@ func newSeedServer(log func() logr.Logger) *cobra.Command {
 with mutual TLS into it: kube-apiserver's egress selector for "cluster" points there. Only addresses in --allowed-ips can
 be reached. Where a connection fails, the answer says whether the seed, the tunnel or the shoot is at fault.
 
-/readyz says that the listeners are open, /tunnel (200 or 503) how old the last handshake with the shoot is.`,
+/readyz says that the listeners are open, /tunnel (200 or 503) how old the last handshake with the shoot is. GET ` +
+			vpn.AnswersPath + ` at the proxy asks the shoot, and says (200 or 503) whether it has answered.`,
 		Example: `  vpn seed-server --private-key-file /etc/vpn/private-key --peer-public-key-file /etc/vpn/peer-public-key \
     --allowed-ips 10.180.0.0/24,10.3.0.0/16,10.4.0.0/16 --cluster-dns 10.4.0.10 \
     --tls-cert-file /etc/vpn/tls/tls.crt --tls-key-file /etc/vpn/tls/tls.key --client-ca-file /etc/vpn/ca/bundle.crt`,
@@ -77,6 +78,6 @@ func serveSeed(ctx context.Context, config seedserver.Config, tunnel seedTunnel)
 		return err
 	}
 	defer end.Close()
-	config.EchoAddress = tunnel.Addresses[0]
+	config.EchoAddress, config.ShootAddress = tunnel.Addresses[0], vpn.ShootAddress
 	return seedserver.New(config, end).Run(ctx)
 }

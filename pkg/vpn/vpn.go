@@ -5,6 +5,7 @@
 // configuration, --wireguard-address, names of ports) and where its keys are made.
 //
 //	kube-apiserver ─CONNECT─▶ seedserver ◀─tunnel─ gateway (relay) ◀─tunnel─ shootclient
+//	kube-apiserver ─CONNECT─▶ paths ─CONNECT─▶ one of two seedservers, in highly available control planes
 //	shootclient ─▶ nodes, pods, services
 //	kubectl, kubelets ─TLS─▶ gateway (clienthello) ─▶ kube-apiserver
 //	pods of a shoot ─▶ apiserverproxy ─PROXY v2─▶ gateway (proxyprotocol) ─▶ kube-apiserver
@@ -22,6 +23,8 @@ const (
 	HTTPConnectPort = 9443
 	// EchoPort is the UDP port on the seed's tunnel address that returns what it receives. The shoot probes it.
 	EchoPort = 7
+	// AnswersPath, asked of that proxy by GET, says whether the shoot answers through the tunnel: 200 or 503.
+	AnswersPath = "/answers"
 
 	// DefaultMTU fits a packet of the tunnel (WireGuard adds 80 bytes over IPv6) into the 1450 bytes that a VXLAN
 	// overlay leaves, with a little to spare for clouds that take more.

@@ -40,6 +40,8 @@ func (e *DialError) Error() string { return e.Message }
 type Proxy struct {
 	// Dial opens the connection behind the proxy.
 	Dial DialFunc
+	// Others answers the requests that are no CONNECT; nil refuses them.
+	Others http.Handler
 	// Log receives failures.
 	Log logr.Logger
 
@@ -89,8 +91,12 @@ func (q quiet) Write(message []byte) (int, error) {
 	return len(message), nil
 }
 
-// ServeHTTP answers one CONNECT request and returns when its connection ended.
+// ServeHTTP answers one request and returns, when it was CONNECT, when its connection ended.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodConnect && p.Others != nil {
+		p.Others.ServeHTTP(w, r)
+		return
+	}
 	if r.Method != http.MethodConnect {
 		w.Header().Set("Allow", http.MethodConnect)
 		http.Error(w, "this proxy knows only the method CONNECT", http.StatusMethodNotAllowed)

@@ -1,5 +1,6 @@
 // Package seedserver serves the seed's end of a tunnel, which is a network stack inside the process: an HTTP CONNECT
-// proxy into it for kube-apiserver, and an echo that the shoot's end probes.
+// proxy into it for kube-apiserver, which can be asked whether the shoot answers, and an echo that the shoot's end
+// probes.
 package seedserver
 
 import (
@@ -26,6 +27,8 @@ import (
 type Config struct {
 	// EchoAddress is the seed's own address inside the tunnel that answers probes.
 	EchoAddress netip.Addr
+	// ShootAddress is the shoot's address inside the tunnel, which is asked whether it answers.
+	ShootAddress netip.Addr
 	// AllowedIPs are the networks that are reached through the tunnel: the shoot's end and its nodes, pods and
 	// services.
 	AllowedIPs []netip.Prefix
@@ -53,7 +56,7 @@ type Server struct {
 // New returns a server of a tunnel, which stays the caller's to close.
 func New(config Config, tunnel transport.SeedEnd) *Server {
 	s := &Server{config: config, tunnel: tunnel}
-	s.proxy = &connectproxy.Proxy{Dial: s.Dial, Log: config.Log.WithName("proxy")}
+	s.proxy = &connectproxy.Proxy{Dial: s.Dial, Log: config.Log.WithName("proxy"), Others: s.answers()}
 	return s
 }
 

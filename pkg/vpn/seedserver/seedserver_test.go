@@ -23,6 +23,8 @@ import (
 type loopback struct {
 	stats transport.Stats
 	err   error
+	// silent: nobody answers to Ping.
+	silent bool
 	// echo has the socket of the echo port once it is open.
 	echo chan net.PacketConn
 }
@@ -47,6 +49,14 @@ func (l loopback) ListenUDP(netip.AddrPort) (net.PacketConn, error) {
 }
 
 func (l loopback) Resolver(netip.AddrPort) *net.Resolver { return net.DefaultResolver }
+
+func (l loopback) Ping(ctx context.Context, _ netip.Addr) error {
+	if l.silent {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	return nil
+}
 
 func up() transport.Stats {
 	return transport.Stats{LastHandshake: time.Now(), HandshakeExpiry: time.Minute, ReceivedBytes: 7, SentBytes: 8}

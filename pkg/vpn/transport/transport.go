@@ -45,6 +45,8 @@ type SeedEnd interface {
 	ListenUDP(address netip.AddrPort) (net.PacketConn, error)
 	// Resolver asks the DNS server at an address behind the tunnel.
 	Resolver(server netip.AddrPort) *net.Resolver
+	// Ping asks an address behind the tunnel for an answer, and returns nil when that has come.
+	Ping(ctx context.Context, address netip.Addr) error
 }
 
 // ShootEnd is the shoot's end of a tunnel: a network interface.

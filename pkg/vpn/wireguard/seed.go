@@ -78,3 +78,7 @@ func (s seedEnd) ListenUDP(address netip.AddrPort) (net.PacketConn, error) {
 }
 
 func (s seedEnd) Resolver(server netip.AddrPort) *net.Resolver { return s.stack.Resolver(server) }
+
+func (s seedEnd) Ping(ctx context.Context, address netip.Addr) error {
+	return s.stack.Ping(ctx, address)
+}
