@@ -33,6 +33,7 @@ func newCommand() *cobra.Command {
   kube-apiserver --CONNECT--> seed-server <--WireGuard-- gateway <--WireGuard-- shoot-client --> nodes, pods, services
   kubectl, kubelet --TLS--> gateway --> kube-apiserver
   pods of a shoot --> apiserver-proxy --PROXY v2--> gateway --> kube-apiserver
+  kube-apiserver --CONNECT--> path-sidecar --CONNECT--> one of two seed-servers, in highly available control planes
   kube-apiserver --CONNECT--> egress --> the world outside
   kube-apiserver --CONNECT--> egress-sidecar --CONNECT--> egress, for what knows no egress selector`,
 		SilenceUsage:  true,
@@ -46,6 +47,6 @@ func newCommand() *cobra.Command {
 		return logger
 	}
 	command.AddCommand(newSeedServer(log), newShootClient(log), newGateway(log), newAPIServerProxy(log), newEgress(log),
-		newEgressSidecar(log))
+		newEgressSidecar(log), newPathSidecar(log))
 	return command
 }

@@ -284,6 +284,7 @@ type testShoot struct {
 	endpoint          string
 	timing            shootclient.Timing
 	tunnel            transport.SeedEnd
+	shootEnd          transport.ShootEnd
 	seedKey, shootKey wgtypes.Key
 	port              int
 	gateway           *testGateway
@@ -320,7 +321,8 @@ func (s *testShoot) startServer(t testing.TB) {
 		t.Fatal(err)
 	}
 	server := seedserver.New(seedserver.Config{
-		EchoAddress: vpn.SeedAddress, AllowedIPs: allowed, ProxyAddress: s.proxyAddress, TLS: s.pki.files,
+		EchoAddress: vpn.SeedAddress, ShootAddress: vpn.ShootAddress, AllowedIPs: allowed,
+		ProxyAddress: s.proxyAddress, TLS: s.pki.files,
 		HealthAddress: "127.0.0.1:0",
 		ClusterDNS:    s.dns, ClusterDomain: "cluster.local", Log: logr.Discard(),
 	}, tunnel)
@@ -363,6 +365,7 @@ func (s *testShoot) startClient(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.shootEnd = end
 	keeper := &shootclient.Keeper{
 		Endpoint: s.endpoint, Tunnel: end, Timing: s.timing, Log: logr.Discard(),
 		Probe: func(ctx context.Context, number uint64) bool { return probe(ctx, stack, number) },
@@ -536,6 +539,11 @@ func (s *testShoot) connect(ctx context.Context, address string) (net.Conn, *htt
 	if err != nil {
 		return nil, nil, err
 	}
+	return connectThrough(conn, address)
+}
+
+// connectThrough asks the proxy at the other end of a connection for an address.
+func connectThrough(conn net.Conn, address string) (net.Conn, *http.Response, error) {
 	request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address}
 	if err := request.Write(conn); err != nil {
 		return nil, nil, err

@@ -1,4 +1,5 @@
-// Package dialer leaves a seed through its egress proxy, for processes that connect to addresses that users gave.
+// Package dialer leaves a seed through its egress proxy, for processes that connect to addresses that users gave. It
+// asks other HTTP CONNECT proxies with mutual TLS the same way.
 package dialer
 
 import (
@@ -29,37 +30,53 @@ const (
 
 // Dialer asks a proxy by HTTP CONNECT for each connection, and never connects to anything else.
 type Dialer struct {
-	proxy, host string
-	config      func() *tls.Config
-	direct      net.Dialer
+	proxy  Proxy
+	host   string
+	config func() *tls.Config
 }
 
-// New returns a dialer for the proxy at host:port, whose certificate has that host's name. The files hold the client's
-// certificate and the authority of the proxy. They are read again when they change, but must be there now; log receives
-// why they cannot be used.
+// Proxy is one that a Dialer asks.
+type Proxy struct {
+	// Name of the proxy, in errors.
+	Name string
+	// Address is its host:port; its certificate has that host's name.
+	Address string
+	// Connect connects to that address, in TCP.
+	Connect func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// New returns a dialer for the seed's egress proxy at host:port, whose certificate has that host's name. The files hold
+// the client's certificate and the authority of the proxy. They are read again when they change, but must be there now;
+// log receives why they cannot be used.
 func New(proxy string, files tlsfiles.Files, log logr.Logger) (*Dialer, error) {
-	host, _, err := net.SplitHostPort(proxy)
+	direct := net.Dialer{KeepAliveConfig: splice.KeepAlive}
+	return For(Proxy{Name: "the egress proxy of the seed", Address: proxy, Connect: direct.DialContext}, files, log)
+}
+
+// For is New for any proxy.
+func For(proxy Proxy, files tlsfiles.Files, log logr.Logger) (*Dialer, error) {
+	host, _, err := net.SplitHostPort(proxy.Address)
 	if err != nil {
-		return nil, fmt.Errorf("the egress proxy is not host:port: %w", err)
+		return nil, fmt.Errorf("the address of %s is not host:port: %w", proxy.Name, err)
 	}
 	config, err := tlsfiles.ClientConfig(files, log)
 	if err != nil {
-		return nil, fmt.Errorf("the client's certificate for the egress proxy %s: %w", proxy, err)
+		return nil, fmt.Errorf("the client's certificate for %s, %s: %w", proxy.Name, proxy.Address, err)
 	}
-	return &Dialer{proxy: proxy, host: host, config: config, direct: net.Dialer{KeepAliveConfig: splice.KeepAlive}}, nil
+	return &Dialer{proxy: proxy, host: host, config: config}, nil
 }
 
 // DialContext connects to host:port by way of the proxy, which resolves the name. What the proxy refuses is a
 // RefusedError.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	if network != "tcp" {
-		return nil, fmt.Errorf("the egress proxy of the seed knows TCP, not %s", network)
+		return nil, fmt.Errorf("%s knows TCP, not %s", d.proxy.Name, network)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	raw, err := d.direct.DialContext(ctx, network, d.proxy)
+	raw, err := d.proxy.Connect(ctx, network, d.proxy.Address)
 	if err != nil {
-		return nil, fmt.Errorf("the egress proxy of the seed cannot be reached: %w", err)
+		return nil, fmt.Errorf("%s cannot be reached: %w", d.proxy.Name, err)
 	}
 	conn, err := d.connect(ctx, raw, address)
 	if err != nil {
@@ -79,12 +96,13 @@ func (d *Dialer) connect(ctx context.Context, raw net.Conn, address string) (net
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
-	if refused := (*RefusedError)(nil); err != nil && !errors.As(err, &refused) {
-		return nil, fmt.Errorf("asking the egress proxy of the seed for %s: %w", address,
-			errors.Join(context.Cause(ctx), err))
-	}
-	if err != nil {
-		return nil, err
+	refused := (*RefusedError)(nil)
+	switch {
+	case errors.As(err, &refused):
+		refused.Proxy = d.proxy.Name
+		return nil, refused
+	case err != nil:
+		return nil, fmt.Errorf("asking %s for %s: %w", d.proxy.Name, address, errors.Join(context.Cause(ctx), err))
 	}
 	return splice.Prepend(conn, reader), nil
 }
@@ -118,6 +136,8 @@ func ask(ctx context.Context, conn *tls.Conn, address string) (*bufio.Reader, er
 
 // RefusedError is what a proxy answered that did not connect.
 type RefusedError struct {
+	// Proxy is its name.
+	Proxy string
 	// Address that was asked for.
 	Address string
 	// Status of HTTP: 403 for an address that may not be reached, 502 for one that does not answer.
@@ -127,5 +147,5 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("the egress proxy of the seed does not connect to %s (%d): %s", e.Address, e.Status, e.Reason)
+	return fmt.Sprintf("%s does not connect to %s (%d): %s", e.Proxy, e.Address, e.Status, e.Reason)
 }

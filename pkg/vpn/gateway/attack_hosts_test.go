@@ -105,6 +105,24 @@ func TestAttackBackendsOfOthers(t *testing.T) {
 	}
 }
 
+// A shoot with two tunnels has both keys, and nobody else has one of them; it has no third one.
+func TestAttackWireGuardKeyOfTheSecondPath(t *testing.T) {
+	const first, second, third = "AwAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+		"BAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "BQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+	namespaces := append(seed(), namespace("shoot--two",
+		map[string]string{vpnv1alpha1.AnnotationPublicKey: first + "," + second}))
+	own := tunnelService("shoot--two", second, "10.2.0.1")
+	own.Name, own.CreationTimestamp = "vpn-seed-server-1", metav1.NewTime(time.Unix(1_700_000_000, 0))
+	tooMany := tunnelService("shoot--two", third, "10.2.0.2")
+	for _, attacker := range []string{"extension-x", "shoot--hostile", "shoot--late", "shoot--old"} {
+		stolen := tunnelService(attacker, second, "10.2.0.6")
+		servers, failed := BuildServers([]*corev1.Service{stolen, own, tooMany}, BuildGrants("garden", namespaces))
+		if len(servers) != 1 || servers[0].Name != "shoot--two/vpn-seed-server-1" || len(failed) != 2 {
+			t.Errorf("%s: servers %+v, refused %v", attacker, servers, failed)
+		}
+	}
+}
+
 // A Service with the WireGuard key of another shoot gets none of its packets, also if its name comes first, or it is
 // older.
 func TestAttackWireGuardKeyOfAnotherShoot(t *testing.T) {
