@@ -130,7 +130,9 @@ func podsOf(t *testing.T, templates map[string][]podTemplate) map[string][]strin
 	grows := gardencorev1beta1.Provider{Workers: []gardencorev1beta1.Worker{{Maximum: 1}}}
 	pods := maps.Clone(otherPods)
 	shoots, fleets := podsBeside(templates)
-	pods["shoot"] = append(controlPlanePods(t, templates, &gardencorev1beta1.ShootSpec{Provider: grows}), shoots...)
+	high := &gardencorev1beta1.ControlPlane{HighAvailability: &gardencorev1beta1.HighAvailability{}}
+	pods["shoot"] = append(controlPlanePods(t, templates,
+		&gardencorev1beta1.ShootSpec{Provider: grows, ControlPlane: high}), shoots...)
 	pods["fleet"] = append(controlPlanePods(t, templates, &gardencorev1beta1.ShootSpec{}), fleets...)
 	return pods
 }
@@ -291,7 +293,7 @@ func newSeed(t *testing.T) *seed {
 		BackedUp:   true,
 	}
 	workerless, several := values, values
-	workerless.WithoutVPN, several.EtcdPeers = true, true
+	workerless.WithoutVPN, several.HighlyAvailable = true, true
 	role := func(value string) map[string]string { return map[string]string{gardencorev1beta1.GardenRole: value} }
 	s := &seed{namespaces: map[string]map[string]string{}}
 	address := netip.MustParseAddr("10.1.0.1")
@@ -307,7 +309,7 @@ func newSeed(t *testing.T) *seed {
 		for _, pod := range pods[group] {
 			source, name, _ := strings.Cut(pod, " ")
 			_, short, _ := strings.Cut(name, "/")
-			for _, template := range replicasOf(t, templates[source], name, v.EtcdPeers) {
+			for _, template := range replicasOf(t, templates[source], name, v.HighlyAvailable && group == "shoot") {
 				address = address.Next()
 				s.parties = append(s.parties, party{
 					group: group, name: short, namespace: namespace, labels: template.labels, address: address,
@@ -321,7 +323,7 @@ func newSeed(t *testing.T) *seed {
 	add("fleet", "shoot--demo--fleet", networkpolicies.Shoot, workerless, role("shoot"))
 	add("fleet", "shoot--other--fleet", networkpolicies.Shoot, workerless, role("shoot"))
 	add("extension", "extension-example", networkpolicies.Extension, values, role("extension"))
-	add("garden", "garden", networkpolicies.Garden, values, nil)
+	add("garden", "garden", networkpolicies.Garden, several, nil)
 	add("machines", "infra-shoot--demo--one", networkpolicies.Machines, values, role("infra"))
 	add("machines", "infra-shoot--demo--two", networkpolicies.Machines, values, role("infra"))
 	for _, e := range images.Extensions {

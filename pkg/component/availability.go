@@ -59,6 +59,46 @@ func (a Availability) Spread(labels map[string]string, byRevision bool) []corev1
 	return constraints
 }
 
+// KeepAway is Spread for parts whose replicas are Deployments of their own: it returns how a pod keeps away from those
+// with these labels. These keep away from it as well, without saying so, since anti-affinity holds in both directions.
+func (a Availability) KeepAway(from map[string]string) *corev1.Affinity {
+	if !a.IsHigh() {
+		return nil
+	}
+	var required []corev1.PodAffinityTerm
+	var preferred []corev1.WeightedPodAffinityTerm
+	if a.IsSeedSingle {
+		preferred = append(preferred, preferredly(from, corev1.LabelHostname))
+	} else {
+		required = append(required, apart(from, corev1.LabelHostname))
+	}
+	if a.Tolerance == gardencorev1beta1.FailureToleranceTypeZone {
+		required = append(required, apart(from, corev1.LabelTopologyZone))
+	}
+	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution:  required,
+		PreferredDuringSchedulingIgnoredDuringExecution: preferred,
+	}}
+}
+
+// PreferApart has a pod, and those with these labels, run on different nodes and in different zones where there are
+// several.
+func PreferApart(from map[string]string) *corev1.Affinity {
+	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
+			preferredly(from, corev1.LabelHostname), preferredly(from, corev1.LabelTopologyZone),
+		},
+	}}
+}
+
+func preferredly(from map[string]string, key string) corev1.WeightedPodAffinityTerm {
+	return corev1.WeightedPodAffinityTerm{Weight: 100, PodAffinityTerm: apart(from, key)}
+}
+
+func apart(from map[string]string, key string) corev1.PodAffinityTerm {
+	return corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: from}, TopologyKey: key}
+}
+
 // DisruptionBudget has drains of the seed's nodes take one pod at a time. Pods that are not ready may be taken
 // whenever: they are no loss.
 func DisruptionBudget(namespace, name string, labels map[string]string) *policyv1.PodDisruptionBudget {

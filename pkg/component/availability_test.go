@@ -1,6 +1,7 @@
 package component
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -69,6 +70,59 @@ func TestReplicasKeepAwayFromEachOther(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Pods of two Deployments keep away from each other as those of one do. Terms that one of them requires hold for both.
+func TestDeploymentsKeepAwayFromEachOther(t *testing.T) {
+	from := Labels("vpn-seed-server", "vpn")
+	for name, test := range map[string]struct {
+		availability        Availability
+		required, preferred []string
+	}{
+		"none": {Availability{}, nil, nil},
+		"node": {Availability{Tolerance: toleratesNode}, []string{corev1.LabelHostname}, nil},
+		"node, single node": {
+			Availability{Tolerance: toleratesNode, IsSeedSingle: true}, nil, []string{corev1.LabelHostname},
+		},
+		"zone": {
+			Availability{Tolerance: toleratesZone}, []string{corev1.LabelHostname, corev1.LabelTopologyZone}, nil,
+		},
+		"zone, single node": {
+			Availability{Tolerance: toleratesZone, IsSeedSingle: true}, []string{corev1.LabelTopologyZone},
+			[]string{corev1.LabelHostname},
+		},
+	} {
+		affinity := test.availability.KeepAway(from)
+		if affinity == nil {
+			affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}
+		}
+		required, preferred := keysOf(t, affinity.PodAntiAffinity, from)
+		if !slices.Equal(required, test.required) || !slices.Equal(preferred, test.preferred) {
+			t.Errorf("%s: required %q, preferred %q", name, required, preferred)
+		}
+	}
+	required, preferred := keysOf(t, PreferApart(from).PodAntiAffinity, from)
+	if len(required) > 0 || !slices.Equal(preferred, []string{corev1.LabelHostname, corev1.LabelTopologyZone}) {
+		t.Errorf("where there are several: required %q, preferred %q", required, preferred)
+	}
+}
+
+// keysOf are what pods are kept apart by, all of them from those with labels.
+func keysOf(t *testing.T, apart *corev1.PodAntiAffinity, from map[string]string) (required, preferred []string) {
+	t.Helper()
+	key := func(term corev1.PodAffinityTerm) string {
+		if !maps.Equal(term.LabelSelector.MatchLabels, from) {
+			t.Errorf("apart from %v, want %v", term.LabelSelector.MatchLabels, from)
+		}
+		return term.TopologyKey
+	}
+	for _, term := range apart.RequiredDuringSchedulingIgnoredDuringExecution {
+		required = append(required, key(term))
+	}
+	for _, term := range apart.PreferredDuringSchedulingIgnoredDuringExecution {
+		preferred = append(preferred, key(term.PodAffinityTerm))
+	}
+	return required, preferred
 }
 
 // A part that elects a leader is updated such that one serves; a part without replicas is as it was.

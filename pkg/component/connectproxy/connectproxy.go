@@ -31,6 +31,8 @@ type Proxy struct {
 	MountPath string
 	// Ports of the Service, and of the container.
 	Ports []corev1.ContainerPort
+	// Others are deleted with Deployment and Service; names are enough.
+	Others []client.Object
 }
 
 // DNSNames are those of the Service.
@@ -128,7 +130,7 @@ func (p Proxy) WaitCleanup(ctx context.Context) error { return p.part().WaitClea
 func (p Proxy) part() *component.Part {
 	return &component.Part{
 		Client: p.Client, Namespace: p.Namespace, Name: p.Name, Labels: p.Labels,
-		Others: []client.Object{&corev1.Service{ObjectMeta: p.meta()}},
+		Others: append([]client.Object{&corev1.Service{ObjectMeta: p.meta()}}, p.Others...),
 	}
 }
 

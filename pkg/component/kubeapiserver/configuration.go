@@ -159,6 +159,8 @@ func egressSelector(v Values) *apiserverv1beta1.EgressSelectorConfiguration {
 		controlPlane = throughEgress(v, egress.OutsidePort)
 	}
 	switch {
+	case hasPaths(v):
+		cluster = throughPaths()
 	case v.VPN != nil:
 		cluster = httpConnect(v.VPN.ProxyHost, v.VPN.ProxyPort, pkiMount+"/ca-vpn/bundle.crt", folderVPNClient)
 	case v.EgressHost != "":

@@ -10,6 +10,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/apiserverconfig"
 	"github.com/trellis-garden/trellis/pkg/component"
 	egresscomponent "github.com/trellis-garden/trellis/pkg/component/egress"
+	"github.com/trellis-garden/trellis/pkg/component/vpnseedserver"
 )
 
 // Decide makes the values of a cluster's kube-apiserver, but for what the user's files say, which WithFiles adds, and
@@ -28,6 +29,9 @@ func Decide(f component.Facts) Values {
 	}
 	if !f.IsWorkerless {
 		values.VPN = &VPNValues{}
+		if f.Availability.IsHigh() {
+			values.VPN.Paths = vpnseedserver.Proxies(f.Availability)
+		}
 	}
 	takeServiceAccounts(&values, user.ServiceAccountConfig)
 	takeLimits(&values, &user)

@@ -191,6 +191,7 @@ func podSpec(v Values, mounted mountedSecrets) corev1.PodSpec {
 		}},
 	})
 	addSidecar(&pod, v, mounted)
+	addPaths(&pod, v, mounted)
 	return pod
 }
 

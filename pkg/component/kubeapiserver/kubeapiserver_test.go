@@ -19,6 +19,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component"
 	egresscomponent "github.com/trellis-garden/trellis/pkg/component/egress"
 	"github.com/trellis-garden/trellis/pkg/component/golden"
+	"github.com/trellis-garden/trellis/pkg/component/vpnseedserver"
 	"github.com/trellis-garden/trellis/pkg/etcd/request"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
@@ -40,6 +41,7 @@ func pairValues() Values {
 	values := shootValues()
 	values.Replicas, values.Availability = component.Pair,
 		component.Availability{Tolerance: gardencorev1beta1.FailureToleranceTypeZone}
+	values.VPN.Paths, values.EgressImage = vpnseedserver.Proxies(values.Availability), "vpn:v1"
 	return values
 }
 
@@ -64,6 +66,12 @@ func TestObjects(t *testing.T) {
 		"settings": allSettings(), "highly-available": pairValues(),
 	} {
 		t.Run(name, func(t *testing.T) {
+			mounted := mounted
+			if hasPaths(values) {
+				mounted.pki = maps.Clone(mounted.pki)
+				mounted.pki["vpn-client"] = component.SecretFiles{Secret: "kube-apiserver-http-proxy-client-44444444"}
+				mounted.pki["ca-vpn"] = component.SecretFiles{Secret: "ca-vpn-bundle-55555555"}
+			}
 			golden.Check[client.Object](t, name, service(namespace, values),
 				deployment(namespace, values.withDefaults(), mounted))
 		})
@@ -270,6 +278,7 @@ func TestValidate(t *testing.T) {
 		{func(v *Values) { v.ServiceNetworks = []string{"nope"} }, "service network"},
 		{func(v *Values) { v.AdvertiseAddress = "nope" }, "advertise address"},
 		{func(v *Values) { v.AdmissionConfigs = allSettings().AdmissionConfigs }, "no image is given for the sidecar"},
+		{func(v *Values) { v.VPN.Paths = pairValues().VPN.Paths }, "no image is given for the sidecar that chooses"},
 	} {
 		values := shootValues()
 		test.change(&values)

@@ -65,7 +65,7 @@ func addSidecar(pod *corev1.PodSpec, v Values, mounted mountedSecrets) {
 		Command:                  []string{sidecarProgram},
 		Args:                     sidecarArguments(v),
 		Env:                      component.GarbageCollection(resources),
-		LivenessProbe:            sidecarProbe(),
+		LivenessProbe:            sidecarProbe("egress-sidecar", "check", "--listen="+egress.SidecarAddress),
 		Resources:                resources,
 		SecurityContext:          component.HardenedContainer(),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
@@ -84,11 +84,11 @@ func sidecarArguments(v Values) []string {
 	}
 }
 
-// sidecarProbe runs in the container: nobody else reaches what listens on its loopback interface.
-func sidecarProbe() *corev1.Probe {
+// sidecarProbe runs in the container: nobody else reaches what listens within its pod.
+func sidecarProbe(check ...string) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{
-			Command: []string{sidecarProgram, "egress-sidecar", "check", "--listen=" + egress.SidecarAddress},
+			Command: append([]string{sidecarProgram}, check...),
 		}},
 		// A startup probe would hold kube-apiserver back.
 		InitialDelaySeconds: 120,

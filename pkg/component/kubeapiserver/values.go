@@ -80,7 +80,8 @@ type Values struct {
 	// EgressHost is the name of the seed's egress proxy; empty for none. The manager of the secrets has to know its
 	// authority, ca-egress.
 	EgressHost string
-	// EgressImage is that of vpn; with an EgressHost it is needed for the admission plugin ImagePolicyWebhook.
+	// EgressImage is that of vpn; with an EgressHost it is needed for the admission plugin ImagePolicyWebhook, and with
+	// several paths of the VPN.
 	EgressImage string
 	// ServiceAccounts say how tokens of service accounts are issued.
 	ServiceAccounts ServiceAccountValues
@@ -149,6 +150,9 @@ type VPNValues struct {
 	// ProxyHost and ProxyPort of the HTTP CONNECT proxy; default "vpn-seed-server" and 9443.
 	ProxyHost string
 	ProxyPort int32
+	// Paths are host:port of several such proxies, among which a sidecar chooses one that leads there; ProxyHost and
+	// ProxyPort are of no account then.
+	Paths []string `json:",omitempty"`
 }
 
 // ServiceAccountValues say how tokens of service accounts are issued.
@@ -265,6 +269,9 @@ func (v Values) validate() error {
 	}
 	if hasSidecar(v) && v.EgressImage == "" {
 		return errors.New("kube-apiserver: no image is given for the sidecar of admission plugin " + imagePolicyWebhook)
+	}
+	if hasPaths(v) && v.EgressImage == "" {
+		return errors.New("kube-apiserver: no image is given for the sidecar that chooses among paths of the VPN")
 	}
 	if len(v.ServiceNetworks) == 0 {
 		return errors.New("kube-apiserver: no service network is given")

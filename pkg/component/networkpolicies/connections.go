@@ -74,7 +74,8 @@ var (
 	eventsMembers = &party{
 		name: "etcd-events-members", kinds: []Kind{Shoot}, pods: matching(etcdcomponent.Labels(etcdcomponent.Events)),
 	}
-	vpnSeedServer = &party{name: "vpn-seed-server", kinds: []Kind{Shoot}, pods: matching(vpnseedserver.Labels())}
+	vpnSeedServer       = seedServerOf(vpnseedserver.First)
+	secondVPNSeedServer = seedServerOf(vpnseedserver.Second)
 	// servedAPIs are what extensions serve for the API servers of clusters without workers. They open it by a policy of
 	// their own.
 	servedAPIs = &party{name: "served-apis", others: func(Values) []networkingv1.NetworkPolicyPeer {
@@ -207,14 +208,12 @@ func (v Values) connections() []connection {
 		{from: machines, to: publicNetworks, ports: everyPort},
 	}
 	if !v.WithoutVPN {
-		list = append(list,
-			connection{from: kubeAPIServer, to: vpnSeedServer, ports: tcp(vpn.HTTPConnectPort), sameNamespace: true},
-			connection{from: gateway, to: vpnSeedServer, ports: udp(vpn.TunnelPort)},
-			// Rekeying begins on either side.
-			connection{from: vpnSeedServer, to: gateway, ports: anyDatagram},
-		)
+		list = append(list, connectionsOf(vpnSeedServer)...)
 	}
-	if v.EtcdPeers {
+	if !v.WithoutVPN && v.HighlyAvailable {
+		list = append(list, connectionsOf(secondVPNSeedServer)...)
+	}
+	if v.HighlyAvailable {
 		list = append(list,
 			connection{from: mainMembers, to: mainMembers, ports: etcdMemberPorts, sameNamespace: true},
 			connection{from: eventsMembers, to: eventsMembers, ports: etcdMemberPorts, sameNamespace: true},
@@ -229,6 +228,20 @@ func (v Values) connections() []connection {
 		)
 	}
 	return list
+}
+
+// connectionsOf the vpn-seed-server of a path. Those of two paths know nothing of each other.
+func connectionsOf(seedServer *party) []connection {
+	return []connection{
+		{from: kubeAPIServer, to: seedServer, ports: tcp(vpn.HTTPConnectPort), sameNamespace: true},
+		{from: gateway, to: seedServer, ports: udp(vpn.TunnelPort)},
+		// Rekeying begins on either side.
+		{from: seedServer, to: gateway, ports: anyDatagram},
+	}
+}
+
+func seedServerOf(path vpnseedserver.Path) *party {
+	return &party{name: path.Named(vpnseedserver.Name), kinds: []Kind{Shoot}, pods: matching(path.Labels())}
 }
 
 func (c connection) fromKinds() []Kind { return kindsOr(c.onlyFrom, c.from.kinds) }

@@ -40,8 +40,9 @@ type Values struct {
 	WithoutVPN bool
 	// BackedUp is for shoots whose etcd is backed up to an object store.
 	BackedUp bool
-	// EtcdPeers is for shoots whose etcds have several members.
-	EtcdPeers bool
+	// HighlyAvailable is for shoots whose control planes are, with several members of etcds and two paths of the VPN,
+	// and for what serves such shoots.
+	HighlyAvailable bool
 	// Openings are ports of an extension's pods that everybody may connect to.
 	Openings []Opening
 }

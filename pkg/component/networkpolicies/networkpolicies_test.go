@@ -35,10 +35,15 @@ func TestObjects(t *testing.T) {
 	backedUp.BackedUp = true
 	golden.Check(t, "backed-up", Objects(Shoot, "shoot--demo--fleet", backedUp)...)
 	several := workerless
-	several.EtcdPeers = true
+	several.HighlyAvailable = true
 	golden.Check(t, "etcd-peers", Objects(Shoot, "shoot--demo--fleet", several)...)
+	several.WithoutVPN = false
+	golden.Check(t, "highly-available", Objects(Shoot, "shoot--demo--member1", several)...)
 	golden.Check(t, "machines", Objects(Machines, "infra-shoot--demo--member1", values())...)
 	golden.Check(t, "garden", Objects(Garden, "garden", values())...)
+	serving := values()
+	serving.HighlyAvailable = true
+	golden.Check(t, "garden-of-highly-available", Objects(Garden, "garden", serving)...)
 	opened := values()
 	opened.Openings = []Opening{{Service: "webhooks", Pods: map[string]string{"app": "example"}, Ports: tcp(10250)}}
 	golden.Check(t, "extension", Objects(Extension, "extension-example", opened)...)

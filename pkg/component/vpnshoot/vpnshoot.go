@@ -1,4 +1,4 @@
-// Package vpnshoot is the shoot's end of its tunnel: a Deployment in the shoot that dials the seed's gateway.
+// Package vpnshoot is the shoot's ends of its tunnels: Deployments in the shoot that dial the seed's gateway.
 package vpnshoot
 
 import (
@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// Name of the Deployment in kube-system.
+	// Name of the first path's Deployment in kube-system.
 	Name = "vpn-shoot"
 
 	healthPort int32 = 8080
@@ -28,32 +28,65 @@ type Values struct {
 	Image string
 	// Endpoint is host:port of the gateway's WireGuard port.
 	Endpoint string
-	// PrivateKey and SeedPublicKey are base64; vpnseedserver.ShootKeys returns them.
-	PrivateKey, SeedPublicKey []byte
+	// Keys are those of the first path.
+	Keys
+	// Second are the keys of the second path; nil if there is none.
+	Second *Keys `json:",omitempty"`
 }
 
-// Decide makes the values of a cluster's end of the tunnel, without keys.
+// Keys of the shoot's end of a path, in base64; vpnseedserver.ShootKeys returns them.
+type Keys struct{ PrivateKey, SeedPublicKey []byte }
+
+// Decide makes the values of a cluster's ends of its tunnels, without keys.
 func Decide(f component.Facts) Values {
-	return Values{Image: f.Images["vpn"], Endpoint: f.TunnelEndpoint}
+	v := Values{Image: f.Images["vpn"], Endpoint: f.TunnelEndpoint}
+	if f.Availability.IsHigh() {
+		v.Second = &Keys{}
+	}
+	return v
 }
 
-// WithKeys adds the keys of the tunnel.
+// WithKeys adds the keys of the tunnels.
 func (v Values) WithKeys(ctx context.Context, manager secrets.Manager) (Values, error) {
 	var err error
-	v.PrivateKey, v.SeedPublicKey, err = vpnseedserver.ShootKeys(ctx, manager)
+	if v.Keys, err = keysOf(ctx, manager, vpnseedserver.First); err != nil || v.Second == nil {
+		return v, err
+	}
+	second, err := keysOf(ctx, manager, vpnseedserver.Second)
+	v.Second = &second
 	return v, err
+}
+
+func keysOf(ctx context.Context, manager secrets.Manager, path vpnseedserver.Path) (keys Keys, err error) {
+	keys.PrivateKey, keys.SeedPublicKey, err = vpnseedserver.ShootKeys(ctx, manager, path)
+	return keys, err
 }
 
 // Objects returns the objects in the shoot.
 func Objects(v Values) []client.Object {
-	keys := component.UniqueSecret(Name, Name,
-		map[string][]byte{"private-key": v.PrivateKey, "peer-public-key": v.SeedPublicKey})
-	return []client.Object{keys, deployment(v, keys.Name)}
+	objects := endOf(v, vpnseedserver.First, v.Keys)
+	if v.Second != nil {
+		objects = append(objects, endOf(v, vpnseedserver.Second, *v.Second)...)
+	}
+	return objects
 }
 
-func deployment(v Values, keys string) *appsv1.Deployment {
-	labels := component.SystemLabels(Name)
-	meta := component.SystemMeta(Name, Name)
+// endOf a path. No other one's keys are in its pods.
+func endOf(v Values, path vpnseedserver.Path, own Keys) []client.Object {
+	name := path.Named(Name)
+	keys := component.UniqueSecret(name, name,
+		map[string][]byte{"private-key": own.PrivateKey, "peer-public-key": own.SeedPublicKey})
+	end := deployment(v, name, keys.Name)
+	if path != vpnseedserver.First {
+		// The first says nothing of it, and so stays as it is when a second one comes.
+		end.Spec.Template.Spec.Affinity = component.PreferApart(component.SystemLabels(Name))
+	}
+	return []client.Object{keys, end}
+}
+
+func deployment(v Values, name, keys string) *appsv1.Deployment {
+	labels := component.SystemLabels(name)
+	meta := component.SystemMeta(name, name)
 	return &appsv1.Deployment{
 		ObjectMeta: meta,
 		Spec: appsv1.DeploymentSpec{

@@ -25,7 +25,9 @@ func (s *System) restrictNetwork(ctx context.Context, seed *gardencorev1beta1.Se
 	}
 	return networkpolicies.Apply(ctx, s.Seed, gardencorev1beta1.GardenNamespace,
 		networkpolicies.Objects(networkpolicies.Garden, gardencorev1beta1.GardenNamespace,
-			networkpolicies.Values{Networks: seed.Spec.Networks, APIServer: apiServer, Exceptions: exceptions}))
+			networkpolicies.Values{
+				Networks: seed.Spec.Networks, APIServer: apiServer, Exceptions: exceptions, HighlyAvailable: true,
+			}))
 }
 
 // APIServer leads the policies of all namespaces to where the seed's API server is: its addresses may change while

@@ -94,6 +94,18 @@ func TestAStageWaits(t *testing.T) {
 	}
 }
 
+// Of two that stand in for each other, the second waits for the first.
+func TestPathsAreReplacedOneAfterTheOther(t *testing.T) {
+	graph := flowWith(t)
+	if got := dependenciesOf(graph, "Deploying vpn-seed-server-1"); !strings.Contains(got,
+		"Waiting until vpn-seed-server is ready") {
+		t.Errorf("the second path waits for %q", got)
+	}
+	if got := dependenciesOf(graph, "Deploying vpn-seed-server"); strings.Contains(got, "vpn-seed-server") {
+		t.Errorf("the first path waits for %q", got)
+	}
+}
+
 // No line is without tasks, but those of what extensions deploy.
 func TestComponentsHaveTasks(t *testing.T) {
 	graph := flowWith(t)
@@ -176,7 +188,7 @@ func flowWith(t *testing.T, more ...components.Component) string {
 
 // dependenciesOf are what a task of a printed flow waits for; empty if it has none.
 func dependenciesOf(graph, task string) string {
-	_, rest, _ := strings.Cut(graph, "  "+task+" <- ")
+	_, rest, _ := strings.Cut(strings.ReplaceAll(graph, " (skipped)", ""), "  "+task+" <- ")
 	dependencies, _, _ := strings.Cut(rest, "\n")
 	return dependencies
 }

@@ -7,7 +7,8 @@ const (
 	// LabelTunnel marks the Services that the gateway forwards tunnels to, with value "true".
 	LabelTunnel = "vpn.trellis.garden/wireguard"
 	// AnnotationPublicKey on such a Service is the base64 public key of the tunnel's server behind it. On a Namespace
-	// it is the key that was given to it: its Services may have no other, and those of other namespaces not this one.
+	// these are the keys that were given to it, separated by commas: its Services may have no others, and those of
+	// other namespaces none of these.
 	AnnotationPublicKey = "vpn.trellis.garden/public-key"
 	// AnnotationHosts on a Namespace are the host names that were given to it, separated by commas: its TLSRoutes may
 	// have no others, and those of other namespaces none of these.

@@ -57,6 +57,9 @@ type Component struct {
 
 	// Stage of a component of the control plane.
 	Stage Stage
+	// After is the component of its stage that has to be ready before it is deployed: of two that stand in for each
+	// other, one at a time is replaced. Empty if it waits for none.
+	After string
 	// JudgesNodes says that it takes nodes whose kubelets are silent for broken: the seed's watchdog stops it while
 	// they only cannot be heard, and starts what it has stopped in the order of the list.
 	JudgesNodes bool
@@ -91,7 +94,11 @@ var ControlPlane = []Component{
 	{
 		Name: vpnseedserver.Name, Images: []string{"vpn"}, LeftOut: isWorkerless, Stage: Tunnels,
 		Authorities: []string{component.CAVPN},
-		Recipe:      with(vpnseedserver.Decide, vpnSeedServer),
+		Recipe:      vpnSeedServer(vpnseedserver.First),
+	},
+	{
+		Name: vpnseedserver.Second.Named(vpnseedserver.Name), Images: []string{"vpn"}, LeftOut: hasOnePath,
+		Stage: Tunnels, After: vpnseedserver.Name, Recipe: vpnSeedServer(vpnseedserver.Second),
 	},
 	{Name: "machine-controller-manager", LeftOut: isWorkerless, JudgesNodes: true},
 	{
@@ -160,7 +167,7 @@ func Authorities(shoot *gardencorev1beta1.ShootSpec) []string {
 	if !isWorkerless(shoot) {
 		authorities = slices.Clone(authoritiesOfMachines)
 	}
-	if shoot.ControlPlane != nil && shoot.ControlPlane.HighAvailability != nil {
+	if isHighlyAvailable(shoot) {
 		authorities = append(authorities, authoritiesOfMembers...)
 	}
 	for _, c := range slices.Concat(ControlPlane, System) {
@@ -206,6 +213,14 @@ func Names(list []Component, shoot *gardencorev1beta1.ShootSpec) []string {
 
 func isWorkerless(shoot *gardencorev1beta1.ShootSpec) bool { return len(shoot.Provider.Workers) == 0 }
 
+func isHighlyAvailable(shoot *gardencorev1beta1.ShootSpec) bool {
+	return shoot.ControlPlane != nil && shoot.ControlPlane.HighAvailability != nil
+}
+
+func hasOnePath(shoot *gardencorev1beta1.ShootSpec) bool {
+	return isWorkerless(shoot) || !isHighlyAvailable(shoot)
+}
+
 // isFixed: no pool has room between its minimum and its maximum.
 func isFixed(shoot *gardencorev1beta1.ShootSpec) bool {
 	return !slices.ContainsFunc(shoot.Provider.Workers,
@@ -227,11 +242,15 @@ func etcdOf(role etcdcomponent.Role) Recipe {
 
 func kubeAPIServer(b *Builder, _ kubeapiserver.Values) component.Component { return b.KubeAPIServer() }
 
-func vpnSeedServer(b *Builder, values vpnseedserver.Values) component.Component {
-	if b.NodeNetworks != nil {
-		values.NodeNetworks = b.NodeNetworks()
-	}
-	return vpnseedserver.New(b.Seed, b.Namespace, b.Secrets, values)
+// vpnSeedServer of a path, which is known where nothing was decided as well.
+func vpnSeedServer(path vpnseedserver.Path) Recipe {
+	return with(vpnseedserver.Decide(path), func(b *Builder, values vpnseedserver.Values) component.Component {
+		values.Path = path
+		if b.NodeNetworks != nil {
+			values.NodeNetworks = b.NodeNetworks()
+		}
+		return vpnseedserver.New(b.Seed, b.Namespace, b.Secrets, values)
+	})
 }
 
 func clusterAutoscaler(b *Builder, values clusterautoscaler.Values) component.Component {

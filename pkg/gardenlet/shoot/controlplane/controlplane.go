@@ -142,21 +142,27 @@ func (c *ControlPlane) ifNodesUnknown(infrastructure flow.TaskID) []flow.TaskID 
 func (c *ControlPlane) AddStage(g *flow.Graph, stage components.Stage,
 	after ...flow.TaskID) (deployed, ready []flow.TaskID) {
 	asleep := stage == components.Autoscalers && c.Plan.Hibernation != plan.Awake
+	readyOf := map[string]flow.TaskID{}
 	for _, part := range components.Of(stage) {
 		if part.Recipe.Build == nil {
 			continue
 		}
 		skip := asleep || !c.Plan.Has(part.Name)
+		dependencies := after
+		if part.After != "" {
+			dependencies = append(slices.Clone(after), readyOf[part.After])
+		}
 		task := g.Add(flow.Task{
-			Name: "Deploying " + part.Name, SkipIf: skip, Dependencies: after,
+			Name: "Deploying " + part.Name, SkipIf: skip, Dependencies: dependencies,
 			Fn: tasks.Retried(func(ctx context.Context) error { return part.Build(c.Components).Deploy(ctx) }),
 		})
 		deployed = append(deployed, task)
-		ready = append(ready, g.Add(flow.Task{
+		readyOf[part.Name] = g.Add(flow.Task{
 			Name: fmt.Sprintf("Waiting until %s is ready", part.Name), SkipIf: skip,
 			Dependencies: []flow.TaskID{task},
 			Fn:           tasks.Rollout(func(ctx context.Context) error { return part.Build(c.Components).Wait(ctx) }),
-		}))
+		})
+		ready = append(ready, readyOf[part.Name])
 	}
 	return deployed, ready
 }

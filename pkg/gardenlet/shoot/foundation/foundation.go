@@ -147,7 +147,7 @@ func (f *Foundation) deployNetworkPolicies(ctx context.Context) error {
 		networkpolicies.Objects(networkpolicies.Shoot, f.Plan.Namespace, networkpolicies.Values{
 			Networks: f.SeedSpec.Networks, APIServer: apiServer, Exceptions: f.Exceptions,
 			WithoutVPN: !f.Plan.Has(vpnseedserver.Name), BackedUp: f.Plan.Seed.Backup != nil,
-			EtcdPeers: etcds.Availability.IsHigh(),
+			HighlyAvailable: etcds.Availability.IsHigh(),
 		}))
 }
 

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,11 +70,31 @@ func TestAvailabilityOfPlans(t *testing.T) {
 	}
 }
 
-// Two ends with one key would take the tunnel from each other.
-func TestTheTunnelStaysSingle(t *testing.T) {
-	p := plantest.New(t, plantest.HighlyAvailable(gardencorev1beta1.FailureToleranceTypeNode))
-	if replicas := replicasOf(t, p, "vpn-seed-server"); replicas != 1 {
-		t.Errorf("%d replicas", replicas)
+// A highly available control plane has two paths into its shoot; others with workers have one. Each is one pod: two
+// ends with one key would take the tunnel from each other.
+func TestPathsOfPlans(t *testing.T) {
+	high := plantest.HighlyAvailable(gardencorev1beta1.FailureToleranceTypeNode)
+	for name, test := range map[string]struct {
+		changes []func(*plan.Inputs)
+		want    []string
+	}{
+		"one node may stop it": {nil, []string{"vpn-seed-server"}},
+		"highly available":     {[]func(*plan.Inputs){high}, []string{"vpn-seed-server", "vpn-seed-server-1"}},
+		"without workers":      {[]func(*plan.Inputs){high, plantest.Workerless}, nil},
+	} {
+		p := plantest.New(t, test.changes...)
+		var got []string
+		for _, component := range p.Components {
+			if strings.HasPrefix(component, "vpn-seed-server") {
+				got = append(got, component)
+				if replicas := replicasOf(t, p, component); replicas != 1 {
+					t.Errorf("%s: %s has %d replicas", name, component, replicas)
+				}
+			}
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: paths %q, want %q", name, got, test.want)
+		}
 	}
 }
 
