@@ -19,6 +19,9 @@ func (l *landscape) growsToThree(t *testing.T, name string, shoot kubectl) {
 	l.explainShoot(t, name)
 	whenFailed(t, func(_ context.Context, ask func(of kubectl, arguments ...string)) {
 		ask(l.runtimeKubectl(), "-n", namespace, "get", "pods,poddisruptionbudgets", "-o", "wide")
+		ask(l.runtimeKubectl(), "-n", namespace, "logs", "-l", "app=kubernetes,role=apiserver", "-c", "paths", "--tail=15",
+			"--prefix")
+		ask(shoot, "-n", "kube-system", "logs", "deploy/vpn-shoot-1", "--tail=8")
 		ask(l.runtimeKubectl(), "-n", namespace, "logs", "-l", "app=etcd-statefulset", "--tail=15", "--prefix")
 	})
 	uids := []string{"get", "configmaps", "-l", "test=growth", "-o", "jsonpath={.items[*].metadata.uid}"}
@@ -35,6 +38,7 @@ func (l *landscape) growsToThree(t *testing.T, name string, shoot kubectl) {
 	shoot.eventually(t, time.Minute, equals(before), uids...)
 
 	l.losesMemberAndAPIServer(t, namespace, shoot)
+	l.losesPaths(t, namespace, shoot)
 	shoot.eventually(t, time.Minute, equals(before), uids...)
 	shoot.eventually(t, time.Minute, contains(" Ready "), "get", "nodes", "--no-headers")
 	web.stop(t, shoot).allAnswered(t, "web server, while the control plane grew and lost pods")
@@ -88,6 +92,43 @@ func (l *landscape) losesMemberAndAPIServer(t *testing.T, namespace string, shoo
 	seed.run(t, "-n", namespace, "rollout", "status", "deployment/kube-apiserver", "--timeout=2m")
 	api.stop().allAnswered(t, "kube-apiserver, while "+leader+" and "+server+" were lost")
 	shoot.eventually(t, time.Minute, contains("written-by-two"), "get", "configmap", "written-by-two", "-o", "name")
+}
+
+// losesPaths takes the vpn-seed-server of each of the two paths away in turn, and keeps it from coming back. kubectl
+// logs and exec work meanwhile, through all kube-apiservers, and with both again.
+func (l *landscape) losesPaths(t *testing.T, namespace string, shoot kubectl) {
+	t.Helper()
+	seed := l.runtimeKubectl()
+	works := func() {
+		t.Helper()
+		// Requests are spread over the kube-apiservers.
+		for range 6 {
+			shoot.eventually(t, time.Minute, contains("nginx"), "exec", "deployment/web", "--", "cat",
+				"/etc/nginx/nginx.conf")
+			shoot.eventually(t, time.Minute, func(string) error { return nil }, "logs", "deployment/web", "--tail=1")
+		}
+	}
+	for _, path := range []string{"", "-1"} {
+		for _, deployment := range []string{"vpn-seed-server", "vpn-seed-server-1"} {
+			seed.run(t, "-n", namespace, "rollout", "status", "deployment/"+deployment, "--timeout=3m")
+		}
+		for _, deployment := range []string{"vpn-shoot", "vpn-shoot-1"} {
+			shoot.run(t, "-n", "kube-system", "rollout", "status", "deployment/"+deployment, "--timeout=3m")
+		}
+		works()
+		pod := seed.run(t, "-n", namespace, "get", "pods", "-l", "app=vpn-seed-server,role=vpn"+path, "-o",
+			"jsonpath={.items[0].metadata.name}")
+		comeBack := l.staysAway(t, namespace, pod)
+		seed.run(t, "-n", namespace, "delete", "pod", pod, "--wait=false")
+		seed.eventually(t, time.Minute, equals("0"), "-n", namespace, "get", "deployment", "vpn-seed-server"+path, "-o",
+			"go-template={{or .status.readyReplicas 0}}")
+		works()
+		comeBack()
+	}
+	for _, deployment := range []string{"vpn-seed-server", "vpn-seed-server-1"} {
+		seed.run(t, "-n", namespace, "rollout", "status", "deployment/"+deployment, "--timeout=3m")
+	}
+	works()
 }
 
 // membersOfEtcd waits until an etcd has three members that are ready, as only those are that vote and know a leader,
