@@ -46,3 +46,29 @@ func letter(is bool, yes byte) byte {
 	}
 	return '-'
 }
+
+// However long a server was away, a new handshake starts soon when it is back: the server of another path may be
+// replaced when this one has been ready for minReadySeconds of package vpnseedserver.
+func TestAServerThatIsBackIsFound(t *testing.T) {
+	const minReady = 15 * time.Second
+	for away := time.Duration(0); away <= time.Minute; away += 100 * time.Millisecond {
+		for phase := time.Duration(0); phase < DefaultTiming.Probe; phase += 100 * time.Millisecond {
+			now := time.Unix(1_700_000_000, 0)
+			gone := now.Add(DefaultTiming.Probe + phase)
+			back := gone.Add(away)
+			var m monitor
+			for found := false; !found; {
+				answered := now.Before(gone)
+				if !answered {
+					now = now.Add(probeTimeout)
+				}
+				step := m.observe(DefaultTiming, answered, now)
+				found = step.reset && !now.Before(back)
+				if waited := now.Sub(back); !found && waited > minReady {
+					t.Fatalf("away for %v: no handshake %v after it came back", away, waited)
+				}
+				now = now.Add(step.wait)
+			}
+		}
+	}
+}
