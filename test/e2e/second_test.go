@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,18 +33,23 @@ func secondLandscape(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	up.Stderr = up.Stdout
 	if err := up.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if strings.HasPrefix(lines.Text(), "Runtime cluster") {
-			break
-		}
+	var printed strings.Builder
+	begun := false
+	for lines := bufio.NewScanner(out); !begun && lines.Scan(); {
+		fmt.Fprintln(&printed, lines.Text())
+		begun = strings.HasPrefix(lines.Text(), "Runtime cluster")
 	}
 	if err := up.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = up.Wait()
+	if !begun {
+		t.Fatalf("the second landscape's start ended before its runtime cluster began:\n%s", &printed)
+	}
 
 	if _, err := l.command(t.Context(), "", "landscape", "exec", "--name", second, "--", "true"); err != nil {
 		t.Fatalf("the node must outlive the command that started it: %v", err)
