@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a command (hack/timed.sh STEP COMMAND...), and notes in the folder TRELLIS_TIMES, if there is one, how long that
-# took. Without arguments it prints a table of these steps, of the slowest test packages and tests of what was printed to
-# *.log in the folder, and what tests that failed said.
+# took. Without arguments it prints a table of these steps, of the slowest test packages and tests of what was printed
+# to *.log in the folder, and what tests that failed said.
 set -euo pipefail
 
 if [ $# -gt 0 ]; then
