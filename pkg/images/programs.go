@@ -197,7 +197,8 @@ func kubernetes(version string) Module {
 	}
 }
 
-// buildPrograms compiles all programs of the main module in one call, which links only what changed.
+// buildPrograms compiles all programs of the main module in one call, which links only what changed: a program does not
+// say of which commit it is, as it would be another one, in another image, after each.
 func (b *builder) buildPrograms(ctx context.Context) error {
 	all := b.allPrograms()
 	packages := make([]string, 0, len(all))
@@ -206,7 +207,8 @@ func (b *builder) buildPrograms(ctx context.Context) error {
 			packages = append(packages, p.pkg)
 		}
 	}
-	arguments := append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", b.binDir() + "/"}, packages...)
+	arguments := append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", b.binDir() + "/"},
+		packages...)
 	return run(ctx, b.log, b.Root, []string{"CGO_ENABLED=0"}, "go", arguments...)
 }
 
