@@ -94,8 +94,8 @@ func (l *landscape) losesMemberAndAPIServer(t *testing.T, namespace string, shoo
 	shoot.eventually(t, time.Minute, contains("written-by-two"), "get", "configmap", "written-by-two", "-o", "name")
 }
 
-// losesPaths takes the vpn-seed-server of each of the two paths away in turn, and keeps it from coming back. kubectl
-// logs and exec work meanwhile, through all kube-apiservers, and with both again.
+// losesPaths takes the vpn-seed-server of each of the two paths away in turn. kubectl logs and exec work meanwhile,
+// through all kube-apiservers, and with both again.
 func (l *landscape) losesPaths(t *testing.T, namespace string, shoot kubectl) {
 	t.Helper()
 	seed := l.runtimeKubectl()
@@ -108,27 +108,23 @@ func (l *landscape) losesPaths(t *testing.T, namespace string, shoot kubectl) {
 			shoot.eventually(t, time.Minute, func(string) error { return nil }, "logs", "deployment/web", "--tail=1")
 		}
 	}
-	for _, path := range []string{"", "-1"} {
-		for _, deployment := range []string{"vpn-seed-server", "vpn-seed-server-1"} {
-			seed.run(t, "-n", namespace, "rollout", "status", "deployment/"+deployment, "--timeout=3m")
-		}
-		for _, deployment := range []string{"vpn-shoot", "vpn-shoot-1"} {
-			shoot.run(t, "-n", "kube-system", "rollout", "status", "deployment/"+deployment, "--timeout=3m")
-		}
-		works()
-		pod := seed.run(t, "-n", namespace, "get", "pods", "-l", "app=vpn-seed-server,role=vpn"+path, "-o",
-			"jsonpath={.items[0].metadata.name}")
-		comeBack := l.staysAway(t, namespace, pod)
-		seed.run(t, "-n", namespace, "delete", "pod", pod, "--wait=false")
-		seed.eventually(t, time.Minute, equals("0"), "-n", namespace, "get", "deployment", "vpn-seed-server"+path, "-o",
-			"go-template={{or .status.readyReplicas 0}}")
-		works()
-		comeBack()
+	servers := []string{"deployment/vpn-seed-server", "deployment/vpn-seed-server-1"}
+	for _, server := range servers {
+		seed.run(t, "-n", namespace, "rollout", "status", server, "--timeout=3m")
 	}
-	for _, deployment := range []string{"vpn-seed-server", "vpn-seed-server-1"} {
-		seed.run(t, "-n", namespace, "rollout", "status", "deployment/"+deployment, "--timeout=3m")
+	for _, client := range []string{"deployment/vpn-shoot", "deployment/vpn-shoot-1"} {
+		shoot.run(t, "-n", "kube-system", "rollout", "status", client, "--timeout=3m")
 	}
 	works()
+	for _, server := range servers {
+		seed.run(t, "-n", namespace, "scale", server, "--replicas=0")
+		seed.eventually(t, time.Minute, equals("0"), "-n", namespace, "get", server, "-o",
+			"go-template={{or .status.replicas 0}}")
+		works()
+		seed.run(t, "-n", namespace, "scale", server, "--replicas=1")
+		seed.run(t, "-n", namespace, "rollout", "status", server, "--timeout=3m")
+		works()
+	}
 }
 
 // membersOfEtcd waits until an etcd has three members that are ready, as only those are that vote and know a leader,

@@ -19,16 +19,16 @@ type rowTest struct {
 // has the rule.
 var rows = []row{
 	{"member2", []rowTest{
-		{"ClusterAutoscaler", clusterAutoscaler},
-		{"FleetGrows", fleetGrows},
+		{"ClusterAutoscaler", whenChanged(autoscaling, clusterAutoscaler)},
+		{"FleetGrows", whenChanged(growth, fleetGrows)},
 	}},
 	{"member1", []rowTest{
 		{"UseShoot", useShoot},
 		{"WebhookInShoot", webhookInShoot},
 		{"FleetLeadsToItsMembers", fleetLeadsToItsMembers},
 		{"FaultsOfAShoot", faultsOfAShoot},
-		{"EtcdLosesItsVolume", etcdLosesItsVolume},
-		{"EtcdGoesBackToAPointInTime", etcdGoesBackToAPointInTime},
+		{"EtcdLosesItsVolume", whenChanged(backups, etcdLosesItsVolume)},
+		{"EtcdGoesBackToAPointInTime", whenChanged(backups, etcdGoesBackToAPointInTime)},
 		{"DeleteHalfCreatedShoot", deleteHalfCreatedShoot},
 	}},
 }
@@ -38,23 +38,23 @@ var rows = []row{
 // and leaves the fleet alone.
 var halves = []row{
 	{"fleet", []rowTest{
-		{"FaultOfFederation", faultOfFederation},
+		{"FaultOfFederation", whenChanged(federation, faultOfFederation)},
 		{"FleetSpreadsNginx", fleetSpreadsNginx},
-		{"FleetLegacyOverride", fleetLegacyOverride},
-		{"FleetDuplicates", fleetDuplicates},
-		{"FleetOverrideOfMissingPath", fleetOverrideOfMissingPath},
-		{"FleetUnknownCluster", fleetUnknownCluster},
-		{"FleetPlansAndExplains", fleetPlansAndExplains},
-		{"FleetRollsOutInWaves", fleetRollsOutInWaves},
-		{"FleetDrainsAMember", fleetDrainsAMember},
-		{"FleetMovesWhatFails", fleetMovesWhatFails},
-		{"FederatedHPA", federatedHPA},
+		{"FleetLegacyOverride", whenChanged(federation, fleetLegacyOverride)},
+		{"FleetDuplicates", whenChanged(federation, fleetDuplicates)},
+		{"FleetOverrideOfMissingPath", whenChanged(federation, fleetOverrideOfMissingPath)},
+		{"FleetUnknownCluster", whenChanged(federation, fleetUnknownCluster)},
+		{"FleetPlansAndExplains", whenChanged(federation, fleetPlansAndExplains)},
+		{"FleetRollsOutInWaves", whenChanged(federation, fleetRollsOutInWaves)},
+		{"FleetDrainsAMember", whenChanged(federation, fleetDrainsAMember)},
+		{"FleetMovesWhatFails", whenChanged(federation, fleetMovesWhatFails)},
+		{"FederatedHPA", whenChanged(federation, federatedHPA)},
 		// The last one: it uses up what may be deleted in member1 without confirmation for ten minutes.
-		{"FleetHoldsDeletions", fleetHoldsDeletions},
+		{"FleetHoldsDeletions", whenChanged(federation, fleetHoldsDeletions)},
 	}},
 	{"garden", []rowTest{
-		{"ManagedSeed", becomesManagedSeed},
-		{"SecondLandscape", secondLandscape},
+		{"ManagedSeed", whenChanged(managedSeeds, becomesManagedSeed)},
+		{"SecondLandscape", whenChanged(landscapes, secondLandscape)},
 	}},
 }
 
@@ -64,7 +64,7 @@ var halves = []row{
 var comings = []row{
 	{"member2", []rowTest{
 		{"Hibernation", hibernation},
-		{"RotateCredentials", rotateCredentials},
+		{"RotateCredentials", whenChanged(credentials, rotateCredentials)},
 	}},
 	{"edge", []rowTest{
 		{"FleetAgent", fleetAgent},
