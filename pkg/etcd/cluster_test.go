@@ -261,6 +261,22 @@ func (c *testCluster) waitReady(t *testing.T, ordinals ...int) {
 	}
 }
 
+// waitLearner waits until a member is a learner, and returns its ordinal.
+func (c *testCluster) waitLearner(t *testing.T) int {
+	t.Helper()
+	learner := -1
+	c.processes[1].waitUntil(t, "a learner", func() error {
+		for _, i := range []int{1, 2} {
+			if err := c.processes[i].ready(); err != nil && strings.Contains(err.Error(), "is a learner") {
+				learner = i
+				return nil
+			}
+		}
+		return errors.New("there is none")
+	})
+	return learner
+}
+
 // waitData waits until a member tells the others that it has data.
 func (c *testCluster) waitData(t *testing.T, ordinal int) {
 	t.Helper()

@@ -20,6 +20,8 @@ type identity struct {
 	cluster, member uint64
 	// alone says that the data knows of no other member than its own, nor of a change of that.
 	alone bool
+	// several says that it knows other members.
+	several bool
 }
 
 // holding is whether a member has data.

@@ -28,26 +28,8 @@ func TestReadiness(t *testing.T) {
 			_ = first.stop()
 		}
 	})
-	isLearner := func(p *process) func() error {
-		return func() error {
-			if err := p.ready(); err == nil || !strings.Contains(err.Error(), "is a learner") {
-				return fmt.Errorf("it says %w", err)
-			}
-			return nil
-		}
-	}
-	joined := -1
-	c.processes[1].waitUntil(t, "a learner", func() error {
-		for _, i := range []int{1, 2} {
-			if isLearner(c.processes[i])() == nil {
-				joined = i
-				return nil
-			}
-		}
-		return errors.New("there is none")
-	})
 	// There is one at a time.
-	c.processes[3-joined].waitForLog(t, "is still a learner")
+	c.processes[3-c.waitLearner(t)].waitForLog(t, "is still a learner")
 	care := &memberCare{
 		Steward: first, peers: peers{&first.options, first.memberPace.ask}, soonest: time.Now().Add(time.Hour),
 	}
@@ -85,9 +67,6 @@ func TestLeaderlessIsBorneForAWhile(t *testing.T) {
 			t.Errorf("after %s: got %v", step.after, got)
 		}
 	}
-	if !(&leaderless{}).lasts(true, 0, now) {
-		t.Error("a single member bears it")
-	}
 }
 
 // Whoever has no certificate of the peers' authority is told nothing, and cannot join.
@@ -96,33 +75,10 @@ func TestOnlyPeersArePeers(t *testing.T) {
 	c := newTestCluster(t)
 	c.launch(t, 0)
 	c.processes[0].waitForLog(t, "which may have data, do not answer")
-	check := func(t *testing.T, path string, refused bool) {
-		t.Helper()
-		for name, files := range map[string][2]string{
-			"no certificate":        {},
-			"a client's":            pair(c.clients.issue(t, x509.ExtKeyUsageClientAuth)),
-			"the server's":          {c.options[1].CertFile, c.options[1].KeyFile},
-			"one of some authority": pair(newAuthority(t, "peers").issue(t, x509.ExtKeyUsageClientAuth)),
-		} {
-			options := c.options[1]
-			options.PeerCertFile, options.PeerKeyFile = files[0], files[1]
-			p := peers{&options, time.Second}
-			var into any
-			err := p.get(t.Context(), c.options[0].Members[0].PeerURL+path, &into)
-			if (err != nil) != refused {
-				t.Errorf("%s with %s: %v", path, name, err)
-			}
-		}
-		p := peers{&c.options[1], time.Second}
-		var into any
-		if err := p.get(t.Context(), c.options[0].Members[0].PeerURL+path, &into); err != nil {
-			t.Errorf("%s as a peer: %v", path, err)
-		}
-	}
-	check(t, answerPath, true)
+	c.checkAnswersPeersOnly(t, answerPath)
 	c.launch(t, 1, 2)
 	c.waitReady(t)
-	check(t, membersPath, true)
+	c.checkAnswersPeersOnly(t, membersPath)
 
 	// One that takes the place of a member, with what a client has.
 	c.processes[1].kill(t)
@@ -135,6 +91,60 @@ func TestOnlyPeersArePeers(t *testing.T) {
 		t.Error("it has got data")
 	}
 	c.voters(t)
+}
+
+// TestAttackASingleMemberAnswersPeersOnly plays who can connect to the peer URL of an etcd that has no other members,
+// with no certificate or with each that is to be had: that of a client, of a server, of a member of another etcd, whose
+// authority has the same name.
+func TestAttackASingleMemberAnswersPeersOnly(t *testing.T) {
+	t.Parallel()
+	c := newTestCluster(t)
+	c.processes[0] = launch(t, c.singleOptions())
+	c.waitReady(t, 0)
+	c.checkAnswersPeersOnly(t, membersPath)
+	plain := strings.Replace(c.options[0].Members[0].PeerURL, "https:", "http:", 1)
+	p := peers{&c.options[1], time.Second}
+	var into any
+	if err := p.get(t.Context(), plain+membersPath, &into); err == nil {
+		t.Errorf("without TLS, it answers %v", into)
+	}
+
+	// One that wants to join with what a client has.
+	thief := c.options[1]
+	thief.PeerCertFile, thief.PeerKeyFile = c.clients.issue(t, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
+	c.processes[1] = launch(t, thief)
+	c.processes[1].waitForLog(t, "which may have data, do not answer")
+	if hasData(thief.DataDir) {
+		t.Error("it has got data")
+	}
+	if response, err := c.client.MemberList(t.Context()); err != nil || len(response.Members) != 1 {
+		t.Errorf("the members are %v, %v", response, err)
+	}
+}
+
+// checkAnswersPeersOnly asks the first member with certificates that are none of its peers', and with one that is.
+func (c *testCluster) checkAnswersPeersOnly(t *testing.T, path string) {
+	t.Helper()
+	ask := func(options Options) error {
+		p := peers{&options, time.Second}
+		var into any
+		return p.get(t.Context(), c.options[0].Members[0].PeerURL+path, &into)
+	}
+	for name, files := range map[string][2]string{
+		"no certificate":        {},
+		"a client's":            pair(c.clients.issue(t, x509.ExtKeyUsageClientAuth)),
+		"the server's":          {c.options[1].CertFile, c.options[1].KeyFile},
+		"one of some authority": pair(newAuthority(t, "peers").issue(t, x509.ExtKeyUsageClientAuth)),
+	} {
+		options := c.options[1]
+		options.PeerCertFile, options.PeerKeyFile = files[0], files[1]
+		if err := ask(options); err == nil {
+			t.Errorf("%s with %s: it was answered", path, name)
+		}
+	}
+	if err := ask(c.options[1]); err != nil {
+		t.Errorf("%s as a peer: %v", path, err)
+	}
 }
 
 func pair(a, b string) [2]string { return [2]string{a, b} }

@@ -14,12 +14,10 @@ import (
 // identify reads from the data of a stopped etcd whose it is. With an error it returns what could be read yet.
 func identify(dataDir string) (own identity, err error) {
 	defer recoverFault(&err)()
-	entries, err := own.readLog(walDir(dataDir))
-	if err != nil {
-		return own, err
-	}
+	entries, logErr := own.readLog(walDir(dataDir))
 	members, applied, err := readMembers(dbPath(dataDir))
-	if err != nil {
+	own.several = members > 1
+	if err := errors.Join(logErr, err); err != nil {
 		return own, err
 	}
 	if members == 0 {

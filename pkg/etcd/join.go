@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -55,16 +56,35 @@ type joiner struct {
 	since time.Time
 }
 
+// isSingle tells whether the member, which holds such data, has no others. One that was started without may have got
+// them since. Its data knows that; where it is lost or damaged, those of them that run answer. It waits for no answer:
+// as a rule, there is nobody who could give one.
+func (s *Steward) isSingle(ctx context.Context, held dataState) bool {
+	if !s.options.hasPeers() || !s.options.SingleMember {
+		return s.options.startsSingle()
+	}
+	if held != dataNone {
+		own, err := identify(s.options.DataDir)
+		if own.several {
+			return false
+		}
+		if held == dataIntact {
+			return err != nil || own.alone
+		}
+	}
+	asked := peers{&s.options, s.memberPace.ask}
+	isThere := func(a peerAnswer) bool { return a.holds != holdsUnknown }
+	return !slices.ContainsFunc(asked.askAll(ctx), isThere)
+}
+
 // prepareMember makes the data directory of one of several members fit for a start. It takes as long as it takes: while
 // the others do not answer, nothing is done that cannot be undone.
-func (s *Steward) prepareMember(ctx context.Context) error {
+func (s *Steward) prepareMember(ctx context.Context, held dataState, damage error) error {
 	j := &joiner{
-		Steward: s, peers: peers{&s.options, s.memberPace.ask}, delay: s.memberPace.retry, since: time.Now(),
+		Steward: s, peers: peers{&s.options, s.memberPace.ask}, held: held, damage: damage, delay: s.memberPace.retry,
+		since: time.Now(),
 	}
 	var err error
-	if j.held, j.damage, err = s.examine(ctx); err != nil {
-		return err
-	}
 	if j.held != dataNone {
 		if j.own, err = identify(s.options.DataDir); err != nil && j.held == dataIntact {
 			j.held, j.damage = dataDamaged, err

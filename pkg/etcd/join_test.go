@@ -1,14 +1,19 @@
 package etcd
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.uber.org/zap"
+
+	"github.com/trellis-garden/trellis/pkg/etcd/request"
 )
 
 func TestThreeMembersAreOneCluster(t *testing.T) {
@@ -34,18 +39,31 @@ func TestThreeMembersAreOneCluster(t *testing.T) {
 	c.waitReady(t)
 	c.check(t, 20)
 	for i, p := range c.processes {
-		if log := p.log(); strings.Contains(log, "learner") || strings.Contains(log, "not stopped in order") {
+		if log := p.log(); strings.Contains(log, "as a learner") || strings.Contains(log, "not stopped in order") {
 			t.Errorf("member %d did not just go on:\n%s", i, log)
 		}
 	}
 }
 
+// One that was stopped, as that of a control plane which sleeps, is started together with the others.
 func TestASingleMemberGrows(t *testing.T) {
-	t.Parallel()
-	c := newTestCluster(t)
-	c.store(t)
-	c.options[0].BackupDir = t.TempDir()
-	alone := c.grow(t, 50)
+	for name, optionsOf := range map[string]func(*testCluster, *testing.T) Options{
+		"one that listens for peers": func(c *testCluster, _ *testing.T) Options { return c.singleOptions() },
+		"one of before":              (*testCluster).optionsOfBefore,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newTestCluster(t)
+			c.store(t)
+			c.options[0].BackupDir = t.TempDir()
+			c.checkGrowth(t, c.grow(t, optionsOf(c, t), 50))
+		})
+	}
+}
+
+// checkGrowth checks an etcd that has grown after 50 writes, given a copy of what it was.
+func (c *testCluster) checkGrowth(t *testing.T, alone string) {
+	t.Helper()
 	c.waitReady(t)
 	for _, m := range c.voters(t) {
 		if m.PeerURLs[0] == advertisedPeerURL {
@@ -68,6 +86,143 @@ func TestASingleMemberGrows(t *testing.T) {
 	c.write(t, 55, 5)
 }
 
+// It serves on, in the same process, while the others join it. Only then it is started as one of them.
+func TestASingleMemberServesWhileItGrows(t *testing.T) {
+	t.Parallel()
+	c := newTestCluster(t)
+	c.store(t)
+	c.launchSingle(t)
+	c.write(t, 0, 20)
+	c.launch(t, 1, 2)
+	written := 20
+	// The wait fails when the process of the first ends.
+	c.processes[0].waitUntil(t, "others that have joined", func() error {
+		c.write(t, written, 1)
+		written++
+		return errors.Join(c.processes[1].ready(), c.processes[2].ready())
+	})
+	before := c.voters(t)
+	c.processes[0].stop(t)
+	c.waitReady(t, 1, 2)
+	c.write(t, written, 5)
+
+	c.launch(t, 0)
+	c.waitReady(t)
+	c.check(t, written+5)
+	if same := common(before, c.voters(t)); same != memberCount {
+		t.Errorf("%d of the members are as before", same)
+	}
+}
+
+// With the first start that has it listen for peers, a single member of before tells where others reach it.
+func TestASingleMemberOfBeforeListensForPeers(t *testing.T) {
+	t.Parallel()
+	c := newTestCluster(t)
+	c.store(t)
+	before := launch(t, c.optionsOfBefore(t))
+	before.waitUntil(t, "ready", before.ready)
+	c.write(t, 0, 5)
+	before.stop(t)
+
+	c.launchSingle(t)
+	want := c.options[0].Members[0]
+	c.processes[0].waitUntil(t, "the peer URL of the member", func() error {
+		response, err := c.client.MemberList(t.Context())
+		if err != nil {
+			return err
+		}
+		if m := response.Members[0]; m.Name != want.Name || !slices.Equal(m.PeerURLs, []string{want.PeerURL}) {
+			return fmt.Errorf("it is %v", m)
+		}
+		return nil
+	})
+	c.launch(t, 1, 2)
+	c.waitReady(t)
+	c.voters(t)
+	c.check(t, 5)
+}
+
+// A single member has nobody to wait for. Others join what came of its data.
+func TestASingleMemberThatListensForPeersIsRestored(t *testing.T) {
+	for name, harm := range map[string]func(t *testing.T, o *Options){
+		"a lost volume":      func(t *testing.T, o *Options) { o.DataDir = t.TempDir() },
+		"a damaged database": func(t *testing.T, o *Options) { overwrite(t, dbPath(o.DataDir), 4096, 64<<10) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newTestCluster(t)
+			c.store(t)
+			c.launchSingle(t)
+			c.write(t, 0, 20)
+			c.processes[0].waitForStore(t, c.processes[0].revision(t))
+			c.processes[0].kill(t)
+			harm(t, &c.options[0])
+
+			c.launchSingle(t)
+			c.processes[0].waitForLog(t, "RESTORED")
+			c.launch(t, 1, 2)
+			c.waitReady(t)
+			c.voters(t)
+			c.check(t, 20)
+		})
+	}
+}
+
+// What was started as a single member is one of several once others have joined it, whatever becomes of its data: that
+// of backups beside theirs would be a second cluster.
+func TestASingleMemberThatHasGrownIsRestoredByNoBackup(t *testing.T) {
+	for name, harm := range map[string]func(t *testing.T, o *Options){
+		"intact data":        func(*testing.T, *Options) {},
+		"a lost volume":      func(t *testing.T, o *Options) { o.DataDir = t.TempDir() },
+		"a damaged log":      func(t *testing.T, o *Options) { damageLog(t, o.DataDir) },
+		"a damaged database": func(t *testing.T, o *Options) { overwrite(t, dbPath(o.DataDir), 4096, 64<<10) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newTestCluster(t)
+			c.store(t)
+			c.launchSingle(t)
+			c.write(t, 0, 20)
+			c.processes[0].waitForStore(t, c.processes[0].revision(t))
+			c.launch(t, 1, 2)
+			c.waitReady(t)
+			c.processes[0].kill(t)
+			harm(t, &c.options[0])
+			c.waitReady(t, 1, 2)
+			c.write(t, 20, 5)
+
+			c.launchSingle(t)
+			c.waitReady(t)
+			c.voters(t)
+			c.check(t, 25)
+			if log := c.processes[0].log(); strings.Contains(log, "RESTORED") || strings.Contains(log, "REBUILT") {
+				t.Errorf("it did not go on, or join again:\n%s", log)
+			}
+		})
+	}
+}
+
+// Without quorum, it waits as any of several does.
+func TestASingleMemberThatHasGrownWaitsForAQuorum(t *testing.T) {
+	t.Parallel()
+	c := newTestCluster(t)
+	c.store(t)
+	c.launchSingle(t)
+	c.launch(t, 1, 2)
+	c.waitReady(t)
+	for _, p := range c.processes {
+		p.kill(t)
+	}
+	c.options[0].DataDir = t.TempDir()
+	c.launch(t, 1)
+	c.waitData(t, 1)
+	c.processes[0] = launch(t, c.singleOptions())
+	c.processes[0].waitForLog(t, quorumAdvice)
+	if hasData(c.options[0].DataDir) {
+		t.Error("it has made data")
+	}
+}
+
 // Its etcd serves while nobody can join yet.
 func TestAGrowingMemberWaitsForNobody(t *testing.T) {
 	t.Parallel()
@@ -84,35 +239,79 @@ func TestAGrowingMemberWaitsForNobody(t *testing.T) {
 	c.check(t, 5)
 }
 
-// A single member whose data may be older than the backups must not hand it on to members that do not know of that.
+// A single member whose data may be older than the backups must not hand it on to members that do not know of that:
+// as long as they have no vote, they do not lead, and save nothing.
 func TestASingleMemberGrowsOnlyOnceItsDataIsConfirmed(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t)
 	c.store(t)
 	bucket := c.options[0].Store.Bucket
-	single := c.singleOptions(t)
-	p := launch(t, single)
-	p.waitUntil(t, "ready", p.ready)
+	c.launchSingle(t)
 	c.write(t, 0, 5)
-	p.stop(t)
+	c.processes[0].stop(t)
 	rename(t, bucket, bucket+".hidden")
 
-	c.launch(t)
-	c.waitReady(t, 0)
-	c.processes[1].waitForLog(t, "none of --members is")
+	c.launchSingle(t)
+	c.launch(t, 1, 2)
+	c.processes[0].waitForLog(t, "others get no vote before the store of backups answers")
+	c.waitLearner(t)
+	c.write(t, 5, 1)
+	// Who is started again remembers that.
+	c.processes[0].kill(t)
+	c.launchSingle(t)
+	c.processes[0].waitForLog(t, "others get no vote before the store of backups answers")
+	c.write(t, 6, 1)
+	response, err := c.connect(t, c.options[0]).MemberList(t.Context())
+	if err != nil || len(response.Members) != 2 || response.Members[0].IsLearner == response.Members[1].IsLearner {
+		t.Errorf("the members are %v, %v", response, err)
+	}
 	rename(t, bucket+".hidden", bucket)
 	c.waitReady(t)
-	c.check(t, 5)
+	c.check(t, 7)
 }
 
-// singleOptions are those of the first member before there were others. It had another name then.
-func (c *testCluster) singleOptions(t *testing.T) Options {
+// The data of others cannot be replaced by that of a point in time.
+func TestNoPointInTimeIsRestoredOnceAnotherHasJoined(t *testing.T) {
+	c := newTestCluster(t)
+	c.store(t)
+	options := c.singleOptions()
+	options.Restore = request.Restore{ID: "one", To: time.Now().UTC().Format(time.RFC3339)}
+	s := newTestSteward(options, zap.NewNop())
+	if err := errors.Join(s.prepare(t.Context()), s.start(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.stop() }()
+	if _, err := s.client.MemberAddAsLearner(t.Context(), []string{options.Members[1].PeerURL}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.makeRequested(t.Context()); err == nil || !strings.Contains(err.Error(), "has joined the etcd") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// singleOptions are those of the first member while there are no others.
+func (c *testCluster) singleOptions() Options {
+	single := c.options[0]
+	single.SingleMember = true
+	return single
+}
+
+// optionsOfBefore are those of a single member before it listened for peers. It had another name then.
+func (c *testCluster) optionsOfBefore(t *testing.T) Options {
 	t.Helper()
 	single := c.options[0]
 	single.Name = "etcd"
 	single.Members, single.PeerCertFile, single.PeerKeyFile, single.PeerTrustedCAFile = nil, "", "", ""
 	single.ListenPeerURL = "http://" + freeAddress(t)
 	return single
+}
+
+// launchSingle starts the first member while there are no others, or as if that were so, and waits until it serves.
+func (c *testCluster) launchSingle(t *testing.T) {
+	t.Helper()
+	c.processes[0] = launch(t, c.singleOptions())
+	c.processes[0].client = c.client
+	c.waitReady(t, 0)
 }
 
 func TestALostOrDamagedMemberJoinsAgain(t *testing.T) {
@@ -226,9 +425,8 @@ func TestTheFirstMemberWaitsForAllOthers(t *testing.T) {
 }
 
 // grow starts a single member, stops it after some writes, and has it grow. It returns a copy of what it was.
-func (c *testCluster) grow(t *testing.T, writes int) (alone string) {
+func (c *testCluster) grow(t *testing.T, single Options, writes int) (alone string) {
 	t.Helper()
-	single := c.singleOptions(t)
 	p := launch(t, single)
 	p.waitUntil(t, "ready", p.ready)
 	c.write(t, 0, writes)
@@ -245,7 +443,7 @@ func (c *testCluster) grow(t *testing.T, writes int) (alone string) {
 func TestDataOfBeforeTheOthersJoinedIsReplaced(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t)
-	alone := c.grow(t, 10)
+	alone := c.grow(t, c.singleOptions(), 10)
 	c.waitReady(t)
 	c.write(t, 10, 10)
 	for _, p := range c.processes {

@@ -13,6 +13,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.uber.org/zap"
 )
 
@@ -23,6 +24,12 @@ func (s *Steward) leads() bool {
 
 // alone tells whether the etcd has no other member at this time.
 func (s *Steward) alone() bool { return len(s.etcd.Server.Cluster().Members()) == 1 }
+
+// decidesAlone tells whether no other member has a vote at this time.
+func (s *Steward) decidesAlone() bool {
+	hasVote := func(m *membership.Member) bool { return m.ID != s.etcd.Server.MemberID() && !m.IsLearner }
+	return !slices.ContainsFunc(s.etcd.Server.Cluster().Members(), hasVote)
+}
 
 // leaderless is since when a member has had no leader.
 type leaderless struct {
@@ -51,6 +58,8 @@ type memberCare struct {
 	// delay is until a learner is promoted again, at the time next.
 	delay time.Duration
 	next  time.Time
+	// withheld says that learners get no vote yet, which was told.
+	withheld bool
 	// nextRound is when the members defragment next, soonest the earliest that they may.
 	nextRound, soonest time.Time
 	// quorumSince is when there was one last.
@@ -87,13 +96,17 @@ func (c *memberCare) tellQuorum(now time.Time) {
 	}
 }
 
-// look does once what is to do.
+// look does once what is to do. One that is alone defragments when it wants to.
 func (c *memberCare) look(ctx context.Context) error {
+	if c.alone() {
+		c.nextRound = time.Now().Add(c.options.DefragmentationPeriod)
+		return c.advertise(ctx)
+	}
 	members, err := c.list(ctx)
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.advertise(ctx, members), c.promote(ctx, members), c.defragmentInTurns(ctx))
+	return errors.Join(c.promoteConfirmed(ctx, members), c.defragmentInTurns(ctx))
 }
 
 // list returns all members, after a quorum has confirmed that the list is the last.
@@ -107,25 +120,19 @@ func (c *memberCare) list(ctx context.Context) ([]*etcdserverpb.Member, error) {
 	return response.Members, nil
 }
 
-// advertise tells the cluster this member's peer URL, where that of a single member still stands. Others join only
-// after it. They do not before the data is known to be no older than the backups: one that joins could go on with
-// those, and does not know what this one has noted of its data.
-func (c *memberCare) advertise(ctx context.Context, members []*etcdserverpb.Member) error {
-	peerURLs := []string{c.options.self().PeerURL}
-	for _, m := range members {
-		if m.ID != uint64(c.etcd.Server.MemberID()) || slices.Equal(m.PeerURLs, peerURLs) {
-			continue
-		}
-		if confirmed, err := c.confirmed(); err != nil || !confirmed {
-			return err
-		}
-		ctx, cancel := context.WithTimeout(ctx, c.memberPace.change)
-		defer cancel()
-		if _, err := c.client.MemberUpdate(ctx, m.ID, peerURLs); err != nil {
-			return fmt.Errorf("telling the cluster the peer URL of this member: %w", err)
-		}
-		c.log.Info("this was a single member; others can join it", zap.Strings("peerURLs", peerURLs))
+// advertise tells the cluster the peer URL of a member that is alone, where that of before it had one still stands.
+// Others join only after it.
+func (c *memberCare) advertise(ctx context.Context) error {
+	self, peerURLs := c.etcd.Server.Cluster().Members()[0], []string{c.options.self().PeerURL}
+	if slices.Equal(self.PeerURLs, peerURLs) {
+		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, c.memberPace.change)
+	defer cancel()
+	if _, err := c.client.MemberUpdate(ctx, uint64(self.ID), peerURLs); err != nil {
+		return fmt.Errorf("telling the cluster the peer URL of this member: %w", err)
+	}
+	c.log.Info("others can join this member", zap.Strings("peerURLs", peerURLs))
 	return nil
 }
 
@@ -135,6 +142,24 @@ func (c *memberCare) confirmed() (bool, error) {
 		return true, nil
 	}
 	return c.backups == nil, err
+}
+
+// promoteConfirmed makes voters of learners once the data is known to be no older than the backups: one that leads
+// could go on with those, and does not know what this one has noted of its data.
+func (c *memberCare) promoteConfirmed(ctx context.Context, members []*etcdserverpb.Member) error {
+	confirmed, err := c.confirmed()
+	if err != nil {
+		return err
+	}
+	withheld := c.withheld
+	isLearner := func(m *etcdserverpb.Member) bool { return m.IsLearner }
+	if c.withheld = !confirmed && slices.ContainsFunc(members, isLearner); !c.withheld {
+		return c.promote(ctx, members)
+	}
+	if !withheld {
+		c.log.Warn("others get no vote before the store of backups answers: the data may be older than they are")
+	}
+	return nil
 }
 
 // promote makes a voter of each learner that has caught up. It looks at the list each time, so that a promotion which
@@ -170,17 +195,21 @@ func (c *memberCare) promote(ctx context.Context, members []*etcdserverpb.Member
 // backUpWhileLeading saves changes in the store whenever this member leads, until ctx is done. Should two members
 // believe for a moment that they do, their backups fork, and either branch is right: what a member tells of a change
 // is what a quorum has agreed on.
+//
+// Where ctx is done already, that is an orderly stop, before which a last delta is saved.
 func (s *Steward) backUpWhileLeading(ctx context.Context) {
-	for ; s.backups != nil && ctx.Err() == nil; pause(ctx, s.memberPace.care) {
-		if !s.leads() {
-			continue
+	for ; s.backups != nil; pause(ctx, s.memberPace.care) {
+		if s.leads() {
+			leads, end := s.leadership(ctx)
+			err := s.backUp(ctx, leads)
+			if err != nil && leads.Err() == nil {
+				s.log.Error("backing up the etcd failed, it is tried again", zap.Error(err))
+			}
+			end()
 		}
-		leads, end := s.leadership(ctx)
-		err := s.backUp(ctx, leads)
-		if err != nil && leads.Err() == nil {
-			s.log.Error("backing up the etcd failed, it is tried again", zap.Error(err))
+		if ctx.Err() != nil {
+			return
 		}
-		end()
 	}
 }
 

@@ -131,7 +131,7 @@ func (s *Steward) snapshotFile(ctx context.Context) (path string, discard func()
 // defragment gives space back when much of the database is free. Several members do so in turns.
 func (s *Steward) defragment(_ context.Context) error {
 	backend := s.etcd.Server.Backend()
-	if !s.options.single() || s.options.DefragmentationPeriod == 0 ||
+	if !s.alone() || s.options.DefragmentationPeriod == 0 ||
 		!worthDefragmenting(backend.Size(), backend.SizeInUse()) {
 		return nil
 	}

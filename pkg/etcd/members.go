@@ -59,8 +59,11 @@ func (l *memberList) Set(text string) error {
 // Type implements pflag.Value.
 func (*memberList) Type() string { return "name=url,..." }
 
-// single tells whether the etcd has no other members.
-func (o *Options) single() bool { return len(o.Members) == 0 }
+// hasPeers tells whether the etcd has other members, or may get them.
+func (o *Options) hasPeers() bool { return len(o.Members) > 0 }
+
+// startsSingle tells whether the etcd has no other members, as far as the options say.
+func (o *Options) startsSingle() bool { return !o.hasPeers() || o.SingleMember }
 
 // self is the steward's own member.
 func (o *Options) self() Member {
@@ -73,7 +76,7 @@ func (o *Options) self() Member {
 }
 
 // first tells whether the member is the one that begins the cluster; all others join.
-func (o *Options) first() bool { return o.single() || o.Members[0].Name == o.Name }
+func (o *Options) first() bool { return !o.hasPeers() || o.Members[0].Name == o.Name }
 
 // others are all members but the steward's own.
 func (o *Options) others() []Member {
@@ -87,11 +90,11 @@ type founder struct {
 	token string
 }
 
-// founder is the steward's own member. What is built for one of several belongs to a cluster that never was before: a
-// volume of an earlier one that appears again must not find itself at home.
+// founder is the steward's own member. What is built for one that others may join belongs to a cluster that never was
+// before: a volume of an earlier one that appears again must not find itself at home.
 func (o *Options) founder() founder {
 	f := founder{name: o.Name, peerURL: o.self().PeerURL, token: clusterToken}
-	if !o.single() {
+	if o.hasPeers() {
 		var unique [8]byte
 		_, _ = rand.Read(unique[:])
 		f.token += "-" + hex.EncodeToString(unique[:])
@@ -116,15 +119,18 @@ func (o *Options) validatePeers() error {
 	}
 	var all []error
 	for flag, file := range files {
-		if o.single() && file != "" {
+		if !o.hasPeers() && file != "" {
 			all = append(all, fmt.Errorf("%s needs --members", flag))
 		}
-		if !o.single() && file == "" {
+		if o.hasPeers() && file == "" {
 			all = append(all, fmt.Errorf("%s must be set with --members: who is taken for a peer can change all data",
 				flag))
 		}
 	}
-	if o.single() {
+	if !o.hasPeers() {
+		if o.SingleMember {
+			all = append(all, errors.New("--single-member needs --members; an etcd without them is always one"))
+		}
 		return errors.Join(all...)
 	}
 	all = append(all, o.validateMembers())
@@ -143,8 +149,8 @@ func (o *Options) validatePeers() error {
 func (o *Options) validateMembers() error {
 	var all []error
 	if len(o.Members) != memberCount {
-		all = append(all, fmt.Errorf("--members: there are %d; an etcd is a single member, for which the flag is "+
-			"empty, or has %d", len(o.Members), memberCount))
+		all = append(all, fmt.Errorf("--members: there are %d; an etcd that others never join needs none, "+
+			"any other has %d", len(o.Members), memberCount))
 	}
 	seen := map[string]bool{}
 	for _, m := range o.Members {
@@ -161,12 +167,16 @@ func (o *Options) validateMembers() error {
 	if !seen[o.Name] {
 		all = append(all, fmt.Errorf("--members: --name %q is not among them", o.Name))
 	}
+	if o.SingleMember && !o.first() {
+		all = append(all, fmt.Errorf("--single-member: --name %q is not the first of --members, which the others join",
+			o.Name))
+	}
 	return errors.Join(all...)
 }
 
 // checkAuthorities makes sure that no certificate of a client is good for a peer.
 func (o *Options) checkAuthorities() error {
-	if o.single() || o.TrustedCAFile == "" {
+	if !o.hasPeers() || o.TrustedCAFile == "" {
 		return nil
 	}
 	ofClients, err := authorities(o.TrustedCAFile)

@@ -35,7 +35,7 @@ func TestMembersAreReadInOrder(t *testing.T) {
 	if got := (*memberList)(&options.Members).String(); got != threeMembers {
 		t.Errorf("got %s", got)
 	}
-	if options.single() || options.first() || options.self().PeerURL != "https://m-1:2380" {
+	if options.startsSingle() || options.first() || options.self().PeerURL != "https://m-1:2380" {
 		t.Errorf("it is taken for %+v", options.self())
 	}
 	if others := options.others(); len(others) != 2 || others[0].Name != "m-0" || others[1].Name != "m-2" {
@@ -53,6 +53,7 @@ func TestWrongMembersAreRefused(t *testing.T) {
 		"--members=m-0=http://m-0:2380,m-1=https://m-1:2380,m-2=https://m-2:2380":  "is not a URL",
 		"--members=m-0=https://m-0,m-1=https://m-1:2380,m-2=https://m-2:2380":      "is not a URL",
 		"--members=":                                "--peer-cert-file needs --members",
+		"--single-member":                           "is not the first of --members",
 		"--peer-cert-file=":                         "--peer-cert-file must be set",
 		"--peer-trusted-ca-file=":                   "--peer-trusted-ca-file must be set",
 		"--listen-peer-urls=http://127.0.0.1:2380":  "must be https",
@@ -64,17 +65,35 @@ func TestWrongMembersAreRefused(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", flag, err, says)
 		}
 	}
+	alone := DefaultOptions()
+	alone.SingleMember = true
+	if err := alone.Validate(); err == nil || !strings.Contains(err.Error(), "--single-member needs --members") {
+		t.Errorf("a single member without peers: got %v", err)
+	}
 	var l memberList
 	if err := l.Set("m-0"); err == nil {
 		t.Error("a member without URL was accepted")
 	}
 }
 
+// Its data can be replaced by that of a point in time, as long as it has no others.
+func TestTheFirstMemberMayBeSingle(t *testing.T) {
+	options := memberOptions(t, "--name=m-0", "--single-member", "--restore-request=one",
+		"--restore-to=2026-01-02T03:04:05Z", "--store-provider=Local", "--store-bucket=/b")
+	if err := options.Validate(); err != nil || !options.startsSingle() || !options.hasPeers() || !options.first() {
+		t.Errorf("got %v for %+v", err, options)
+	}
+}
+
 // An earlier life of the cluster must not be taken for this one, although it has the same members.
 func TestEachNewClusterIsAnother(t *testing.T) {
-	options := memberOptions(t)
-	if first, second := options.founder(), options.founder(); first.token == second.token {
-		t.Errorf("two clusters have the token %s", first.token)
+	for _, options := range []Options{memberOptions(t), memberOptions(t, "--name=m-0", "--single-member")} {
+		if first, second := options.founder(), options.founder(); first.token == second.token {
+			t.Errorf("two clusters have the token %s", first.token)
+		}
+		if f := options.founder(); f.peerURL != "https://"+options.Name+":2380" {
+			t.Errorf("the others are to find %s at %s", options.Name, f.peerURL)
+		}
 	}
 	single := DefaultOptions()
 	if f := single.founder(); f.token != clusterToken || f.peerURL != advertisedPeerURL {

@@ -7,6 +7,9 @@
 //
 //   - The first one begins the cluster, or goes on with the data that it has as a single member. The others join it,
 //     one after the other, as learners, which the leader promotes when they have caught up.
+//   - While there are no others yet (Options.SingleMember), it waits for nobody, and its data is restored from backups
+//     as that of an etcd without members is. It listens for peers nevertheless, so that it serves on while others join.
+//     From then on it is one of several, whatever it was started as.
 //   - Before its etcd starts, each asks the others, at their peer URLs, whether they have data, and those that serve
 //     for what a quorum agrees on. What it then does, decide tells, and why that never makes a second cluster. No state
 //     is kept for that beside the data itself.
@@ -19,8 +22,9 @@
 //     join the others, a member is their client, with the certificate of its server.
 //   - Only the leader saves changes in the store, compacts history, and gives turns to defragment.
 //
-// Two things are not found out: the volume of a member that is set back to an earlier time while the cluster goes on,
-// unless it was alone then; and one set back to when it was alone, while no other member answers at its start.
+// Three things are not found out: the volume of a member that is set back to an earlier time while the cluster goes on,
+// unless it was alone then; one set back to when it was alone, while no other member answers at its start; and that a
+// single member, whose data is lost before it is started as one of several, has others none of which answers.
 package etcd
 
 import (
@@ -54,11 +58,13 @@ type Options struct {
 	// ListenClientURL is where clients are served; AdvertiseClientURL what they are told (default the same).
 	ListenClientURL    string
 	AdvertiseClientURL string
-	// ListenPeerURL is where peers are served. A single member has none, so it stays on loopback.
+	// ListenPeerURL is where peers are served. Without Members there are none, so it stays on loopback.
 	ListenPeerURL string
-	// Members are all members of the etcd, in the order of their ordinals; none for a single member. The first one
-	// begins the cluster, or goes on with the data that it has as a single member; the others join it.
+	// Members are all members of the etcd, in the order of their ordinals; none for one that others never join. The
+	// first one begins the cluster, or goes on with the data that it has as a single member; the others join it.
 	Members []Member
+	// SingleMember says that, of Members, there is only the first one yet.
+	SingleMember bool
 	// PeerCertFile, PeerKeyFile and PeerTrustedCAFile secure the peer URLs. Whoever has a certificate of that authority
 	// is taken for a member, so it must be another one than that of clients.
 	PeerCertFile      string
@@ -127,9 +133,11 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.AdvertiseClientURL, "advertise-client-urls", o.AdvertiseClientURL,
 		"URL that clients are told (default: the one that is listened on)")
 	flags.StringVar(&o.ListenPeerURL, "listen-peer-urls", o.ListenPeerURL,
-		"URL to serve peers on; a single member has none")
+		"URL to serve peers on; there are none without --members")
 	flags.Var((*memberList)(&o.Members), "members",
-		"all members with their peer URLs, in the order of their ordinals; empty: this is the only one")
+		"all members with their peer URLs, in the order of their ordinals; empty: no other ever joins this one")
+	flags.BoolVar(&o.SingleMember, "single-member", o.SingleMember,
+		"of --members, there is only this one yet; the others may join it while it serves")
 	flags.StringVar(&o.PeerCertFile, "peer-cert-file", o.PeerCertFile,
 		"certificate for peers, as server and client (PEM)")
 	flags.StringVar(&o.PeerKeyFile, "peer-key-file", o.PeerKeyFile, "key of the certificate for peers (PEM)")
@@ -189,7 +197,7 @@ func (o *Options) Validate() error {
 		all = append(all, errors.New("--quota-backend-bytes must be positive"))
 	}
 	all = append(all, o.Store.validate(), o.Restore.Validate())
-	if o.Restore.ID != "" && !o.single() {
+	if o.Restore.ID != "" && !o.startsSingle() {
 		all = append(all, errors.New("--restore-request is for a single member; the data of several cannot be "+
 			"replaced while any of them has it"))
 	}

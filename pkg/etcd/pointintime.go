@@ -132,6 +132,10 @@ func (s *Steward) makeRequested(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Without clients, nobody joins any more.
+	if !s.alone() {
+		return errors.New("another member has joined the etcd, whose data cannot be replaced")
+	}
 	if err := s.withStore(ctx, func() error { return s.saveAll(ctx) }); err != nil {
 		return fmt.Errorf("saving the data that is there: %w", err)
 	}

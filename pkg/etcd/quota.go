@@ -95,7 +95,7 @@ func (s *Steward) relieve(ctx context.Context, alarm *etcdserverpb.AlarmMember, 
 		return err
 	}
 	if s.relievedByDefragmenting(short != nil) {
-		if !s.options.single() {
+		if !s.alone() {
 			// Several members defragment in turns, which the leader gives.
 			return nil
 		}
@@ -182,7 +182,7 @@ func (s *Steward) endCompactions() error {
 	if !compacted || s.options.DefragmentationPeriod == 0 || !mostlyFree(backend.Size(), backend.SizeInUse()) {
 		return nil
 	}
-	if !s.options.single() {
+	if !s.alone() {
 		s.fragmented.Store(true)
 		return nil
 	}

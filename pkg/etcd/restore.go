@@ -14,7 +14,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/etcd/status"
 )
 
-// advertisedPeerURL is a single member's address in the membership; nobody connects to it.
+// advertisedPeerURL is, in the membership, the address of a member that others never join; nobody connects to it.
 const advertisedPeerURL = "http://127.0.0.1:2380"
 
 const (
@@ -44,13 +44,14 @@ func (s *Steward) prepare(ctx context.Context) error {
 	if err := s.makeRoomToWrite(0); err != nil {
 		return err
 	}
-	if !s.options.single() {
-		return s.prepareMember(ctx)
-	}
 	held, damage, err := s.examine(ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	s.single = s.isSingle(ctx, held)
+	switch {
+	case !s.single:
+		return s.prepareMember(ctx, held, damage)
 	case held == dataNone:
 		return s.prepareEmpty(ctx)
 	case held == dataDamaged:

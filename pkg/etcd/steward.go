@@ -63,6 +63,8 @@ type Steward struct {
 	compactions compactions
 
 	memberPace memberPace
+	// single says that etcd is started without other members; they may join it while it serves.
+	single bool
 	// joining are the members of the cluster that this one joins; empty where it has data.
 	joining string
 	// leaderless is since when there is no leader.
@@ -81,6 +83,7 @@ func New(options Options, log *zap.Logger) *Steward {
 	s := &Steward{
 		options: options, log: log, health: newHealth(), measure: measure, said: map[string]string{}, told: newTold(),
 		recoveries: newRecoveries(options.DataDir, log), memberPace: newMemberPace(), errands: make(chan func()),
+		single: options.startsSingle(),
 	}
 	s.health.status = s.status
 	s.backups = newBackups(options, log, func(path string) (volume, error) { return s.measure(path) })
@@ -142,39 +145,27 @@ func (s *Steward) startMaintenance(ctx context.Context) (end func(), err error) 
 	var running sync.WaitGroup
 	end = func() { cancel(); running.Wait() }
 	running.Go(func() { s.maintain(ctx) })
-	if !s.options.single() {
-		if s.backups != nil && s.alone() {
-			// Others join only once the data is found to be no older than the backups. Until then that is noted.
-			if _, err := s.newFollower(context.WithoutCancel(ctx)); err != nil {
-				return end, err
-			}
+	if s.backups != nil && s.decidesAlone() {
+		// Others get a vote only once the data is found to be no older than the backups. Until then that is noted.
+		if _, err := s.newFollower(context.WithoutCancel(ctx)); err != nil {
+			return end, err
 		}
+	}
+	if s.options.hasPeers() {
 		running.Go(func() { s.careForMembers(ctx) })
-		running.Go(func() { s.backUpWhileLeading(ctx) })
-		return end, nil
 	}
-	if s.backups == nil {
-		return end, nil
-	}
-	// Also where ctx is done already: that is an orderly stop, before which a last delta is saved.
-	f, err := s.newFollower(context.WithoutCancel(ctx))
-	if err != nil {
-		return end, err
-	}
-	// A single member never ceases to lead.
-	running.Go(func() { f.run(ctx, context.WithoutCancel(ctx)) })
-	running.Go(func() { s.backups.verifyRegularly(ctx, s.etcd.Server.Backend().Size) })
+	running.Go(func() { s.backUpWhileLeading(ctx) })
 	return end, nil
 }
 
-// newFollower returns what saves the changes of the etcd that serves. Data of a member that is alone may be older than
-// its backups; what others agree on is not.
+// newFollower returns what saves the changes of the etcd that serves. Data of a member that decides alone may be older
+// than its backups; what others agree on is not.
 func (s *Steward) newFollower(ctx context.Context) (*follower, error) {
 	started, err := currentRevision(ctx, s.client)
 	if err != nil {
 		return nil, fmt.Errorf("asking etcd for its revision: %w", err)
 	}
-	if s.alone() {
+	if s.decidesAlone() {
 		if started, err = unconfirmed(s.options.DataDir, started); err != nil {
 			return nil, err
 		}
@@ -217,7 +208,7 @@ func (s *Steward) start(ctx context.Context) error {
 // for the others, as long as that takes, and tells what people can do.
 func (s *Steward) awaitReady(ctx context.Context) error {
 	patience := startTimeout
-	if !s.options.single() {
+	if !s.single {
 		s.health.set(status.AwaitingQuorum)
 		patience = s.memberPace.quorum
 	}
@@ -234,7 +225,7 @@ func (s *Steward) awaitReady(ctx context.Context) error {
 		case <-s.etcd.Server.StopNotify():
 			return errors.New("etcd ended by itself; its log tells why")
 		case <-timeout.C:
-			if s.options.single() {
+			if s.single {
 				return fmt.Errorf("not ready after %s", startTimeout)
 			}
 			s.log.Error("THERE IS NO QUORUM OF THE MEMBERS; " + quorumAdvice)
@@ -294,11 +285,7 @@ func (s *Steward) checkReady() error {
 	if s.etcd.Server.IsLearner() {
 		return errors.New("this member is a learner: it has not caught up with the others yet")
 	}
-	patience := s.memberPace.patience
-	if s.options.single() {
-		patience = 0
-	}
-	if s.leaderless.lasts(s.etcd.Server.Leader() == 0, patience, time.Now()) {
+	if s.leaderless.lasts(s.etcd.Server.Leader() == 0, s.memberPace.patience, time.Now()) {
 		return errors.New("etcd has no leader")
 	}
 	return nil
@@ -327,7 +314,7 @@ func (s *Steward) config() (*embed.Config, error) {
 	if o.CertFile != "" {
 		config.TlsMinVersion = "TLS1.2"
 	}
-	if !o.single() {
+	if o.hasPeers() {
 		s.configurePeers(config)
 	}
 	level, err := zapcore.ParseLevel(o.LogLevel)
@@ -354,10 +341,13 @@ func (s *Steward) config() (*embed.Config, error) {
 	return config, nil
 }
 
-// configurePeers sets what one of several members has otherwise than a single one.
+// configurePeers sets what a member that has others, or may get them, has otherwise than one that has none. What it
+// keeps for others, and how often it tells them that it is there, is as without them until it is started beside them.
 func (s *Steward) configurePeers(config *embed.Config) {
-	config.SnapshotCount, config.SnapshotCatchUpEntries = peersSnapshotCount, peersCatchUpEntries
-	config.TickMs, config.ElectionMs = peersTickMilliseconds, peersElectionMilliseconds
+	if !s.single {
+		config.SnapshotCount, config.SnapshotCatchUpEntries = peersSnapshotCount, peersCatchUpEntries
+		config.TickMs, config.ElectionMs = peersTickMilliseconds, peersElectionMilliseconds
+	}
 	config.PeerTLSInfo = s.options.peerTLS()
 	config.TlsMinVersion = "TLS1.2"
 	if s.joining != "" {
