@@ -19,8 +19,8 @@ const (
 	CAClient = "ca-client"
 	// CAETCD signs both sides of the connections to etcd.
 	CAETCD = "ca-etcd"
-	// CAETCDPeer signs both sides of the connections between the members of an etcd, if it has several. Whoever has a
-	// certificate of it can change all data, so that it is another one than that of etcd's clients.
+	// CAETCDPeer signs both sides of the connections between the members of an etcd. Whoever has a certificate of it
+	// can change all data, so that it is another one than that of etcd's clients.
 	CAETCDPeer = "ca-etcd-peer"
 	// CAFrontProxy signs kube-apiserver's certificate towards aggregated API servers.
 	CAFrontProxy = "ca-front-proxy"

@@ -1,6 +1,7 @@
 // Package etcd deploys one etcd of a control plane: a StatefulSet that runs etcd-steward, the Service for its clients,
 // and the headless Service for its members, of which a highly available control plane has three. Clients must present a
-// certificate of the authority ca-etcd, members one of ca-etcd-peer.
+// certificate of the authority ca-etcd, members one of ca-etcd-peer. A single member listens for others, too, so that
+// it serves on while they join it.
 package etcd
 
 import (
@@ -134,8 +135,7 @@ func minAllowed(user *gardencorev1beta1.ETCD, role Role) corev1.ResourceList {
 	return config.Autoscaling.MinAllowed
 }
 
-// New returns the component. The authority ca-etcd must have been generated before Deploy, and ca-etcd-peer for several
-// members.
+// New returns the component. The authorities ca-etcd and ca-etcd-peer must have been generated before Deploy.
 func New(c client.Client, namespace string, manager secrets.Manager, values Values) component.Component {
 	return &deployer{client: c, namespace: namespace, secrets: manager, values: values.withDefaults()}
 }
@@ -174,7 +174,7 @@ type deployer struct {
 	values    Values
 }
 
-// secretNames are the Secrets that the pods mount; those for peers only if there are several members.
+// secretNames are the Secrets that the pods mount.
 type secretNames struct{ ca, server, peerCA, peer string }
 
 // Deploy implements component.Deployer. Where a change takes several steps, it makes one of them.
@@ -229,59 +229,56 @@ func (v Values) withVolumeOf(present *appsv1.StatefulSet) Values {
 
 // quotaOf returns the quota in the arguments of a StatefulSet's containers; 0 without one.
 func quotaOf(present *appsv1.StatefulSet) int64 {
-	for _, container := range present.Spec.Template.Spec.Containers {
-		for _, argument := range container.Args {
-			if value, found := strings.CutPrefix(argument, quotaFlag); found {
-				quota, _ := strconv.ParseInt(value, 10, 64)
-				return quota
-			}
+	for _, argument := range argumentsIn(present) {
+		if value, found := strings.CutPrefix(argument, quotaFlag); found {
+			quota, _ := strconv.ParseInt(value, 10, 64)
+			return quota
 		}
 	}
 	return 0
 }
 
+// argumentsIn are those of all containers of a StatefulSet.
+func argumentsIn(present *appsv1.StatefulSet) []string {
+	var all []string
+	for _, container := range present.Spec.Template.Spec.Containers {
+		all = append(all, container.Args...)
+	}
+	return all
+}
+
 func (d *deployer) generateSecrets(ctx context.Context) (secretNames, error) {
-	var names secretNames
-	isHigh := d.values.Availability.IsHigh()
 	ca, err := component.CABundle(d.secrets, component.CAETCD)
 	if err != nil {
-		return names, err
+		return secretNames{}, err
 	}
-	server, err := d.secrets.Generate(ctx, serverCertificate(d.namespace, d.values.Role, isHigh))
+	server, err := d.secrets.Generate(ctx, serverCertificate(d.namespace, d.values.Role))
 	if err != nil {
-		return names, err
+		return secretNames{}, err
 	}
-	names.ca, names.server = ca.Name, server.Name
-	if !isHigh {
-		return names, nil
-	}
-	if ca, err = component.CABundle(d.secrets, component.CAETCDPeer); err != nil {
-		return names, err
+	peerCA, err := component.CABundle(d.secrets, component.CAETCDPeer)
+	if err != nil {
+		return secretNames{}, err
 	}
 	peer, err := d.secrets.Generate(ctx, peerCertificate(d.namespace, d.values.Role))
 	if err != nil {
-		return names, err
+		return secretNames{}, err
 	}
-	names.peerCA, names.peer = ca.Name, peer.Name
-	return names, nil
+	return secretNames{ca: ca.Name, server: server.Name, peerCA: peerCA.Name, peer: peer.Name}, nil
 }
 
-func serverCertificate(namespace string, role Role, hasPeers bool) secrets.CertificateConfig {
+func serverCertificate(namespace string, role Role) secrets.CertificateConfig {
 	service := ClientServiceName(role)
-	names := []string{
-		"localhost", service, service + "." + namespace, service + "." + namespace + ".svc",
-		service + "." + namespace + ".svc.cluster.local",
-		"*." + peerServiceName(role) + "." + namespace + ".svc.cluster.local",
-	}
-	if hasPeers {
-		names = append(names, hostOf(namespace, role, "*"))
-	}
 	return secrets.CertificateConfig{
 		Name:       "etcd-server-" + string(role),
 		CommonName: "etcd-server",
 		CertType:   secrets.ServerClientCert,
 		SigningCA:  component.CAETCD,
-		DNSNames:   names,
+		DNSNames: []string{
+			"localhost", service, service + "." + namespace, service + "." + namespace + ".svc",
+			service + "." + namespace + ".svc.cluster.local",
+			"*." + peerServiceName(role) + "." + namespace + ".svc.cluster.local", hostOf(namespace, role, "*"),
+		},
 	}
 }
 
@@ -359,7 +356,7 @@ func peerService(namespace string, v Values) *corev1.Service {
 			ClusterIP:                corev1.ClusterIPNone,
 			PublishNotReadyAddresses: true,
 			Selector:                 Labels(v.Role),
-			Ports:                    append([]corev1.ServicePort{clientServicePort()}, v.peerServicePorts()...),
+			Ports:                    []corev1.ServicePort{clientServicePort(), servicePort("peer", PeerPort)},
 		},
 	}
 }
@@ -391,7 +388,7 @@ func statefulSet(namespace string, v Values, names secretNames) *appsv1.Stateful
 			PodManagementPolicy:  appsv1.ParallelPodManagement,
 			Selector:             &metav1.LabelSelector{MatchLabels: Labels(v.Role)},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: component.Merge(meta.Labels, v.Store.labels(), v.peerLabels())},
+				ObjectMeta: metav1.ObjectMeta{Labels: component.Merge(meta.Labels, v.Store.labels(), peerLabels)},
 				Spec:       podSpec(namespace, v, names),
 			},
 			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
@@ -455,19 +452,13 @@ func podSpec(namespace string, v Values, names secretNames) corev1.PodSpec {
 		spec.Volumes = append(spec.Volumes, v.Store.volume())
 		container.VolumeMounts = append(container.VolumeMounts, v.Store.mount())
 	}
-	if v.Availability.IsHigh() {
-		v.addPeers(&spec, &container, names)
-	}
+	v.addPeers(&spec, &container, names)
 	spec.Containers = []corev1.Container{container}
 	return spec
 }
 
 func arguments(namespace string, v Values) []string {
 	backups, onDataLoss := volumeMount+"/backup", "fail"
-	name, host := Name(v.Role), ClientServiceName(v.Role)+"."+namespace+".svc"
-	if v.Availability.IsHigh() {
-		name, host = ownName, hostOf(namespace, v.Role, ownName)
-	}
 	if v.BackupDir != "" {
 		backups = backupMount
 	}
@@ -475,10 +466,10 @@ func arguments(namespace string, v Values) []string {
 		onDataLoss = "start-empty"
 	}
 	return append([]string{
-		"--name=" + name,
+		"--name=" + ownName,
 		"--data-dir=" + dataDir,
 		"--listen-client-urls=https://0.0.0.0:" + strconv.Itoa(int(ClientPort)),
-		fmt.Sprintf("--advertise-client-urls=https://%s:%d", host, ClientPort),
+		fmt.Sprintf("--advertise-client-urls=https://%s:%d", hostOf(namespace, v.Role, ownName), ClientPort),
 		"--cert-file=" + pkiMount + "/tls.crt",
 		"--key-file=" + pkiMount + "/tls.key",
 		"--trusted-ca-file=" + pkiMount + "/ca.crt",

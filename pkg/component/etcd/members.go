@@ -13,13 +13,17 @@ import (
 )
 
 const (
-	// PeerPort is the port of a pod for the other members, if there are several.
+	// PeerPort is the port of a pod for the other members.
 	PeerPort int32 = 2380
 	// memberCount is how many members there are, if there are several: one can be lost.
 	memberCount int32 = 3
 
 	peerVolume = "peer-pki"
 	peerMount  = "/etc/etcd/peer-pki"
+
+	membersFlag = "--members="
+	// singleFlag says that there is only the first one of the members yet.
+	singleFlag = "--single-member"
 
 	nameVariable = "POD_NAME"
 	// ownName is, in the arguments of a container, the name of its pod.
@@ -52,41 +56,31 @@ func peerCertificate(namespace string, role Role) secrets.CertificateConfig {
 	return config
 }
 
-// peerServicePorts has nothing for a single member.
-func (v Values) peerServicePorts() []corev1.ServicePort {
-	if !v.Availability.IsHigh() {
-		return nil
-	}
-	return []corev1.ServicePort{servicePort("peer", PeerPort)}
-}
-
 // peerLabels let a pod find the others by their names.
-func (v Values) peerLabels() map[string]string {
-	if !v.Availability.IsHigh() {
-		return nil
-	}
-	return map[string]string{gardencorev1beta1.LabelNetworkPolicyToDNS: gardencorev1beta1.LabelNetworkPolicyAllowed}
+var peerLabels = map[string]string{
+	gardencorev1beta1.LabelNetworkPolicyToDNS: gardencorev1beta1.LabelNetworkPolicyAllowed,
 }
 
-// peerArguments are those of one of several members.
+// peerArguments are those of a member, be there others yet or not.
 func (v Values) peerArguments(namespace string) []string {
-	if !v.Availability.IsHigh() {
-		return nil
-	}
 	var members []string
 	for _, pod := range PodNames(v.Role, memberCount) {
 		members = append(members, fmt.Sprintf("%s=https://%s:%d", pod, hostOf(namespace, v.Role, pod), PeerPort))
 	}
-	return []string{
+	arguments := []string{
 		"--listen-peer-urls=https://0.0.0.0:" + strconv.Itoa(int(PeerPort)),
-		"--members=" + strings.Join(members, ","),
+		membersFlag + strings.Join(members, ","),
 		"--peer-cert-file=" + peerMount + "/tls.crt",
 		"--peer-key-file=" + peerMount + "/tls.key",
 		"--peer-trusted-ca-file=" + peerMount + "/ca.crt",
 	}
+	if !v.Availability.IsHigh() {
+		arguments = append(arguments, singleFlag)
+	}
+	return arguments
 }
 
-// addPeers makes a pod that of one of several members.
+// addPeers adds what a pod has to be found by other members, and away from them.
 func (v Values) addPeers(spec *corev1.PodSpec, container *corev1.Container, names secretNames) {
 	container.Env = append(container.Env, corev1.EnvVar{Name: nameVariable, ValueFrom: &corev1.EnvVarSource{
 		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"},

@@ -15,7 +15,6 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/yaml"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
@@ -56,24 +55,34 @@ func TestMembersFollowAvailability(t *testing.T) {
 	}
 }
 
-// Whoever asks for no high availability gets what was there before there was any: the golden files, and nothing of
-// this.
-func TestASingleMemberHasNothingForPeers(t *testing.T) {
+// A single member is one that others can join: it differs from one of several in what they replace it for afterwards.
+func TestASingleMemberIsAsOneOfSeveral(t *testing.T) {
 	for _, role := range []Role{Main, Events} {
-		values := Decide(role)(component.Facts{BackupPrefix: "p"})
-		for _, object := range objects(namespace, values, secretNames{ca: "ca", server: "server"}) {
-			if _, isBudget := object.(*policyv1.PodDisruptionBudget); isBudget {
-				t.Errorf("there is PodDisruptionBudget %s", object.GetName())
-			}
-			text, err := yaml.Marshal(object)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, word := range []string{"2380", peerVolume, "--members", nameVariable, "topologySpread", "to-dns"} {
-				if strings.Contains(string(text), word) {
-					t.Errorf("%s has %s", object.GetName(), word)
-				}
-			}
+		templateOf := func(availability component.Availability) corev1.PodTemplateSpec {
+			values := Decide(role)(component.Facts{BackupPrefix: "p", Availability: availability})
+			return statefulSet(namespace, values, secretNames{"ca", "server", "peer-ca", "peer"}).Spec.Template
+		}
+		single, several := templateOf(component.Availability{}), templateOf(outlasts(zone))
+		container := &single.Spec.Containers[0]
+		isFlag := func(argument string) bool { return argument == singleFlag }
+		if !slices.ContainsFunc(container.Args, isFlag) || len(several.Spec.TopologySpreadConstraints) == 0 {
+			t.Errorf("%s: it is not told apart by %q and %+v", role, container.Args,
+				several.Spec.TopologySpreadConstraints)
+		}
+		container.Args, several.Spec.TopologySpreadConstraints = slices.DeleteFunc(container.Args, isFlag), nil
+		if !apiequality.Semantic.DeepEqual(single, several) {
+			t.Errorf("%s: %+v became %+v", role, single, several)
+		}
+	}
+}
+
+// It may be ended whenever, as nobody stands in for it meanwhile.
+func TestASingleMemberHasNoDisruptionBudget(t *testing.T) {
+	for availability, want := range map[component.Availability]bool{{}: false, outlasts(node): true} {
+		isBudget := func(object client.Object) bool { _, is := object.(*policyv1.PodDisruptionBudget); return is }
+		all := objects(namespace, Decide(Main)(component.Facts{Availability: availability}), secretNames{})
+		if got := slices.ContainsFunc(all, isBudget); got != want {
+			t.Errorf("with %+v there is a PodDisruptionBudget: %v", availability, got)
 		}
 	}
 }
@@ -106,8 +115,14 @@ func argumentsOf(pod corev1.PodSpec, name string) []string {
 }
 
 func TestTheStewardAcceptsTheArguments(t *testing.T) {
-	for _, role := range []Role{Main, Events} {
-		values := Decide(role)(component.Facts{Availability: outlasts(node)})
+	for _, test := range []struct {
+		role         Role
+		availability component.Availability
+	}{
+		{Main, component.Availability{}}, {Main, outlasts(node)}, {Events, component.Availability{}},
+		{Events, outlasts(zone)},
+	} {
+		role, values := test.role, Decide(test.role)(component.Facts{Availability: test.availability})
 		pod := podSpec(namespace, values, secretNames{})
 		var urls []string
 		for _, name := range PodNames(role, values.Replicas) {
@@ -117,23 +132,32 @@ func TestTheStewardAcceptsTheArguments(t *testing.T) {
 			if err := flags.Parse(argumentsOf(pod, name)); err != nil {
 				t.Fatal(err)
 			}
-			if err := options.Validate(); err != nil || options.Name != name {
-				t.Errorf("%s is called %q, %v", name, options.Name, err)
+			if err := options.Validate(); err != nil || options.Name != name ||
+				options.SingleMember == test.availability.IsHigh() {
+				t.Errorf("%s is called %q, and single: %v, %v", name, options.Name, options.SingleMember, err)
 			}
 			urls = append(urls, options.AdvertiseClientURL)
 		}
-		if slices.Sort(urls); len(slices.Compact(urls)) != 3 {
+		if slices.Sort(urls); len(slices.Compact(urls)) != int(values.Replicas) {
 			t.Errorf("members of %s advertise %q", role, urls)
 		}
 	}
 }
 
-// TestAttackClientsAreNoPeers plays who has a certificate of etcd's clients, or of the members of the other etcd's
-// server: as a peer, it could change all data.
+// TestAttackClientsAreNoPeers plays who has a certificate of etcd's clients, of the members of the other etcd's server,
+// or of the members of another control plane: as a peer, it could change all data. Single members have peers, too.
 func TestAttackClientsAreNoPeers(t *testing.T) {
+	for name, availability := range map[string]component.Availability{"single": {}, "several": outlasts(node)} {
+		t.Run(name, func(t *testing.T) { attackPeers(t, availability) })
+	}
+}
+
+func attackPeers(t *testing.T, availability component.Availability) {
+	t.Helper()
 	c := fake.NewClientBuilder().Build()
 	manager := newManager(t, c, secrets.Options{})
-	values := Decide(Main)(component.Facts{Availability: outlasts(node)})
+	stolen := peerOfAnother(t, c)
+	values := Decide(Main)(component.Facts{Availability: availability})
 	if err := New(c, namespace, manager, values).Deploy(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -153,6 +177,8 @@ func TestAttackClientsAreNoPeers(t *testing.T) {
 	}{
 		"a client as a peer":        {attacker.Name, mounted.peerCA, x509.ExtKeyUsageClientAuth, false},
 		"a server as a peer":        {mounted.server, mounted.peerCA, x509.ExtKeyUsageClientAuth, false},
+		"a peer of another":         {stolen, mounted.peerCA, x509.ExtKeyUsageClientAuth, false},
+		"another that is asked":     {stolen, mounted.peerCA, x509.ExtKeyUsageServerAuth, false},
 		"a peer as a client":        {mounted.peer, mounted.ca, x509.ExtKeyUsageClientAuth, false},
 		"a peer that connects":      {mounted.peer, mounted.peerCA, x509.ExtKeyUsageClientAuth, true},
 		"a peer that is asked":      {mounted.peer, mounted.peerCA, x509.ExtKeyUsageServerAuth, true},
@@ -173,6 +199,22 @@ func TestAttackClientsAreNoPeers(t *testing.T) {
 	if mounted.peerCA == mounted.ca || !strings.HasPrefix(mounted.peerCA, "ca-etcd-peer-bundle-") {
 		t.Errorf("mounted are %+v", mounted)
 	}
+}
+
+// peerOfAnother returns the Secret with the certificate of a member of another control plane, for the same names.
+func peerOfAnother(t *testing.T, into client.Client) string {
+	t.Helper()
+	other := newManager(t, fake.NewClientBuilder().Build(), secrets.Options{})
+	peer, err := other.Generate(t.Context(), peerCertificate(namespace, Main))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stolen := &corev1.Secret{Data: peer.Data}
+	stolen.Namespace, stolen.Name = namespace, "peer-of-another"
+	if err := into.Create(t.Context(), stolen); err != nil {
+		t.Fatal(err)
+	}
+	return stolen.Name
 }
 
 // verified says why the certificate in a Secret is not trusted by who trusts the bundle in another.
@@ -202,7 +244,7 @@ func TestCertificatesHaveTheNamesOfMembers(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	manager := newManager(t, c, secrets.Options{})
 	for _, config := range []secrets.CertificateConfig{
-		peerCertificate(namespace, Main), serverCertificate(namespace, Main, true),
+		peerCertificate(namespace, Main), serverCertificate(namespace, Main),
 	} {
 		secret, err := manager.Generate(t.Context(), config)
 		if err != nil {

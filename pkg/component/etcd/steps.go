@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,8 +30,9 @@ type step struct {
 // to be a single member, and what sleeps, is changed at once. Of several members, some are of before a change and some
 // of after it for a while:
 //
-//   - A single member that is to get others is restarted first, such that they can reach it. A StatefulSet replaces no
-//     pod while one with a higher ordinal is not ready, and the others are not before they have joined it.
+//   - A single member that is to get others serves on while they join it, and is replaced by one of several then: a
+//     StatefulSet replaces no pod while one with a higher ordinal is not ready. So a member that they cannot join is
+//     replaced by a single one first: one that does not serve, or that is of before single members listened for others.
 //   - New certificates come before other authorities to trust, which may be without those of the old certificates. All
 //     pods trust the authorities of the new ones by then: the preparation of a rotation has seen to that.
 func nextStep(present *appsv1.StatefulSet, v Values, names secretNames) (step, error) {
@@ -41,9 +43,8 @@ func nextStep(present *appsv1.StatefulSet, v Values, names secretNames) (step, e
 	if present == nil {
 		return next, nil
 	}
-	mounted := mountedSecrets(present)
 	if !v.Availability.IsHigh() {
-		if mounted.peer != "" {
+		if isOfSeveral(present) {
 			return next, fmt.Errorf("StatefulSet %s has several members and cannot have a single one again: keep "+
 				"spec.controlPlane.highAvailability of the Shoot", client.ObjectKeyFromObject(present))
 		}
@@ -52,20 +53,26 @@ func nextStep(present *appsv1.StatefulSet, v Values, names secretNames) (step, e
 	if ptr.Deref(present.Spec.Replicas, 1) == 0 {
 		return next, nil
 	}
-	if isAlone(present) {
-		next.values.Replicas, next.from = 1, present.ResourceVersion
+	mounted := mountedSecrets(present)
+	isSingle := ptr.Deref(present.Spec.Replicas, 1) == 1
+	if isSingle && (mounted.peer == "" || rollout.OfStatefulSet(present).Check() != nil) {
+		next.values.Availability, next.values.Replicas = component.Availability{}, 1
+		next.from = present.ResourceVersion
+		return next, nil
 	}
 	isTrustNew := mounted.ca != names.ca || mounted.peerCA != names.peerCA
 	areCertificatesNew := mounted.server != names.server || mounted.peer != names.peer
-	if mounted.peer != "" && isTrustNew && (areCertificatesNew || !isUpdated(present)) {
+	if isTrustNew && (areCertificatesNew || !isUpdated(present)) {
 		next.names.ca, next.names.peerCA, next.from = mounted.ca, mounted.peerCA, present.ResourceVersion
 	}
 	return next, nil
 }
 
-// isAlone says whether an etcd has a pod that the others could not reach.
-func isAlone(present *appsv1.StatefulSet) bool {
-	return ptr.Deref(present.Spec.Replicas, 1) == 1 && (mountedSecrets(present).peer == "" || !isUpdated(present))
+// isOfSeveral says whether a StatefulSet is one of several members, which may sleep.
+func isOfSeveral(present *appsv1.StatefulSet) bool {
+	arguments := argumentsIn(present)
+	hasMembers := func(argument string) bool { return strings.HasPrefix(argument, membersFlag) }
+	return slices.ContainsFunc(arguments, hasMembers) && !slices.Contains(arguments, singleFlag)
 }
 
 // isUpdated says whether all pods are of the newest template, be they ready or not.

@@ -3,12 +3,14 @@ package etcd
 import (
 	"context"
 	"crypto/x509"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,8 +36,8 @@ func rolled(set *appsv1.StatefulSet, updated bool) *appsv1.StatefulSet {
 func TestNextStep(t *testing.T) {
 	single := Values{Role: Main, Replicas: 1}.withDefaults()
 	several := Values{Role: Main, Replicas: 3, Availability: outlasts(node)}.withDefaults()
-	first, asleep, singleAsleep := several, several, single
-	first.Replicas, asleep.Replicas, singleAsleep.Replicas = 1, 0, 0
+	asleep, singleAsleep := several, single
+	asleep.Replicas, singleAsleep.Replicas = 0, 0
 	before := secretNames{ca: "ca", server: "server", peerCA: "peer-ca", peer: "peer"}
 	trusting, presenting, after := before, before, secretNames{"new-ca", "new-server", "new-peer-ca", "new-peer"}
 	trusting.ca, trusting.peerCA = after.ca, after.peerCA
@@ -45,6 +47,8 @@ func TestNextStep(t *testing.T) {
 		set.ResourceVersion = "7"
 		return set
 	}
+	silent := set(single, before, true)
+	silent.Status.ReadyReplicas = 0
 	for name, test := range map[string]struct {
 		present      *appsv1.StatefulSet
 		wanted       Values
@@ -55,9 +59,10 @@ func TestNextStep(t *testing.T) {
 	}{
 		"nothing is there":            {nil, several, after, 3, after, false},
 		"a single one changes":        {set(single, before, false), single, after, 1, after, false},
-		"a single one grows":          {set(single, before, true), several, before, 1, before, true},
-		"and is not restarted yet":    {set(first, before, false), several, before, 1, before, true},
-		"and is restarted":            {set(first, before, true), several, before, 3, before, false},
+		"a single one grows":          {set(single, before, true), several, before, 3, before, false},
+		"one of before grows":         {listeningToNobody(set(single, before, true)), several, before, 1, before, true},
+		"one that may be of before":   {set(single, before, false), several, before, 1, before, true},
+		"one that does not serve":     {silent, several, before, 1, before, true},
 		"a sleeping single one grows": {set(singleAsleep, before, false), several, after, 3, after, false},
 		"sleeping ones get both":      {set(asleep, before, false), several, after, 3, after, false},
 		"nothing changes":             {set(several, before, true), several, before, 3, before, false},
@@ -67,13 +72,15 @@ func TestNextStep(t *testing.T) {
 		"both":                        {set(several, before, true), several, after, 3, presenting, true},
 		"both, and not presented yet": {set(several, presenting, false), several, after, 3, presenting, true},
 		"both, and presented":         {set(several, presenting, true), several, after, 3, after, false},
-		"grows and gets both":         {set(single, before, true), several, after, 1, after, true},
+		"grows and gets both":         {set(single, before, true), several, after, 3, presenting, true},
+		"one of before gets both":     {listeningToNobody(set(single, before, true)), several, after, 1, after, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := nextStep(test.present, test.wanted, test.names)
 			if err != nil || got.values.Replicas != test.wantReplicas || got.names != test.want ||
-				(got.from != "") != test.isStep {
-				t.Errorf("got %d, %+v, %q, %v", got.values.Replicas, got.names, got.from, err)
+				(got.from != "") != test.isStep || got.values.Availability.IsHigh() != (test.wantReplicas == 3) {
+				t.Errorf("got %d, %+v, %+v, %q, %v", got.values.Replicas, got.values.Availability, got.names, got.from,
+					err)
 			}
 		})
 	}
@@ -81,11 +88,15 @@ func TestNextStep(t *testing.T) {
 
 func TestWhatSeveralMembersCannotBe(t *testing.T) {
 	several := Values{Role: Main, Replicas: 3, Availability: outlasts(node)}.withDefaults()
-	present := statefulSet(namespace, several, secretNames{peer: "peer"})
-	_, err := nextStep(present, Values{Role: Main, Replicas: 1}.withDefaults(), secretNames{})
-	if err == nil || !strings.Contains(err.Error(), "shoot--demo--member1/etcd-main has several members") ||
-		!strings.Contains(err.Error(), "spec.controlPlane.highAvailability") {
-		t.Errorf("it becomes a single one: %v", err)
+	asleep := several
+	asleep.Replicas = 0
+	for _, values := range []Values{several, asleep} {
+		present := statefulSet(namespace, values, secretNames{})
+		_, err := nextStep(present, Values{Role: Main, Replicas: 1}.withDefaults(), secretNames{})
+		if err == nil || !strings.Contains(err.Error(), "shoot--demo--member1/etcd-main has several members") ||
+			!strings.Contains(err.Error(), "spec.controlPlane.highAvailability") {
+			t.Errorf("of %d, it becomes a single one: %v", values.Replicas, err)
+		}
 	}
 	several.BackupDir = "/var/lib/backups"
 	if _, err := nextStep(nil, several, secretNames{}); err == nil || !strings.Contains(err.Error(), "BackupDir") {
@@ -148,21 +159,63 @@ func (s *seed) reconcile(t *testing.T, manager secrets.Manager, availability com
 	return steps
 }
 
-// A StatefulSet does not replace the first pod while others are not ready, and they are not before it is replaced.
-func TestASingleMemberIsRestartedBeforeOthersJoin(t *testing.T) {
-	s := newSeed(t)
-	manager := newManager(t, s, secrets.Options{})
-	s.reconcile(t, manager, component.Availability{})
-	s.reconcile(t, manager, outlasts(node))
-	var replicas []int32
+// listeningToNobody is a StatefulSet as single members had it before they listened for others.
+func listeningToNobody(set *appsv1.StatefulSet) *appsv1.StatefulSet {
+	isPeers := func(v corev1.Volume) bool { return v.Name == peerVolume }
+	set.Spec.Template.Spec.Volumes = slices.DeleteFunc(set.Spec.Template.Spec.Volumes, isPeers)
+	return set
+}
+
+// listenToNobody has the single member of a seed be one of before.
+func (s *seed) listenToNobody(t *testing.T) {
+	t.Helper()
+	set := &appsv1.StatefulSet{}
+	err := s.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "etcd-main"}, set)
+	if err == nil {
+		err = s.Update(t.Context(), listeningToNobody(set))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.version = set.ResourceVersion
+}
+
+// membersOfSteps are, of each StatefulSet that was applied, how many pods it has, and whether these are of several
+// members.
+func (s *seed) membersOfSteps(t *testing.T) string {
+	t.Helper()
+	var steps []string
 	for _, set := range s.applied {
-		replicas = append(replicas, *set.Spec.Replicas)
+		steps = append(steps, fmt.Sprintf("%d of several: %v", *set.Spec.Replicas, isOfSeveral(&set)))
 		if mountedSecrets(&set).peer == "" {
 			t.Error("a member cannot be reached by others")
 		}
 	}
-	if !slices.Equal(replicas, []int32{1, 3}) {
-		t.Errorf("the members were %v", replicas)
+	return strings.Join(steps, ", ")
+}
+
+func TestOthersJoinASingleMemberThatServes(t *testing.T) {
+	s := newSeed(t)
+	manager := newManager(t, s, secrets.Options{})
+	s.reconcile(t, manager, component.Availability{})
+	s.reconcile(t, manager, outlasts(node))
+	if got := s.membersOfSteps(t); got != "3 of several: true" {
+		t.Errorf("the members were %s", got)
+	}
+	if s.reconcile(t, manager, outlasts(node)); len(s.applied) > 1 {
+		t.Errorf("%d StatefulSets were applied although nothing was left to do", len(s.applied))
+	}
+}
+
+// A StatefulSet does not replace the first pod while others are not ready, and they are not before it is replaced.
+func TestASingleMemberOfBeforeIsReplacedBeforeOthersJoin(t *testing.T) {
+	s := newSeed(t)
+	manager := newManager(t, s, secrets.Options{})
+	s.reconcile(t, manager, component.Availability{})
+	s.listenToNobody(t)
+	s.reconcile(t, manager, outlasts(node))
+	if got := s.membersOfSteps(t); got != "1 of several: false, 3 of several: true" {
+		t.Errorf("the members were %s", got)
 	}
 	if s.reconcile(t, manager, outlasts(node)); len(s.applied) > 1 {
 		t.Errorf("%d StatefulSets were applied although nothing was left to do", len(s.applied))
@@ -206,6 +259,7 @@ func TestAStepStartsWhereItWasDecided(t *testing.T) {
 	s := newSeed(t)
 	manager := newManager(t, s, secrets.Options{})
 	s.reconcile(t, manager, component.Availability{})
+	s.listenToNobody(t)
 	d := New(s, namespace, manager, Decide(Main)(component.Facts{Availability: outlasts(node)})).(*deployer)
 	present, err := d.present(t.Context())
 	if err != nil {

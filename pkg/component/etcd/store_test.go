@@ -83,14 +83,7 @@ func deploy(t *testing.T, written map[string][]byte) ([]string, error) {
 		})
 	}
 	c := builder.Build()
-	manager, err := secrets.New(t.Context(), c, namespace, secrets.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	authority := secrets.CertificateConfig{Name: component.CAETCD, CertType: secrets.CACert}
-	if _, err := manager.Generate(t.Context(), authority); err != nil {
-		t.Fatal(err)
-	}
+	manager := newManager(t, c, secrets.Options{})
 	values := Values{Role: Main, Image: "i", Replicas: 1, Store: &Store{Prefix: "p/etcd-main"}}
 	if err := New(c, namespace, manager, values).Deploy(t.Context()); err != nil {
 		return nil, err

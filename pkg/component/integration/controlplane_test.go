@@ -409,6 +409,7 @@ func (cp *controlPlane) startEtcd(t *testing.T, role etcdcomponent.Role) {
 	flags := newFlagSet(&options)
 	var arguments []string
 	for _, argument := range pod.Containers[0].Args {
+		argument = strings.ReplaceAll(argument, "$(POD_NAME)", name+"-0")
 		arguments = append(arguments, cp.relocate(argument, places))
 	}
 	if err := flags.Parse(arguments); err != nil {
@@ -416,7 +417,7 @@ func (cp *controlPlane) startEtcd(t *testing.T, role etcdcomponent.Role) {
 	}
 	options.ListenClientURL = fmt.Sprintf("https://127.0.0.1:%d", cp.ports[etcdcomponent.ClientServiceName(role)])
 	options.AdvertiseClientURL = ""
-	options.ListenPeerURL = fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
+	options.ListenPeerURL = fmt.Sprintf("https://127.0.0.1:%d", freePort(t))
 	options.HealthAddress = ""
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)

@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,8 +57,9 @@ func (cp *controlPlane) systemObjects(t *testing.T) []client.Object {
 	return objects
 }
 
-// growEtcd has a real server take the objects of an etcd that gets other members, and its controller replace the first
-// pod before there are others. No node runs these pods: none is ever ready, which is when the order matters.
+// growEtcd has a real server take the objects of an etcd that gets other members, and its controller start those beside
+// the first pod, which stays. No node runs these pods: the first is said to be ready, the others never are, which is
+// when the order matters.
 func (cp *controlPlane) growEtcd(t *testing.T) {
 	target, err := client.New(cp.adminConfig(t), client.Options{Scheme: apis.GardenScheme()})
 	if err != nil {
@@ -83,7 +85,14 @@ func (cp *controlPlane) growEtcd(t *testing.T) {
 	}
 	pod := &corev1.Pod{}
 	first := client.ObjectKey{Namespace: namespace, Name: "etcd-main-0"}
-	cp.eventually(t, "there is a single member", func(ctx context.Context) error { return target.Get(ctx, first, pod) })
+	cp.eventually(t, "there is a single member", func(ctx context.Context) error {
+		if err := target.Get(ctx, first, pod); err != nil {
+			return err
+		}
+		pod.Status.Phase = corev1.PodRunning
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		return target.Status().Update(ctx, pod)
+	})
 	cp.eventually(t, "there are three members", func(ctx context.Context) error {
 		err := deploy(ctx, component.Availability{Tolerance: gardencorev1beta1.FailureToleranceTypeZone})
 		if err != nil {
@@ -93,14 +102,21 @@ func (cp *controlPlane) growEtcd(t *testing.T) {
 		if err := target.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "etcd-main"}, set); err != nil {
 			return err
 		}
-		if *set.Spec.Replicas != 3 || set.Status.UpdatedReplicas != 3 {
+		if *set.Spec.Replicas != 3 || set.Status.Replicas != 3 || set.Status.UpdatedReplicas != 2 {
 			return fmt.Errorf("%d are wanted, %d of the new template are there", *set.Spec.Replicas,
 				set.Status.UpdatedReplicas)
 		}
 		return nil
 	})
-	if err := target.Get(t.Context(), first, pod); err != nil ||
-		!strings.Contains(strings.Join(pod.Spec.Containers[0].Args, " "), "--members=etcd-main-0=https://") {
-		t.Errorf("the first member knows no others: %v, %q", err, pod.Spec.Containers[0].Args)
+	for i, name := range etcdcomponent.PodNames(etcdcomponent.Main, 3) {
+		member := &corev1.Pod{}
+		if err := target.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, member); err != nil {
+			t.Fatal(err)
+		}
+		arguments := member.Spec.Containers[0].Args
+		if (member.UID == pod.UID) != (i == 0) || slices.Contains(arguments, "--single-member") != (i == 0) ||
+			!strings.Contains(strings.Join(arguments, " "), "--members=etcd-main-0=https://") {
+			t.Errorf("%s, with UID %s and %q, is not of before, or knows no others", name, member.UID, arguments)
+		}
 	}
 }

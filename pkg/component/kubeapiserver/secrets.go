@@ -72,7 +72,9 @@ func files(secret *corev1.Secret, keys ...string) component.SecretFiles {
 
 // Authorities are those that every kube-apiserver needs, with its etcds.
 func Authorities() []string {
-	return []string{component.CACluster, component.CAClient, component.CAETCD, component.CAFrontProxy}
+	return []string{
+		component.CACluster, component.CAClient, component.CAETCD, component.CAETCDPeer, component.CAFrontProxy,
+	}
 }
 
 // authorities are those whose bundles the process reads.

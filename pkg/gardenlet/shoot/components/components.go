@@ -143,12 +143,10 @@ const (
 	MetricsServer = "shoot-core-metrics-server"
 )
 
-// imagesOfMachines and authoritiesOfMachines are what machines need beside what components do, authoritiesOfMembers
-// what etcds with several members do.
+// imagesOfMachines and authoritiesOfMachines are what machines need beside what components do.
 var (
 	imagesOfMachines      = []string{"pause"}
 	authoritiesOfMachines = []string{component.CAKubelet}
-	authoritiesOfMembers  = []string{component.CAETCDPeer}
 )
 
 // Images are the names of the images that shoots need, sorted.
@@ -166,9 +164,6 @@ func Authorities(shoot *gardencorev1beta1.ShootSpec) []string {
 	var authorities []string
 	if !isWorkerless(shoot) {
 		authorities = slices.Clone(authoritiesOfMachines)
-	}
-	if isHighlyAvailable(shoot) {
-		authorities = append(authorities, authoritiesOfMembers...)
 	}
 	for _, c := range slices.Concat(ControlPlane, System) {
 		if c.IsPartOf(shoot) {
