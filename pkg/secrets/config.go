@@ -1,6 +1,7 @@
 package secrets
 
 import (
+	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -14,12 +15,20 @@ import (
 type Config interface {
 	// SecretName is the name of the configuration, e.g. "kube-apiserver"; the Secret's name starts with it.
 	SecretName() string
-	// generate makes the data. ca is nil unless the configuration asks to be signed.
-	generate(ca *authority, now time.Time) (material, error)
+	// generate makes the data.
+	generate(means) (material, error)
 	// signingCA names the CA that signs the secret; empty when it is not signed.
 	signingCA() string
 	// check refuses a configuration that cannot be generated.
 	check() error
+}
+
+// means are what data is generated with.
+type means struct {
+	// ca is nil unless the configuration asks to be signed.
+	ca     *authority
+	now    time.Time
+	rsaKey func(bits int) (*rsa.PrivateKey, error)
 }
 
 // material is what generating a configuration yields.

@@ -61,12 +61,13 @@ func ParseCertificate(data []byte) (*x509.Certificate, error) {
 	return x509.ParseCertificate(block.Bytes)
 }
 
-func (c CertificateConfig) generate(ca *authority, now time.Time) (material, error) {
-	key, keyPEM, err := newKey(orDefault(c.KeyAlgorithm, ECDSA), 2048)
+func (c CertificateConfig) generate(with means) (material, error) {
+	ca := with.ca
+	key, keyPEM, err := with.newKey(orDefault(c.KeyAlgorithm, ECDSA), 2048)
 	if err != nil {
 		return material{}, err
 	}
-	template, err := c.template(now)
+	template, err := c.template(with.now)
 	if err != nil {
 		return material{}, err
 	}
@@ -128,13 +129,13 @@ func (c CertificateConfig) normalized() CertificateConfig {
 	return c
 }
 
-func (c KubeconfigConfig) generate(ca *authority, now time.Time) (material, error) {
+func (c KubeconfigConfig) generate(with means) (material, error) {
 	user := clientcmdv1.AuthInfo{TokenFile: c.TokenFile}
 	result := material{}
 	if c.User != "" {
 		certificate, err := CertificateConfig{
 			Name: c.Name, CommonName: c.User, Organization: c.Groups, CertType: ClientCert, Validity: c.Validity,
-		}.generate(ca, now)
+		}.generate(with)
 		if err != nil {
 			return material{}, err
 		}
@@ -160,8 +161,8 @@ func encodeKubeconfig(name, server, namespace string, bundle []byte, user client
 	})
 }
 
-func (c KeyConfig) generate(*authority, time.Time) (material, error) {
-	key, private, err := newKey(orDefault(c.Algorithm, RSA), orDefault(c.Bits, 2048))
+func (c KeyConfig) generate(with means) (material, error) {
+	key, private, err := with.newKey(orDefault(c.Algorithm, RSA), orDefault(c.Bits, 2048))
 	if err != nil {
 		return material{}, err
 	}
@@ -173,7 +174,7 @@ func (c KeyConfig) generate(*authority, time.Time) (material, error) {
 	return material{data: map[string][]byte{DataKeyRSAPrivateKey: private, DataKeyRSAPublicKey: public}}, nil
 }
 
-func (c StaticTokenConfig) generate(*authority, time.Time) (material, error) {
+func (c StaticTokenConfig) generate(means) (material, error) {
 	token, err := randomString(64)
 	if err != nil {
 		return material{}, err
@@ -182,18 +183,18 @@ func (c StaticTokenConfig) generate(*authority, time.Time) (material, error) {
 	return material{data: map[string][]byte{DataKeyStaticTokens: []byte(line), DataKeyToken: []byte(token)}}, nil
 }
 
-func (c EncryptionKeyConfig) generate(_ *authority, now time.Time) (material, error) {
+func (c EncryptionKeyConfig) generate(with means) (material, error) {
 	key := make([]byte, 32)
 	if _, err := rand.Read(key); err != nil {
 		return material{}, err
 	}
 	return material{data: map[string][]byte{
 		DataKeyEncryptionKey:     []byte(base64.StdEncoding.EncodeToString(key)),
-		DataKeyEncryptionKeyName: fmt.Appendf(nil, "key%d", now.Unix()),
+		DataKeyEncryptionKeyName: fmt.Appendf(nil, "key%d", with.now.Unix()),
 	}}, nil
 }
 
-func (c WireGuardKeyPairConfig) generate(*authority, time.Time) (material, error) {
+func (c WireGuardKeyPairConfig) generate(means) (material, error) {
 	key, err := ecdh.X25519().GenerateKey(rand.Reader)
 	if err != nil {
 		return material{}, err
@@ -204,23 +205,23 @@ func (c WireGuardKeyPairConfig) generate(*authority, time.Time) (material, error
 	}}, nil
 }
 
-func (c RandomConfig) generate(*authority, time.Time) (material, error) {
+func (c RandomConfig) generate(means) (material, error) {
 	value, err := randomString(orDefault(c.Length, 32))
 	return material{data: map[string][]byte{DataKeyPassword: []byte(value)}}, err
 }
 
-func (c DataConfig) generate(*authority, time.Time) (material, error) {
+func (c DataConfig) generate(means) (material, error) {
 	return material{data: c.Data}, nil
 }
 
-func newKey(algorithm KeyAlgorithm, bits int) (crypto.Signer, []byte, error) {
+func (m means) newKey(algorithm KeyAlgorithm, bits int) (crypto.Signer, []byte, error) {
 	var key crypto.Signer
 	var err error
 	switch algorithm {
 	case ECDSA:
 		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	case RSA:
-		key, err = rsa.GenerateKey(rand.Reader, bits)
+		key, err = m.rsaKey(bits)
 	default:
 		err = fmt.Errorf("key algorithm %q is unknown", algorithm)
 	}
@@ -233,6 +234,8 @@ func newKey(algorithm KeyAlgorithm, bits int) (crypto.Signer, []byte, error) {
 	}
 	return key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
+
+func newRSAKey(bits int) (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, bits) }
 
 func randomString(length int) (string, error) {
 	const alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

@@ -7,6 +7,7 @@ package secrets
 import (
 	"bytes"
 	"context"
+	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -72,6 +73,8 @@ type Options struct {
 	Authorities map[string]*corev1.Secret
 	// Clock is for tests; default the real one.
 	Clock clock.PassiveClock
+	// RSAKey makes RSA keys. It is for tests, as that takes long; default new ones.
+	RSAKey func(bits int) (*rsa.PrivateKey, error)
 }
 
 // Option changes a Generate call.
@@ -112,11 +115,15 @@ func New(ctx context.Context, c client.Client, namespace string, options Options
 		rotations: options.RotationInitiation,
 		foreign:   options.Authorities,
 		clock:     options.Clock,
+		rsaKey:    options.RSAKey,
 		existing:  map[string][]*corev1.Secret{},
 		entries:   map[string]*entry{},
 	}
 	if m.clock == nil {
 		m.clock = clock.RealClock{}
+	}
+	if m.rsaKey == nil {
+		m.rsaKey = newRSAKey
 	}
 	return m, m.load(ctx)
 }
@@ -128,6 +135,7 @@ type manager struct {
 	rotations map[string]time.Time
 	foreign   map[string]*corev1.Secret
 	clock     clock.PassiveClock
+	rsaKey    func(bits int) (*rsa.PrivateKey, error)
 
 	mutex sync.Mutex
 	// existing are the secrets by configuration name, newest first.
@@ -334,7 +342,7 @@ func dueForRenewal(secret *corev1.Secret, now time.Time) bool {
 
 func (m *manager) create(ctx context.Context, p plan) (*corev1.Secret, error) {
 	now := m.clock.Now()
-	made, err := p.config.generate(p.ca, now)
+	made, err := p.config.generate(means{ca: p.ca, now: now, rsaKey: m.rsaKey})
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/pem"
 	"net"
 	"regexp"
 	"strings"
@@ -317,6 +318,28 @@ func TestOtherKinds(t *testing.T) {
 	b := generate(t, m, DataConfig{Name: "config", Data: map[string][]byte{"a": []byte("2")}})
 	if a.Name == b.Name {
 		t.Error("another content gave the same name")
+	}
+}
+
+func TestRSAKeysAreThoseOfTheOptions(t *testing.T) {
+	given, err := newRSAKey(2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	m, err := New(t.Context(), fake.NewClientBuilder().Build(), namespace, Options{
+		RSAKey: func(bits int) (*rsa.PrivateKey, error) {
+			asked = bits
+			return given, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := generate(t, m, KeyConfig{Name: "ssh", Bits: 3072})
+	block, _ := pem.Decode(secret.Data[DataKeyRSAPrivateKey])
+	if key, err := x509.ParsePKCS8PrivateKey(block.Bytes); err != nil || !given.Equal(key) || asked != 3072 {
+		t.Errorf("%d bits were asked for, and another key is stored than was given (%v)", asked, err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 
@@ -23,7 +24,7 @@ import (
 
 // canonical is a state without what differs between two runs of the same operation: times, versions, and what is
 // random, as keys and the checksums of keys. It has a text for each object; several may have one name without what is
-// random in that.
+// random in that. The texts are JSON; see readable.
 func canonical(t *testing.T, s state) map[string][]string {
 	t.Helper()
 	c := canonizer{names: namesOf(s.seed)}
@@ -50,12 +51,8 @@ func canonical(t *testing.T, s state) map[string][]string {
 
 // plain is an object as JSON has it, a Secret with readable data.
 func plain(stored runtime.Object) (any, error) {
-	raw, err := json.Marshal(stored)
+	value, err := runtime.DefaultUnstructuredConverter.ToUnstructured(stored)
 	if err != nil {
-		return nil, err
-	}
-	var value object
-	if err := json.Unmarshal(raw, &value); err != nil {
 		return nil, err
 	}
 	secret, ok := stored.(*corev1.Secret)
@@ -89,11 +86,27 @@ func keptObjects(data map[string][]byte) (any, error) {
 
 func render(t *testing.T, value any) string {
 	t.Helper()
-	text, err := yaml.Marshal(value)
+	text, err := json.Marshal(value)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// readable are the texts as YAML, which takes several times as long to write.
+func readable(t *testing.T, texts map[string][]string) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	for name, list := range texts {
+		for _, text := range list {
+			written, err := yaml.JSONToYAML([]byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[name] = append(all[name], string(written))
+		}
+	}
+	return all
 }
 
 // namesOf gives the managed secrets names without what is random: that of the configuration, and how many newer ones
@@ -185,12 +198,33 @@ var differing = []struct {
 // encoded is what may be text in base64, or random.
 var encoded = regexp.MustCompile(`[A-Za-z0-9+/]{40,}={0,2}`)
 
+// shortest is how long what differs is at least.
+const shortest = 8
+
+// same are the texts in which nothing differs. They return in all states.
+var same sync.Map
+
 // text replaces within a text.
 func (c canonizer) text(text string) string {
 	if !utf8.ValidString(text) {
 		return "<bytes>"
 	}
+	if len(text) < shortest {
+		return text
+	}
 	text = c.names.Replace(text)
+	if _, found := same.Load(text); found {
+		return text
+	}
+	replaced := c.replace(text)
+	if replaced == text {
+		same.Store(text, true)
+	}
+	return replaced
+}
+
+// replace replaces all but names.
+func (c canonizer) replace(text string) string {
 	for _, d := range differing {
 		text = d.pattern.ReplaceAllString(text, d.with)
 	}

@@ -5,6 +5,7 @@ package kills
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -84,8 +85,9 @@ func goesOn(t *testing.T, m *moment, want map[string][]string) {
 	if err != nil {
 		t.Fatalf("ended %s: %v", strings.Join(m.points, ", "), err)
 	}
-	if difference := cmp.Diff(want, canonical(t, end)); difference != "" {
-		t.Errorf("ended %s: the end differs (-undisturbed +ended):\n%s", strings.Join(m.points, ", "), difference)
+	if got := canonical(t, end); !maps.EqualFunc(want, got, slices.Equal) {
+		t.Errorf("ended %s: the end differs (-undisturbed +ended):\n%s", strings.Join(m.points, ", "),
+			cmp.Diff(readable(t, want), readable(t, got)))
 	}
 }
 

@@ -2,6 +2,7 @@ package shoot
 
 import (
 	"context"
+	"crypto/rsa"
 	"errors"
 	"fmt"
 	"sync"
@@ -55,6 +56,8 @@ type Reconciler struct {
 	AfterOperation func(key client.ObjectKey)
 	// WrapTask, if set, wraps the tasks of all flows; see flow.Options.
 	WrapTask func(id flow.TaskID, fn flow.TaskFn) flow.TaskFn
+	// RSAKey is for tests; see secrets.Options.
+	RSAKey func(bits int) (*rsa.PrivateKey, error)
 
 	mu      sync.Mutex
 	running map[client.ObjectKey]run
@@ -283,7 +286,9 @@ func (r *Reconciler) prepare(ctx context.Context, log logr.Logger, shoot *garden
 	if err := cluster.Write(ctx, r.Seed, p.Namespace, in); err != nil {
 		return nil, err
 	}
-	return newOperation(p, in, r.Garden, r.Seed, log), nil
+	operation := newOperation(p, in, r.Garden, r.Seed, log)
+	operation.foundation.RSAKey = r.RSAKey
+	return operation, nil
 }
 
 // failed writes the failure of an operation. A flow that was cut off by a newer generation, an emergency stop or the

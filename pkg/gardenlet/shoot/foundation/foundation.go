@@ -4,6 +4,7 @@ package foundation
 
 import (
 	"context"
+	"crypto/rsa"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,6 +58,8 @@ type Foundation struct {
 	Generate func(context.Context, secrets.Manager) error
 	// APIServer makes the kubeconfigs.
 	APIServer func() kubeapiserver.Interface
+	// RSAKey is for tests; see secrets.Options.
+	RSAKey func(bits int) (*rsa.PrivateKey, error)
 }
 
 // Add adds the namespace, credentials and certificates.
@@ -161,6 +164,7 @@ func (f *Foundation) initializeSecrets(ctx context.Context) error {
 	manager, err := secrets.New(ctx, f.Seed, f.Plan.Namespace, secrets.Options{
 		RotationInitiation: f.Plan.Rotation.Initiated,
 		Authorities:        map[string]*corev1.Secret{component.CAEgress: authority},
+		RSAKey:             f.RSAKey,
 	})
 	if err != nil {
 		return err
