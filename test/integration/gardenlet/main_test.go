@@ -16,6 +16,7 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -304,7 +305,7 @@ func playCluster(t *testing.T) {
 	})
 }
 
-// makeReady writes the status of all workloads.
+// makeReady writes the status of all workloads that have another one.
 func makeReady(ctx context.Context) {
 	deployments, statefulSets := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}
 	if c.List(ctx, deployments) != nil || c.List(ctx, statefulSets) != nil {
@@ -312,17 +313,23 @@ func makeReady(ctx context.Context) {
 	}
 	for _, d := range deployments.Items {
 		n := ptr.Deref(d.Spec.Replicas, 1)
-		d.Status = appsv1.DeploymentStatus{
+		ready := appsv1.DeploymentStatus{
 			ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n,
 		}
-		_ = c.Status().Update(ctx, &d)
+		if !apiequality.Semantic.DeepEqual(d.Status, ready) {
+			d.Status = ready
+			_ = c.Status().Update(ctx, &d)
+		}
 	}
 	for _, s := range statefulSets.Items {
 		n := ptr.Deref(s.Spec.Replicas, 1)
-		s.Status = appsv1.StatefulSetStatus{
+		ready := appsv1.StatefulSetStatus{
 			ObservedGeneration: s.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n,
 		}
-		_ = c.Status().Update(ctx, &s)
+		if !apiequality.Semantic.DeepEqual(s.Status, ready) {
+			s.Status = ready
+			_ = c.Status().Update(ctx, &s)
+		}
 	}
 }
 
