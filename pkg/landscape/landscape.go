@@ -99,12 +99,15 @@ func isRepository(dir string) bool {
 	return errModule == nil && errCharts == nil
 }
 
+// stateFolder is the name of the default landscape's state folder; those of others go on with a hyphen and their name.
+const stateFolder = ".landscape"
+
 // StateDir holds everything that belongs to the landscape and nothing else.
 func (l *Landscape) StateDir() string {
 	if l.Name == DefaultName {
-		return filepath.Join(l.Root, ".landscape")
+		return filepath.Join(l.Root, stateFolder)
 	}
-	return filepath.Join(l.Root, ".landscape-"+l.Name)
+	return filepath.Join(l.Root, stateFolder+"-"+l.Name)
 }
 
 // CacheDir holds what is built; all landscapes of the repository share it.

@@ -33,6 +33,8 @@ type phase struct {
 	name  string
 	title string
 	run   func(context.Context, *run) error
+	// withoutImages says that it uses none of the images that are built.
+	withoutImages bool
 	// lookAt says where to look when the phase fails: commands or files.
 	lookAt []string
 	// patience is how long the phase may go on without progress.
@@ -68,10 +70,12 @@ func (l *Landscape) phases() []phase {
 	garden := fmt.Sprintf("bin/kubectl --kubeconfig %s -n garden get pods", l.RuntimeKubeconfig())
 	shoots := fmt.Sprintf("bin/kubectl --kubeconfig %s -n %s describe shoots", l.GardenKubeconfig(), demoNS)
 	return []phase{
-		{name: "host", title: "Check this machine", run: checkHostPhase, patience: time.Minute},
+		{
+			name: "host", title: "Check this machine", run: checkHostPhase, patience: time.Minute, withoutImages: true,
+		},
 		{
 			name: "build", title: "Build programs and images", run: buildPhase, lookAt: []string{l.Log()},
-			patience: time.Hour,
+			patience: time.Hour, withoutImages: true,
 		},
 		{name: "node", title: "Start the node",
 			run: nodePhase, lookAt: []string{log("supervisor.log"), log("node.log")},
@@ -128,6 +132,9 @@ func (l *Landscape) Up(ctx context.Context, options UpOptions, progress *Progres
 		}
 	}
 	if len(options.Phases) == 0 {
+		if err := l.useImagesOnly(); err != nil {
+			return err
+		}
 		fmt.Fprint(progress.out, l.summary(time.Since(start)))
 	}
 	return nil
@@ -138,7 +145,7 @@ func (r *run) runPhase(ctx context.Context, p phase) error {
 	r.begin(p.title)
 	ctx, cancel := r.whileProgress(ctx, p.patience)
 	defer cancel()
-	err := p.run(ctx, r)
+	err := r.runWithImages(ctx, p)
 	r.end(err)
 	if err == nil {
 		return nil
@@ -153,6 +160,16 @@ func (r *run) runPhase(ctx context.Context, p phase) error {
 		message += "\n\nWhere to look:\n  " + strings.Join(p.lookAt, "\n  ")
 	}
 	return fmt.Errorf("%s\n\n%s goes on from here, %s removes everything", message, r.again(), r.make("down"))
+}
+
+// runWithImages runs a phase; what it uses is written down before.
+func (r *run) runWithImages(ctx context.Context, p phase) error {
+	if !p.withoutImages {
+		if err := r.useImages(); err != nil {
+			return err
+		}
+	}
+	return p.run(ctx, r)
 }
 
 // again is what to type to go on: how many nodes there are to be is kept only once there are.
@@ -200,6 +217,11 @@ func checkHostPhase(_ context.Context, r *run) (err error) {
 	}
 	if r.release, err = r.lock(); err != nil {
 		return err
+	}
+	if before.Name == "" {
+		if err := r.useNoImages(); err != nil {
+			return err
+		}
 	}
 	if r.state, err = r.register(); err != nil {
 		return err
