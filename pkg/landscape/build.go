@@ -72,6 +72,9 @@ func relink(target, link string) error {
 
 // Build builds programs and images without starting anything.
 func (l *Landscape) Build(ctx context.Context, options UpOptions, progress *Progress) error {
+	if err := l.checkVersions(options.KubernetesVersions); err != nil {
+		return err
+	}
 	closeLog, err := l.openLog(progress)
 	if err != nil {
 		return err

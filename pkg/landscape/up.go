@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/trellis-garden/trellis/pkg/images"
 )
 
 // UpOptions change what `up` does.
@@ -48,6 +50,7 @@ type run struct {
 	*Landscape
 	UpOptions
 	*Progress
+	// state is what the landscape remembers: of the last run until this one is registered.
 	state state
 	// wanted is how many nodes there are to be.
 	wanted int
@@ -108,17 +111,15 @@ func PhaseNames() []string {
 // Up brings the landscape up, or goes on where an earlier run stopped.
 func (l *Landscape) Up(ctx context.Context, options UpOptions, progress *Progress) error {
 	start := time.Now()
-	for _, name := range options.Phases {
-		if !slices.Contains(PhaseNames(), name) {
-			return fmt.Errorf("there is no phase %q; the phases are %s", name, strings.Join(PhaseNames(), ", "))
-		}
+	r, err := l.newRun(options, progress)
+	if err != nil {
+		return err
 	}
 	closeLog, err := l.openLog(progress)
 	if err != nil {
 		return err
 	}
 	defer closeLog()
-	r := &run{Landscape: l, UpOptions: options, Progress: progress}
 	defer r.unlock()
 	for _, p := range l.phases() {
 		if len(options.Phases) > 0 && !slices.Contains(options.Phases, p.name) && p.name != "host" {
@@ -136,6 +137,48 @@ func (l *Landscape) Up(ctx context.Context, options UpOptions, progress *Progres
 			return err
 		}
 		fmt.Fprint(progress.out, l.summary(time.Since(start)))
+	}
+	return nil
+}
+
+// newRun refuses what cannot be, before anything is written.
+func (l *Landscape) newRun(options UpOptions, progress *Progress) (*run, error) {
+	if err := known("--phase", options.Phases, PhaseNames(), "--phase build,seed"); err != nil {
+		return nil, err
+	}
+	if err := l.checkVersions(options.KubernetesVersions); err != nil {
+		return nil, err
+	}
+	before, err := l.state()
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := l.nodesWanted(before.Nodes, options.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	return &run{Landscape: l, UpOptions: options, Progress: progress, state: before, wanted: wanted}, nil
+}
+
+// checkVersions refuses versions of Kubernetes that cannot be built.
+func (l *Landscape) checkVersions(versions []string) error {
+	if len(versions) == 0 {
+		return nil
+	}
+	all, err := images.KubernetesVersions(l.Root)
+	if err != nil {
+		return err
+	}
+	return known("--kubernetes-version", versions, all, "`make up KUBERNETES_VERSIONS="+all[len(all)-1]+"`")
+}
+
+// known refuses values of a flag that are not among all that it may have.
+func known(flag string, values, all []string, example string) error {
+	for _, value := range values {
+		if !slices.Contains(all, value) {
+			return fmt.Errorf("%s is %q, and has to be one of %s, as in %s", flag, value, strings.Join(all, ", "),
+				example)
+		}
 	}
 	return nil
 }
@@ -205,20 +248,13 @@ type discard struct{}
 func (discard) Write(data []byte) (int, error) { return len(data), nil }
 
 func checkHostPhase(_ context.Context, r *run) (err error) {
-	before, err := r.Landscape.state()
-	if err != nil {
-		return err
-	}
-	if r.wanted, err = r.nodesWanted(before.Nodes, r.Nodes); err != nil {
-		return err
-	}
 	if err := r.checkHost(r.wanted); err != nil {
 		return err
 	}
 	if r.release, err = r.lock(); err != nil {
 		return err
 	}
-	if before.Name == "" {
+	if r.state.Name == "" {
 		if err := r.useNoImages(); err != nil {
 			return err
 		}
