@@ -38,12 +38,9 @@ func main() {
 type flags struct{ name, root string }
 
 func (f *flags) landscape() (*landscape.Landscape, error) {
-	root := f.root
-	if root == "" {
-		var err error
-		if root, err = landscape.FindRoot(); err != nil {
-			return nil, err
-		}
+	root, err := landscape.FindRoot(f.root)
+	if err != nil {
+		return nil, err
 	}
 	return landscape.New(f.name, root)
 }
@@ -87,8 +84,9 @@ func upCommand(f *flags) *cobra.Command {
 	}
 	command.Flags().StringSliceVar(&options.Phases, "phase", nil,
 		"run only these phases: "+strings.Join(landscape.PhaseNames(), ", "))
-	command.Flags().IntVar(&options.Nodes, "nodes", 0,
-		"how many nodes the runtime cluster has, each a zone of the seed; 0: as before, and one at first")
+	command.Flags().Func("nodes",
+		"`number` of nodes of the runtime cluster, each a zone of the seed (default: as before, and one at first)",
+		func(text string) (err error) { options.Nodes, err = landscape.ParseNodes(text); return err })
 	command.Flags().BoolVar(&options.NoBuild, "no-build", false, "take programs and images as they were built before")
 	command.Flags().StringSliceVar(&options.KubernetesVersions, "kubernetes-version", nil,
 		"build these versions of Kubernetes too, such as 1.35.4")

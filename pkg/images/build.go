@@ -40,6 +40,9 @@ type Options struct {
 	Extensions []Extension
 	// Programs are the names of Trellis' own programs to compile; empty means all.
 	Programs []string
+	// InUse returns image vectors whose images stay in the store, those of landscapes. Without it nothing is removed
+	// from there.
+	InUse func() ([]imagevector.Vector, error)
 	// Progress is told about each step when it starts (done false) and when it ends. It may be called concurrently.
 	Progress func(step string, done bool, took time.Duration, err error)
 	// Log takes the output of the programs that are run.
@@ -71,7 +74,8 @@ type builder struct {
 	digests map[string]map[string]string
 }
 
-// Build makes every image, program and root file system of the landscape that is missing or out of date.
+// Build makes every image, program and root file system of the landscape that is missing or out of date, and removes
+// images of older builds that are not in use.
 func Build(ctx context.Context, options Options) error {
 	for _, dir := range []*string{&options.Root, &options.Cache} {
 		absolute, err := filepath.Abs(*dir)
@@ -103,7 +107,11 @@ func Build(ctx context.Context, options Options) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	return b.step(ctx, "images", b.assemble)
+	if err := b.step(ctx, "images", b.assemble); err != nil {
+		return err
+	}
+	b.removeUnused(time.Now())
+	return nil
 }
 
 func (b *builder) binDir() string { return filepath.Join(b.Cache, BinDir) }

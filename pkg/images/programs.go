@@ -179,6 +179,25 @@ var containerdShim = Module{
 // RuntimePrograms are those that run containers. They lie in BinDir, and on machines and nodes in /usr/local/bin.
 var RuntimePrograms = []string{"containerd", "containerd-shim-runc-v2", "ctr", "runc"}
 
+// KubernetesVersions are those that a repository can build: the default one, and others for which there is a go.mod.
+func KubernetesVersions(root string) ([]string, error) {
+	files, err := os.ReadDir(filepath.Join(root, kubernetesDir))
+	if err != nil {
+		return nil, fmt.Errorf("versions of Kubernetes: %w", err)
+	}
+	versions := []string{DefaultKubernetesVersion}
+	for _, file := range files {
+		version, ok := strings.CutSuffix(file.Name(), ".mod")
+		if version, isOther := strings.CutPrefix(version, "go-"); ok && isOther {
+			versions = append(versions, version)
+		}
+	}
+	return versions, nil
+}
+
+// kubernetesDir is Kubernetes' nested module, below the root of the repository.
+const kubernetesDir = "images/kubernetes"
+
 // kubernetes is the module of one version of Kubernetes; the default version is that of go.mod, the others have a
 // go-<version>.mod beside it.
 func kubernetes(version string) Module {
@@ -192,7 +211,7 @@ func kubernetes(version string) Module {
 		"-X", info + ".gitTreeState=clean", "-X", "k8s.io/client-go/pkg/version.gitVersion=v" + version,
 	}
 	return Module{
-		Name: "kubernetes-v" + version, Dir: "images/kubernetes", Packages: []string{"."},
+		Name: "kubernetes-v" + version, Dir: kubernetesDir, Packages: []string{"."},
 		Output: "kubernetes-v" + version, LDFlags: strings.Join(flags, " "),
 	}
 }
@@ -226,7 +245,7 @@ func (b *builder) buildModule(ctx context.Context, m Module) error {
 		arguments = append(arguments, "-tags", m.Tags)
 	}
 	dir := filepath.Join(b.Root, m.Dir)
-	if alternative := "go-" + strings.TrimPrefix(m.Name, "kubernetes-v") + ".mod"; m.Dir == "images/kubernetes" {
+	if alternative := "go-" + strings.TrimPrefix(m.Name, "kubernetes-v") + ".mod"; m.Dir == kubernetesDir {
 		if _, err := os.Stat(filepath.Join(dir, alternative)); err == nil {
 			arguments = append(arguments, "-modfile="+alternative)
 		}

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 var (
@@ -178,6 +180,11 @@ func writeFiles(dir string, files map[string]string) error {
 
 // assemble puts the layers together into images.
 func (b *builder) assemble(ctx context.Context) error {
+	unlock, err := b.store.lock(unix.LOCK_SH)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	for _, do := range []func(context.Context) error{
 		b.bases, b.ownImages, b.kubernetesImages, b.thirdPartyImages, b.imagesOfModules, b.machineImage,
 	} {

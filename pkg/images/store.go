@@ -153,6 +153,10 @@ func (s Store) Resolve(registry, repository, tag string) (v1.Hash, error) {
 	if !ok {
 		return v1.Hash{}, fs.ErrNotExist
 	}
+	return readTag(path)
+}
+
+func readTag(path string) (v1.Hash, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return v1.Hash{}, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trellis-garden/trellis/pkg/images"
+	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
 
 // buildPhase builds what is missing or out of date, and puts the programs for people into bin.
@@ -23,7 +24,8 @@ func buildPhase(ctx context.Context, r *run) error {
 func (r *run) buildOptions() images.Options {
 	return images.Options{
 		Root: r.Root, Cache: r.CacheDir(), Extensions: r.Extensions, KubernetesVersions: r.KubernetesVersions,
-		Log: r.Progress,
+		Log:   r.Progress,
+		InUse: func() ([]imagevector.Vector, error) { return vectorsOfAll(r.Root) },
 		Progress: func(step string, done bool, took time.Duration, err error) {
 			if !done {
 				r.Step("%s", step)
@@ -70,6 +72,9 @@ func relink(target, link string) error {
 
 // Build builds programs and images without starting anything.
 func (l *Landscape) Build(ctx context.Context, options UpOptions, progress *Progress) error {
+	if err := l.checkVersions(options.KubernetesVersions); err != nil {
+		return err
+	}
 	closeLog, err := l.openLog(progress)
 	if err != nil {
 		return err

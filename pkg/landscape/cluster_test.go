@@ -3,6 +3,7 @@ package landscape
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/trellis-garden/trellis/pkg/images"
 )
 
 // Who waits in vain is told what was missing last, not that time is over.
@@ -395,13 +398,41 @@ func TestPhases(t *testing.T) {
 	if names := PhaseNames(); len(names) != len(seen) || names[0] != "host" {
 		t.Errorf("got %v", names)
 	}
-	out, err := os.CreateTemp(t.TempDir(), "out")
+}
+
+// Who mistypes is told what the flag may be, and the clone is as it was before.
+func TestRefusedOptionsLeaveNothing(t *testing.T) {
+	l, err := New("other", t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Up(t.Context(), UpOptions{Phases: []string{"sead"}}, NewProgress(out)); err == nil ||
-		!strings.Contains(err.Error(), "sead") {
-		t.Errorf("a mistyped phase: %v", err)
+	if err := os.MkdirAll(filepath.Join(l.Root, "images/kubernetes"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(l.Root, "images/kubernetes/go-1.35.4.mod"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for want, options := range map[string]UpOptions{
+		`--phase is "sead", and has to be one of host, build, node,`:                 {Phases: []string{"build", "sead"}},
+		"--nodes is 12, and has to be a number from 1 to 9, as in `make up NODES=3`": {Nodes: 12},
+		`--kubernetes-version is "1.34.0", and has to be one of ` + images.DefaultKubernetesVersion + ", 1.35.4, as in": {
+			KubernetesVersions: []string{"1.34.0"},
+		},
+	} {
+		do := map[string]func(context.Context, UpOptions, *Progress) error{"up": l.Up}
+		if len(options.KubernetesVersions) > 0 {
+			do["images"] = l.Build
+		}
+		for name, run := range do {
+			err := run(t.Context(), options, &Progress{out: io.Discard, log: io.Discard})
+			if err == nil || !strings.Contains(err.Error(), want) ||
+				strings.Contains(err.Error(), "goes on from here") {
+				t.Errorf("%s: got %v, want %s", name, err, want)
+			}
+			if _, err := os.Stat(l.StateDir()); err == nil {
+				t.Errorf("%s: there is a state folder", want)
+			}
+		}
 	}
 }
 
@@ -452,7 +483,10 @@ func TestFindRoot(t *testing.T) {
 		}
 	}
 	t.Chdir(below)
-	if _, err := FindRoot(); err == nil || !strings.Contains(err.Error(), "is not in a clone of Trellis") {
+	if _, err := FindRoot(""); err == nil || !strings.Contains(err.Error(), "is not in a clone of Trellis") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := FindRoot(root); err == nil || !strings.Contains(err.Error(), "--root is") {
 		t.Errorf("got %v", err)
 	}
 	for _, file := range []string{"go.mod", "charts/charts.go"} {
@@ -460,8 +494,10 @@ func TestFindRoot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := FindRoot(); err != nil || got != root {
-		t.Errorf("got %s, %v", got, err)
+	for _, given := range []string{"", root} {
+		if got, err := FindRoot(given); err != nil || got != root {
+			t.Errorf("%q: got %s, %v", given, got, err)
+		}
 	}
 }
 

@@ -10,11 +10,15 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/trellis-garden/trellis/pkg/component/operatingsystemconfig"
 )
 
 // What a landscape needs of the machine.
 const (
-	minimumDiskGiB   = 12
+	minimumDiskGiB = 12
+	// Beside this, there has to be what machines keep free.
+	diskToFillGiB    = 8
 	minimumMemoryGiB = 7
 	// Each further node has systemd, containerd and kubelet.
 	memoryOfNodeGiB = 1
@@ -96,10 +100,23 @@ func checkDisk(dir string) error {
 	if err := unix.Statfs(dir, &fs); err != nil {
 		return fmt.Errorf("free disk space of %s: %w", dir, err)
 	}
-	if free := fs.Bavail * uint64(fs.Bsize) >> 30; free < minimumDiskGiB {
-		return fmt.Errorf("%s has %d GiB free; a landscape needs %d GiB", dir, free, minimumDiskGiB)
+	if err := enoughDisk(fs.Bavail*uint64(fs.Bsize), fs.Blocks*uint64(fs.Bsize)); err != nil {
+		return fmt.Errorf("the disk of %s: %w", dir, err)
 	}
 	return nil
+}
+
+// enoughDisk says whether so many free bytes of a disk are enough. The machines of shoots share it, and their kubelets
+// evict pods when less of it is free than they keep.
+func enoughDisk(free, size uint64) error {
+	const gib, percent = 1 << 30, operatingsystemconfig.DiskKeptFreePercent
+	needed := max(minimumDiskGiB*gib, size/100*percent+diskToFillGiB*gib)
+	if free >= needed {
+		return nil
+	}
+	return fmt.Errorf("%d GiB are free, and a landscape needs %d GiB: %d GiB to fill, and %d %% of all %d GiB, as "+
+		"machines of shoots have DiskPressure and evict pods when less is free; `make clean` removes what was built",
+		free/gib, (needed+gib-1)/gib, diskToFillGiB, percent, size/gib)
 }
 
 func checkMemory(nodes int) error {

@@ -67,8 +67,8 @@ var validName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,13}[a-z0-9])?$`)
 // New returns the landscape of a name; root is the repository it is built from.
 func New(name, root string) (*Landscape, error) {
 	if !validName.MatchString(name) {
-		return nil, fmt.Errorf("landscape name %q: must be 1 to 15 lower-case letters, digits and hyphens, and "+
-			"begin with a letter", name)
+		return nil, fmt.Errorf("--name is %q, and has to be 1 to 15 lower-case letters, digits and hyphens, of which "+
+			"the first is a letter, as in `make up NAME=other`", name)
 	}
 	absolute, err := filepath.Abs(root)
 	if err != nil {
@@ -77,8 +77,14 @@ func New(name, root string) (*Landscape, error) {
 	return &Landscape{Name: name, Root: absolute, Extensions: slices.Clone(images.Extensions)}, nil
 }
 
-// FindRoot returns the repository that holds the working directory.
-func FindRoot() (string, error) {
+// FindRoot returns the repository: the one that is given, or without one that which holds the working directory.
+func FindRoot(given string) (string, error) {
+	if given != "" && !isRepository(given) {
+		return "", fmt.Errorf("--root is %q, and has to be a clone of Trellis, as in --root ~/trellis", given)
+	}
+	if given != "" {
+		return given, nil
+	}
 	start, err := os.Getwd()
 	if err != nil {
 		return "", err
@@ -99,12 +105,15 @@ func isRepository(dir string) bool {
 	return errModule == nil && errCharts == nil
 }
 
+// stateFolder is the name of the default landscape's state folder; those of others go on with a hyphen and their name.
+const stateFolder = ".landscape"
+
 // StateDir holds everything that belongs to the landscape and nothing else.
 func (l *Landscape) StateDir() string {
 	if l.Name == DefaultName {
-		return filepath.Join(l.Root, ".landscape")
+		return filepath.Join(l.Root, stateFolder)
 	}
-	return filepath.Join(l.Root, ".landscape-"+l.Name)
+	return filepath.Join(l.Root, stateFolder+"-"+l.Name)
 }
 
 // CacheDir holds what is built; all landscapes of the repository share it.

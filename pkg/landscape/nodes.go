@@ -100,6 +100,18 @@ func zonesOf(count int) []string {
 	return zones
 }
 
+// errNodes says how many nodes there can be.
+var errNodes = fmt.Errorf("has to be a number from 1 to %d, as in `make up NODES=3`", maxNodes)
+
+// ParseNodes reads how many nodes a landscape is to have; 0 leaves that as it is.
+func ParseNodes(text string) (int, error) {
+	count, err := strconv.Atoi(text)
+	if err != nil || count < 0 || count > maxNodes {
+		return 0, errNodes
+	}
+	return count, nil
+}
+
 // nodesWanted is how many nodes a landscape is to have that has so many: what `up` was asked for, or as before when
 // that is 0.
 func (l *Landscape) nodesWanted(present, asked int) (int, error) {
@@ -108,7 +120,7 @@ func (l *Landscape) nodesWanted(present, asked int) (int, error) {
 	case asked == 0:
 		return present, nil
 	case asked < 1 || asked > maxNodes:
-		return 0, fmt.Errorf("%d nodes: a landscape has 1 to %d", asked, maxNodes)
+		return 0, fmt.Errorf("--nodes is %d, and %w", asked, errNodes)
 	case asked < present:
 		return 0, fmt.Errorf("landscape %s has %d nodes and cannot go back to %d, as volumes lie on all of them: %s "+
 			"goes on with %d, %s removes it", l.Name, present, asked, l.make("up"), present, l.make("down"))

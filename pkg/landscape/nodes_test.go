@@ -90,13 +90,28 @@ func TestNodesWanted(t *testing.T) {
 		"it grows":                       {1, 3, 3, ""},
 		"it does not shrink":             {3, 1, 0, "has 3 nodes and cannot go back to 1"},
 		"and says how it can":            {3, 2, 0, "`make down NAME=other` removes it"},
-		"none is no number":              {0, -1, 0, "-1 nodes: a landscape has 1 to 9"},
-		"nor are more than there may be": {1, 10, 0, "10 nodes: a landscape has 1 to 9"},
+		"none is no number":              {0, -1, 0, "--nodes is -1, and has to be a number from 1 to 9"},
+		"nor are more than there may be": {1, 10, 0, "--nodes is 10, and has to be a number from 1 to 9"},
 	} {
 		got, err := l.nodesWanted(test.present, test.asked)
 		if got != test.want || (err == nil) != (test.refused == "") ||
 			err != nil && !strings.Contains(err.Error(), test.refused) {
 			t.Errorf("%s: got %d, %v", name, got, err)
+		}
+	}
+}
+
+// What is no number of nodes is refused in the words of who types it.
+func TestParseNodes(t *testing.T) {
+	for text, want := range map[string]int{"0": 0, "1": 1, "9": 9} {
+		if got, err := ParseNodes(text); err != nil || got != want {
+			t.Errorf("%q: got %d, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "x", "-1", "10", "3 ", "2.5", "99999999999999999999"} {
+		if got, err := ParseNodes(text); err == nil ||
+			err.Error() != "has to be a number from 1 to 9, as in `make up NODES=3`" {
+			t.Errorf("%q: got %d, %v", text, got, err)
 		}
 	}
 }

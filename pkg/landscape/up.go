@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/trellis-garden/trellis/pkg/images"
 )
 
 // UpOptions change what `up` does.
@@ -33,6 +35,8 @@ type phase struct {
 	name  string
 	title string
 	run   func(context.Context, *run) error
+	// withoutImages says that it uses none of the images that are built.
+	withoutImages bool
 	// lookAt says where to look when the phase fails: commands or files.
 	lookAt []string
 	// patience is how long the phase may go on without progress.
@@ -46,6 +50,7 @@ type run struct {
 	*Landscape
 	UpOptions
 	*Progress
+	// state is what the landscape remembers: of the last run until this one is registered.
 	state state
 	// wanted is how many nodes there are to be.
 	wanted int
@@ -68,10 +73,12 @@ func (l *Landscape) phases() []phase {
 	garden := fmt.Sprintf("bin/kubectl --kubeconfig %s -n garden get pods", l.RuntimeKubeconfig())
 	shoots := fmt.Sprintf("bin/kubectl --kubeconfig %s -n %s describe shoots", l.GardenKubeconfig(), demoNS)
 	return []phase{
-		{name: "host", title: "Check this machine", run: checkHostPhase, patience: time.Minute},
+		{
+			name: "host", title: "Check this machine", run: checkHostPhase, patience: time.Minute, withoutImages: true,
+		},
 		{
 			name: "build", title: "Build programs and images", run: buildPhase, lookAt: []string{l.Log()},
-			patience: time.Hour,
+			patience: time.Hour, withoutImages: true,
 		},
 		{name: "node", title: "Start the node",
 			run: nodePhase, lookAt: []string{log("supervisor.log"), log("node.log")},
@@ -104,17 +111,15 @@ func PhaseNames() []string {
 // Up brings the landscape up, or goes on where an earlier run stopped.
 func (l *Landscape) Up(ctx context.Context, options UpOptions, progress *Progress) error {
 	start := time.Now()
-	for _, name := range options.Phases {
-		if !slices.Contains(PhaseNames(), name) {
-			return fmt.Errorf("there is no phase %q; the phases are %s", name, strings.Join(PhaseNames(), ", "))
-		}
+	r, err := l.newRun(options, progress)
+	if err != nil {
+		return err
 	}
 	closeLog, err := l.openLog(progress)
 	if err != nil {
 		return err
 	}
 	defer closeLog()
-	r := &run{Landscape: l, UpOptions: options, Progress: progress}
 	defer r.unlock()
 	for _, p := range l.phases() {
 		if len(options.Phases) > 0 && !slices.Contains(options.Phases, p.name) && p.name != "host" {
@@ -128,7 +133,52 @@ func (l *Landscape) Up(ctx context.Context, options UpOptions, progress *Progres
 		}
 	}
 	if len(options.Phases) == 0 {
+		if err := l.useImagesOnly(); err != nil {
+			return err
+		}
 		fmt.Fprint(progress.out, l.summary(time.Since(start)))
+	}
+	return nil
+}
+
+// newRun refuses what cannot be, before anything is written.
+func (l *Landscape) newRun(options UpOptions, progress *Progress) (*run, error) {
+	if err := known("--phase", options.Phases, PhaseNames(), "--phase build,seed"); err != nil {
+		return nil, err
+	}
+	if err := l.checkVersions(options.KubernetesVersions); err != nil {
+		return nil, err
+	}
+	before, err := l.state()
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := l.nodesWanted(before.Nodes, options.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	return &run{Landscape: l, UpOptions: options, Progress: progress, state: before, wanted: wanted}, nil
+}
+
+// checkVersions refuses versions of Kubernetes that cannot be built.
+func (l *Landscape) checkVersions(versions []string) error {
+	if len(versions) == 0 {
+		return nil
+	}
+	all, err := images.KubernetesVersions(l.Root)
+	if err != nil {
+		return err
+	}
+	return known("--kubernetes-version", versions, all, "`make up KUBERNETES_VERSIONS="+all[len(all)-1]+"`")
+}
+
+// known refuses values of a flag that are not among all that it may have.
+func known(flag string, values, all []string, example string) error {
+	for _, value := range values {
+		if !slices.Contains(all, value) {
+			return fmt.Errorf("%s is %q, and has to be one of %s, as in %s", flag, value, strings.Join(all, ", "),
+				example)
+		}
 	}
 	return nil
 }
@@ -138,7 +188,7 @@ func (r *run) runPhase(ctx context.Context, p phase) error {
 	r.begin(p.title)
 	ctx, cancel := r.whileProgress(ctx, p.patience)
 	defer cancel()
-	err := p.run(ctx, r)
+	err := r.runWithImages(ctx, p)
 	r.end(err)
 	if err == nil {
 		return nil
@@ -153,6 +203,16 @@ func (r *run) runPhase(ctx context.Context, p phase) error {
 		message += "\n\nWhere to look:\n  " + strings.Join(p.lookAt, "\n  ")
 	}
 	return fmt.Errorf("%s\n\n%s goes on from here, %s removes everything", message, r.again(), r.make("down"))
+}
+
+// runWithImages runs a phase; what it uses is written down before.
+func (r *run) runWithImages(ctx context.Context, p phase) error {
+	if !p.withoutImages {
+		if err := r.useImages(); err != nil {
+			return err
+		}
+	}
+	return p.run(ctx, r)
 }
 
 // again is what to type to go on: how many nodes there are to be is kept only once there are.
@@ -188,18 +248,16 @@ type discard struct{}
 func (discard) Write(data []byte) (int, error) { return len(data), nil }
 
 func checkHostPhase(_ context.Context, r *run) (err error) {
-	before, err := r.Landscape.state()
-	if err != nil {
-		return err
-	}
-	if r.wanted, err = r.nodesWanted(before.Nodes, r.Nodes); err != nil {
-		return err
-	}
 	if err := r.checkHost(r.wanted); err != nil {
 		return err
 	}
 	if r.release, err = r.lock(); err != nil {
 		return err
+	}
+	if r.state.Name == "" {
+		if err := r.useNoImages(); err != nil {
+			return err
+		}
 	}
 	if r.state, err = r.register(); err != nil {
 		return err

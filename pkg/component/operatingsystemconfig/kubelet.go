@@ -16,6 +16,9 @@ import (
 // containerdEndpoint is containerd's socket.
 const containerdEndpoint = "unix:///run/containerd/containerd.sock"
 
+// DiskKeptFreePercent is how much of a machine's disk is kept free: with less, its kubelet evicts pods.
+const DiskKeptFreePercent = 5
+
 // kubeletConfig renders the kubelet's configuration file.
 func kubeletConfig(v Values) ([]byte, error) {
 	config := baseKubeletConfig(v)
@@ -38,6 +41,7 @@ func kubeletConfig(v Values) ([]byte, error) {
 
 // baseKubeletConfig is what every pool has.
 func baseKubeletConfig(v Values) *kubeletconfigv1beta1.KubeletConfiguration {
+	disk := fmt.Sprintf("%d%%", DiskKeptFreePercent)
 	config := &kubeletconfigv1beta1.KubeletConfiguration{
 		TypeMeta: metav1.TypeMeta{
 			APIVersion: kubeletconfigv1beta1.SchemeGroupVersion.String(), Kind: "KubeletConfiguration",
@@ -67,8 +71,8 @@ func baseKubeletConfig(v Values) *kubeletconfigv1beta1.KubeletConfiguration {
 		ImageGCHighThresholdPercent:   new(int32(50)),
 		ImageGCLowThresholdPercent:    new(int32(40)),
 		EvictionHard: map[string]string{
-			"memory.available": "100Mi", "nodefs.available": "5%", "nodefs.inodesFree": "5%", "imagefs.available": "5%",
-			"imagefs.inodesFree": "5%",
+			"memory.available": "100Mi", "nodefs.available": disk, "nodefs.inodesFree": disk, "imagefs.available": disk,
+			"imagefs.inodesFree": disk,
 		},
 		EvictionPressureTransitionPeriod: metav1.Duration{Duration: 4 * time.Minute},
 		EvictionMaxPodGracePeriod:        90,

@@ -248,12 +248,7 @@ func (s *Server) dial(ctx context.Context, address string) (splice.Conn, error) 
 	if err != nil {
 		return nil, &connectproxy.DialError{Status: http.StatusBadGateway, Message: fmt.Sprintf("egress: %v", err)}
 	}
-	result, ok := conn.(splice.Conn)
-	if !ok {
-		_ = conn.Close()
-		return nil, fmt.Errorf("egress: a connection of type %T cannot be half-closed", conn)
-	}
-	return result, nil
+	return splice.Of(conn)
 }
 
 func splitAddress(address string) (host string, port uint16, err error) {

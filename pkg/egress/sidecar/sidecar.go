@@ -5,7 +5,6 @@ package sidecar
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -67,14 +66,14 @@ type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Server is the sidecar.
 type Server struct {
-	dial  Dial
+	dial  connectproxy.DialFunc
 	log   logr.Logger
 	slots chan struct{}
 }
 
 // New returns a server. The log receives refusals.
 func New(dial Dial, log logr.Logger) *Server {
-	return &Server{dial: dial, log: log, slots: make(chan struct{}, maxConnections)}
+	return &Server{dial: connectproxy.Through(dial), log: log, slots: make(chan struct{}, maxConnections)}
 }
 
 // Run listens on an address of the loopback interface and serves until ctx is done.
@@ -109,28 +108,12 @@ func (s *Server) connect(ctx context.Context, address string) (splice.Conn, erro
 			context.Cause(ctx))
 	}
 	release := sync.OnceFunc(func() { <-s.slots })
-	conn, err := s.ask(ctx, address)
+	conn, err := s.dial(ctx, address)
 	if err != nil {
 		release()
 		return nil, err
 	}
 	return &slottedConn{Conn: conn, release: release}, nil
-}
-
-func (s *Server) ask(ctx context.Context, address string) (splice.Conn, error) {
-	conn, err := s.dial(ctx, "tcp", address)
-	if refused := (*dialer.RefusedError)(nil); errors.As(err, &refused) {
-		return nil, &connectproxy.DialError{Status: refused.Status, Message: err.Error()}
-	}
-	if err != nil {
-		return nil, err
-	}
-	result, ok := conn.(splice.Conn)
-	if !ok {
-		_ = conn.Close()
-		return nil, fmt.Errorf("egress sidecar: a connection of type %T cannot be half-closed", conn)
-	}
-	return result, nil
 }
 
 // slottedConn gives its slot back when it is closed.

@@ -19,6 +19,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/trellis-garden/trellis/pkg/egress/dialer"
 	"github.com/trellis-garden/trellis/pkg/vpn/health"
 	"github.com/trellis-garden/trellis/pkg/vpn/splice"
 )
@@ -35,6 +36,20 @@ type DialError struct {
 }
 
 func (e *DialError) Error() string { return e.Message }
+
+// Through returns a DialFunc that asks another proxy as a dialer.Dialer does, and answers clients what that answers.
+func Through(dial func(ctx context.Context, network, address string) (net.Conn, error)) DialFunc {
+	return func(ctx context.Context, address string) (splice.Conn, error) {
+		conn, err := dial(ctx, "tcp", address)
+		if refused := (*dialer.RefusedError)(nil); errors.As(err, &refused) {
+			return nil, &DialError{Status: refused.Status, Message: err.Error()}
+		}
+		if err != nil {
+			return nil, err
+		}
+		return splice.Of(conn)
+	}
+}
 
 // Proxy is an http.Handler for CONNECT.
 type Proxy struct {
@@ -179,10 +194,9 @@ func takeOver(w http.ResponseWriter) (splice.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("taking over the connection: %w", err)
 	}
-	conn, ok := raw.(splice.Conn)
-	if !ok {
-		_ = raw.Close()
-		return nil, fmt.Errorf("connection of type %T cannot be half-closed", raw)
+	conn, err := splice.Of(raw)
+	if err != nil {
+		return nil, err
 	}
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		_ = conn.Close()

@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/trellis-garden/trellis/pkg/egress/dialer"
 	"github.com/trellis-garden/trellis/pkg/vpn/splice"
 )
 
@@ -88,6 +89,40 @@ func TestConnect(t *testing.T) {
 	}
 	if opened := testutil.ToFloat64(proxy.Metrics("vpn_proxy")[0]); opened != 1 {
 		t.Errorf("%v connections were counted", opened)
+	}
+}
+
+// A client hears what the proxy behind this one says. What that lends has to be half-closable, and is not kept open
+// otherwise.
+func TestThrough(t *testing.T) {
+	near, far := net.Pipe()
+	defer far.Close()
+	refused := &dialer.RefusedError{Proxy: "the other", Address: "x:80", Status: http.StatusForbidden, Reason: "no"}
+	for name, c := range map[string]struct {
+		conn   net.Conn
+		err    error
+		status int
+		body   string
+	}{
+		"a refusal": {nil, fmt.Errorf("asking: %w", refused), http.StatusForbidden, "asking: " + refused.Error() + "\n"},
+		"a failure": {nil, errors.New("broken"), http.StatusBadGateway, "broken\n"},
+		"a pipe": {
+			near, nil, http.StatusBadGateway, "connection of type *net.pipe cannot be half-closed\n",
+		},
+	} {
+		conn, _ := start(t, Through(func(_ context.Context, network, address string) (net.Conn, error) {
+			if network != "tcp" || address != "x:80" {
+				t.Errorf("%s: dialled %s in %s", name, address, network)
+			}
+			return c.conn, c.err
+		}))
+		status, body := request(t, conn, "CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n")
+		if status != c.status || body != c.body {
+			t.Errorf("%s: got %d %q, want %d %q", name, status, body, c.status, c.body)
+		}
+	}
+	if _, err := near.Write([]byte("x")); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("what cannot be half-closed stays open: %v", err)
 	}
 }
 

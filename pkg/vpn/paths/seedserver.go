@@ -3,7 +3,6 @@ package paths
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -34,7 +33,7 @@ const (
 // seedServer is the path through one vpn-seed-server.
 type seedServer struct {
 	host   string
-	dialer *dialer.Dialer
+	dial   connectproxy.DialFunc
 	probes *http.Client
 	url    string
 }
@@ -60,7 +59,8 @@ func SeedServer(address string, files tlsfiles.Files, log logr.Logger) (Path, er
 		return dialTLS(ctx, tcp, config(), host, network, address)
 	}
 	return &seedServer{
-		host: host, dialer: d, probes: &http.Client{Transport: transport}, url: "https://" + address + vpn.AnswersPath,
+		host: host, dial: connectproxy.Through(d.DialContext), probes: &http.Client{Transport: transport},
+		url: "https://" + address + vpn.AnswersPath,
 	}, nil
 }
 
@@ -110,19 +110,7 @@ func (s *seedServer) Probe(ctx context.Context) error {
 
 // Dial implements Path.
 func (s *seedServer) Dial(ctx context.Context, address string) (splice.Conn, error) {
-	conn, err := s.dialer.DialContext(ctx, "tcp", address)
-	if refused := (*dialer.RefusedError)(nil); errors.As(err, &refused) {
-		return nil, &connectproxy.DialError{Status: refused.Status, Message: err.Error()}
-	}
-	if err != nil {
-		return nil, err
-	}
-	result, ok := conn.(splice.Conn)
-	if !ok {
-		_ = conn.Close()
-		return nil, fmt.Errorf("%s: a connection of type %T cannot be half-closed", s.host, conn)
-	}
-	return result, nil
+	return s.dial(ctx, address)
 }
 
 // resolved dials the address that it reached last, and resolves the name again when that is not reached any more: the

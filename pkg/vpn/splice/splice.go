@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -20,6 +21,16 @@ type Conn interface {
 	net.Conn
 	// CloseWrite tells the peer that no more data follows.
 	CloseWrite() error
+}
+
+// Of returns a connection as a Conn. One that cannot end its sending side alone is closed, which is an error.
+func Of(conn net.Conn) (Conn, error) {
+	result, ok := conn.(Conn)
+	if !ok {
+		_ = conn.Close()
+		return nil, fmt.Errorf("connection of type %T cannot be half-closed", conn)
+	}
+	return result, nil
 }
 
 // HalfCloseTimeout bounds how long one direction may go on after the other ended. A peer that forgets to end its own
