@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -209,8 +210,9 @@ func TestARestoreIsRefused(t *testing.T) {
 		},
 		"what was saved later, with the time of earlier": {
 			spoil: func(t *testing.T, h *past) {
-				newest := chains(t, h.options)[0]
-				forged := newest.Deltas[len(newest.Deltas)-2]
+				deltas := chains(t, h.options)[0].Deltas
+				isLater := func(o backup.Object) bool { return o.Taken.After(h.to) }
+				forged := deltas[slices.IndexFunc(deltas, isLater)]
 				before := h.path(forged)
 				forged.Taken = h.to
 				rename(t, before, h.path(forged))
