@@ -20,7 +20,7 @@ own() {
   [ -e "$1" ] || mkdir -p -m 700 "$1"
   [ ! -L "$1" ] && [ -O "$1" ] && [ -z "$(find "$1" -maxdepth 0 -perm /022)" ]
 }
-shared=${XDG_CACHE_HOME:-${HOME:-}/.cache}/trellis
+shared=${XDG_CACHE_HOME:-$HOME/.cache}/trellis
 found=$shared/generated
 if own "$shared" && own "$found"; then
   find "$found" -type f -mmin +$((14 * 24 * 60)) -delete
