@@ -34,6 +34,8 @@ type Options struct {
 	Root string
 	// Cache is the folder for everything that is built; it may be removed at any time.
 	Cache string
+	// Shared is the folder of what other clones of this user built that does not change with commits; empty for none.
+	Shared string
 	// KubernetesVersions are built in addition to DefaultKubernetesVersion.
 	KubernetesVersions []string
 	// Extensions are built beside Trellis itself.
@@ -65,6 +67,7 @@ type builder struct {
 	Options
 	store  Store
 	debian debian
+	shared *sharedFolder
 
 	mutex  sync.Mutex
 	layers map[string]Layer
@@ -96,6 +99,8 @@ func Build(ctx context.Context, options Options) error {
 			return err
 		}
 	}
+	b.openShared()
+	defer b.shared.close()
 	group, groupContext := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		if err := b.buildSystems(groupContext); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -231,34 +232,72 @@ func (b *builder) buildPrograms(ctx context.Context) error {
 	return run(ctx, b.log, b.Root, []string{"CGO_ENABLED=0"}, "go", arguments...)
 }
 
-// buildModule compiles the programs of a nested module.
+// buildModule provides the programs of a nested module.
 func (b *builder) buildModule(ctx context.Context, m Module) error {
 	if taken, err := b.takeFromPath(m); taken || err != nil {
 		return err
 	}
-	flags := m.LDFlags
-	if flags == "" {
-		flags = "-s -w"
+	flags := b.flagsOf(m)
+	key, err := b.moduleKey(ctx, m, flags)
+	if err == nil {
+		p := product{name: m.Name, key: key, dir: b.binDir(), files: m.outputs()}
+		err = b.provide(ctx, p, func(ctx context.Context) error { return b.compileModule(ctx, m, flags) })
 	}
-	arguments := []string{"build", "-trimpath", "-ldflags", flags}
-	if m.Tags != "" {
-		arguments = append(arguments, "-tags", m.Tags)
-	}
-	dir := filepath.Join(b.Root, m.Dir)
-	if alternative := "go-" + strings.TrimPrefix(m.Name, "kubernetes-v") + ".mod"; m.Dir == kubernetesDir {
-		if _, err := os.Stat(filepath.Join(dir, alternative)); err == nil {
-			arguments = append(arguments, "-modfile="+alternative)
-		}
-	}
-	output := b.binDir() + "/"
-	if m.Output != "" {
-		output += m.Output
-	}
-	arguments = append(append(arguments, "-o", output), m.Packages...)
-	if err := run(ctx, b.log, dir, []string{"CGO_ENABLED=0"}, "go", arguments...); err != nil {
+	if err != nil {
 		return fmt.Errorf("building %s in %s: %w", m.Name, m.Dir, err)
 	}
 	return nil
+}
+
+// outputs are the names of a module's programs in BinDir.
+func (m Module) outputs() []string {
+	if m.Output != "" {
+		return []string{m.Output}
+	}
+	var names []string
+	for _, pkg := range m.Packages {
+		names = append(names, path.Base(pkg))
+	}
+	return names
+}
+
+// modFile is the file that says what a module is compiled from.
+func (b *builder) modFile(m Module) string {
+	if alternative := "go-" + strings.TrimPrefix(m.Name, "kubernetes-v") + ".mod"; m.Dir == kubernetesDir {
+		if _, err := os.Stat(filepath.Join(b.Root, m.Dir, alternative)); err == nil {
+			return alternative
+		}
+	}
+	return "go.mod"
+}
+
+// flagsOf are those that choose what a module is compiled from.
+func (b *builder) flagsOf(m Module) (flags []string) {
+	if m.Tags != "" {
+		flags = append(flags, "-tags", m.Tags)
+	}
+	if file := b.modFile(m); file != "go.mod" {
+		flags = append(flags, "-modfile="+file)
+	}
+	return flags
+}
+
+// moduleEnvironment is that of the go command in nested modules: each is built on its own.
+var moduleEnvironment = []string{"CGO_ENABLED=0", "GOWORK=off"}
+
+// linkFlags of a module's programs.
+func (m Module) linkFlags() string {
+	if m.LDFlags == "" {
+		return "-s -w"
+	}
+	return m.LDFlags
+}
+
+// compileModule compiles the programs of a nested module.
+func (b *builder) compileModule(ctx context.Context, m Module, flags []string) error {
+	arguments := slices.Concat([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags", m.linkFlags()}, flags,
+		[]string{"-o", b.binDir() + "/" + m.Output}, m.Packages)
+	return run(ctx, b.log, filepath.Join(b.Root, m.Dir), moduleEnvironment, "go", arguments...)
 }
 
 func (b *builder) buildContainerd(ctx context.Context) error {
@@ -278,9 +317,9 @@ func (b *builder) takeFromPath(m Module) (taken bool, err error) {
 		return true, nil
 	}
 	for _, name := range m.OnPath {
-		if path, ok := staticProgramOnPath(name); ok {
-			b.log("using " + path)
-			return true, copyFile(path, target)
+		if found, ok := staticProgramOnPath(name); ok {
+			b.log("using " + found)
+			return true, copyFile(found, target)
 		}
 	}
 	return false, nil

@@ -1,11 +1,15 @@
 package images
 
 import (
+	"archive/tar"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,31 +24,27 @@ var (
 	nginxPackages   = []string{"nginx-light", "busybox-static", "ca-certificates"}
 )
 
-// buildSystems makes the root file systems from Debian packages.
+// system is a root file system from Debian packages.
+type system struct {
+	name, dir string
+	packages  []string
+	make      func(ctx context.Context, dir, name string, packages []string) error
+	finish    func(dir string) error
+}
+
+// buildSystems provides the root file systems.
 func (b *builder) buildSystems(ctx context.Context) error {
-	systems := []struct {
-		name, dir string
-		packages  []string
-		make      func(ctx context.Context, dir, name string, packages []string) error
-		finish    func(dir string) error
-	}{
+	for _, s := range []system{
 		{"machine", MachineRootDir, machinePackages, b.debian.bootstrap, finishMachine},
 		{"network", "rootfs/network", networkPackages, b.debian.extract, finishNetwork},
 		{"nginx", "rootfs/nginx", nginxPackages, b.debian.extract, finishNginx},
-	}
-	for _, s := range systems {
+	} {
 		stamp := filepath.Join(b.Cache, "stamps", "rootfs-"+s.name)
 		key := checksum(append([]string{recipeRevision}, s.packages...)...)
 		if data, err := os.ReadFile(stamp); err == nil && string(data) == key {
 			continue
 		}
-		err := b.step(ctx, "Debian: "+s.name, func(ctx context.Context) error {
-			dir := filepath.Join(b.Cache, s.dir)
-			if err := s.make(ctx, dir, s.name, s.packages); err != nil {
-				return err
-			}
-			return s.finish(dir)
-		})
+		err := b.step(ctx, "Debian: "+s.name, func(ctx context.Context) error { return b.buildSystem(ctx, s) })
 		if err != nil {
 			return err
 		}
@@ -53,6 +53,49 @@ func (b *builder) buildSystems(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// buildSystem takes a root file system from the shared folder, or makes and keeps it, as an archive.
+func (b *builder) buildSystem(ctx context.Context, s system) error {
+	inputs, err := debianInputs("/etc", time.Now())
+	if err != nil {
+		return err
+	}
+	key := keyOf(slices.Concat([]string{"root file system", s.name, recipeRevision}, s.packages, inputs))
+	dir := filepath.Join(b.Cache, s.dir)
+	archive := filepath.Join(filepath.Dir(dir), s.name+".tar")
+	if b.takeShared("Debian: "+s.name, key, filepath.Dir(archive)) {
+		return errors.Join(b.extractTree(ctx, archive, dir), removeIfThere(archive))
+	}
+	if err := s.make(ctx, dir, s.name, s.packages); err != nil {
+		return err
+	}
+	if err := s.finish(dir); err != nil || b.shared == nil {
+		return err
+	}
+	if err := archiveTree(dir, archive); err != nil {
+		return err
+	}
+	b.keepShared("Debian: "+s.name, key, archive)
+	return removeIfThere(archive)
+}
+
+// archiveTree writes what is below dir to an archive, as it would be in a layer.
+func archiveTree(dir, path string) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	archive := tar.NewWriter(file)
+	return errors.Join(writeTree(archive, dir), archive.Close(), file.Close())
+}
+
+// extractTree makes dir what an archive has.
+func (b *builder) extractTree(ctx context.Context, archive, dir string) error {
+	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755)); err != nil {
+		return err
+	}
+	return run(ctx, b.log, "", nil, "tar", "--numeric-owner", "-xpf", archive, "-C", dir)
 }
 
 // recipeRevision is raised when the functions below change, so that root file systems are made anew.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // runcDir is runc's nested module, below the root of the repository.
@@ -54,11 +55,28 @@ func (b *builder) buildRunc(ctx context.Context) error {
 		return nil
 	}
 	return b.step(ctx, "runc", func(ctx context.Context) error {
-		if err := b.compileRunc(ctx, module); err != nil {
+		if err := b.provideRunc(ctx, module, key); err != nil {
 			return fmt.Errorf("building runc %s in %s: %w", runcVersion, runcDir, err)
 		}
 		return writeFileAtomically(stamp, []byte(key))
 	})
+}
+
+// provideRunc takes runc from the shared folder, or compiles it. It is linked with libraries of Debian.
+func (b *builder) provideRunc(ctx context.Context, module, key string) error {
+	inputs, err := goInputs(ctx, module, []string{"CGO_ENABLED=1", "GOWORK=off"})
+	if err != nil {
+		return err
+	}
+	if inputs != nil {
+		system, err := debianInputs("/etc", time.Now())
+		if err != nil {
+			return err
+		}
+		inputs = slices.Concat([]string{"runc", key}, inputs, system)
+	}
+	p := product{name: "runc", key: keyOf(inputs), dir: b.binDir(), files: []string{"runc"}}
+	return b.provide(ctx, p, func(ctx context.Context) error { return b.compileRunc(ctx, module) })
 }
 
 // runcKey changes with what runc is compiled from.
@@ -94,7 +112,7 @@ func (b *builder) compileRunc(ctx context.Context, module string) error {
 	arguments := slices.Concat([]string{"-c", runcScript, root}, folders, []string{module, b.binDir()})
 	command := exec.CommandContext(ctx, "/bin/sh", arguments...)
 	command.Env = append(os.Environ(), "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp", "TMPDIR=/tmp",
-		"CGO_ENABLED=1", "GOMODCACHE=/modules", "GOCACHE=/cache", "GOPROXY=off", "GOTOOLCHAIN=local")
+		"CGO_ENABLED=1", "GOWORK=off", "GOMODCACHE=/modules", "GOCACHE=/cache", "GOPROXY=off", "GOTOOLCHAIN=local")
 	// Mounts and processes end with the script, also when it is killed.
 	command.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:   syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET,

@@ -67,14 +67,14 @@ func vectorOf(t *testing.T, b *builder) imagevector.Vector {
 func ageBy(t *testing.T, dir string, age time.Duration) {
 	t.Helper()
 	changed := time.Now().Add(-age)
-	for _, file := range filesBelow(t, dir) {
+	for _, file := range storedBelow(t, dir) {
 		if err := os.Chtimes(filepath.Join(dir, file), changed, changed); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func filesBelow(t *testing.T, dir string) (names []string) {
+func storedBelow(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	files, err := Store{Dir: dir}.files("")
 	if err != nil {
@@ -151,7 +151,7 @@ func TestABuildRemovesImagesThatNobodyUses(t *testing.T) {
 	if pulled(t, used) || pulled(t, recent) || !pulled(t, present) {
 		t.Errorf("used: %v, recent: %v, present: %v", pulled(t, used), pulled(t, recent), pulled(t, present))
 	}
-	if files := filesBelow(t, filepath.Join(cache, StoreDir, "blobs")); len(files) != 4 {
+	if files := storedBelow(t, filepath.Join(cache, StoreDir, "blobs")); len(files) != 4 {
 		t.Errorf("left are %q", files)
 	}
 }
@@ -172,10 +172,10 @@ func TestImagesThatOthersStoredStay(t *testing.T) {
 	if err := b.store.tag("registry.example/team/extension:v1", index); err != nil {
 		t.Fatal(err)
 	}
-	before := filesBelow(t, cache)
+	before := storedBelow(t, cache)
 	ageBy(t, cache, 2*time.Hour)
 	b.removeUnused(time.Now())
-	if after := filesBelow(t, cache); !slices.Equal(after, before) {
+	if after := storedBelow(t, cache); !slices.Equal(after, before) {
 		t.Errorf("of %q there are left %q", before, after)
 	}
 }
@@ -235,7 +235,7 @@ func TestARemovalThatWasKilledIsEnded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for _, tag := range filesBelow(t, filepath.Join(b.store.Dir, "tags")) {
+		for _, tag := range storedBelow(t, filepath.Join(b.store.Dir, "tags")) {
 			digest, err := readTag(filepath.Join(b.store.Dir, "tags", tag))
 			if err != nil {
 				t.Fatal(err)
@@ -245,7 +245,7 @@ func TestARemovalThatWasKilledIsEnded(t *testing.T) {
 			}
 		}
 		b.removeUnused(time.Now())
-		left := filesBelow(t, cache)
+		left := storedBelow(t, cache)
 		if removed == 0 {
 			want = left
 		} else if !slices.Equal(left, want) {
@@ -320,9 +320,9 @@ func TestNothingIsRemovedInDoubt(t *testing.T) {
 				}
 				defer unlock()
 			}
-			before := filesBelow(t, cache)
+			before := storedBelow(t, cache)
 			b.removeUnused(time.Now())
-			if after := filesBelow(t, cache); !slices.Equal(after, before) {
+			if after := storedBelow(t, cache); !slices.Equal(after, before) {
 				t.Errorf("of %q there are left %q", before, after)
 			}
 			if !strings.Contains(told, test.told) || test.told == "" && told != "" {

@@ -23,8 +23,8 @@ func buildPhase(ctx context.Context, r *run) error {
 
 func (r *run) buildOptions() images.Options {
 	return images.Options{
-		Root: r.Root, Cache: r.CacheDir(), Extensions: r.Extensions, KubernetesVersions: r.KubernetesVersions,
-		Log:   r.Progress,
+		Root: r.Root, Cache: r.CacheDir(), Shared: r.sharedFolder(), Extensions: r.Extensions,
+		KubernetesVersions: r.KubernetesVersions, Log: r.Progress,
 		InUse: func() ([]imagevector.Vector, error) { return vectorsOfAll(r.Root) },
 		Progress: func(step string, done bool, took time.Duration, err error) {
 			if !done {
@@ -34,6 +34,16 @@ func (r *run) buildOptions() images.Options {
 			}
 		},
 	}
+}
+
+// sharedFolder is where clones of this user share what they build; empty if the user has no folder for such.
+func (r *run) sharedFolder() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		r.Step("nothing is taken from other clones: %v", err)
+		return ""
+	}
+	return filepath.Join(dir, "trellis")
 }
 
 // linkPrograms makes bin/trellisctl and bin/kubectl: links, because one program is also the plugin of the other, and

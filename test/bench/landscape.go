@@ -60,7 +60,7 @@ func measureFresh(ctx context.Context) ([]measurement, error) {
 		c.Dir, c.Stdout, c.Stderr = clone, os.Stderr, os.Stderr
 		c.Env = append(os.Environ(), "GOCACHE="+filepath.Join(dir, "gocache"),
 			"GOMODCACHE="+filepath.Join(dir, "gomodcache"), "GOFLAGS=-modcacherw",
-			"PATH="+withoutTerraform(os.Getenv("PATH")))
+			"XDG_CACHE_HOME="+filepath.Join(dir, "cache"), "PATH="+withoutTerraform(os.Getenv("PATH")))
 		return c
 	}
 	start := time.Now()
