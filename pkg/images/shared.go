@@ -93,7 +93,7 @@ func openOwn(path string) (*os.Root, error) {
 	}
 	if err != nil {
 		root.Close()
-		return nil, fmt.Errorf("%s: %w: remove it, and it is made anew", path, err)
+		return nil, fmt.Errorf("opening %s, which is made anew once it is removed: %w", path, err)
 	}
 	return root, nil
 }
