@@ -1,17 +1,9 @@
 package charts_test
 
 import (
-	"strings"
 	"testing"
 
-	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
-
-	"github.com/trellis-garden/trellis/charts"
-	"github.com/trellis-garden/trellis/pkg/helm"
 )
 
 // TestAttackMemoryOfTheGarden plays tenants who have the processes that serve everybody read and keep all they can:
@@ -41,41 +33,4 @@ func TestAttackMemoryOfTheGarden(t *testing.T) {
 			}
 		}
 	}
-}
-
-func deploymentsOf(t *testing.T, name string) []*appsv1.Deployment {
-	t.Helper()
-	return deploymentsWith(t, name, nil)
-}
-
-// deploymentsWith are those of a chart that is given values.
-func deploymentsWith(t *testing.T, name string, given map[string]any) []*appsv1.Deployment {
-	t.Helper()
-	chart, err := helm.LoadFS(charts.FS, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	values, err := chartutil.ToRenderValues(chart, given, chartutil.ReleaseOptions{Name: name, Namespace: "garden"},
-		nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rendered, err := engine.Render(chart, values)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var result []*appsv1.Deployment
-	for file, text := range rendered {
-		for _, document := range strings.Split(text, "\n---\n") {
-			if !strings.Contains(document, "kind: Deployment\n") {
-				continue
-			}
-			deployment := &appsv1.Deployment{}
-			if err := yaml.UnmarshalStrict([]byte(document), deployment); err != nil {
-				t.Fatalf("%s: %v\n%s", file, err, document)
-			}
-			result = append(result, deployment)
-		}
-	}
-	return result
 }

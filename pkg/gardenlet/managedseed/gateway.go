@@ -19,6 +19,8 @@ const (
 	gatewayName = "gateway"
 	// gatewayImage is the image that the gateway is a command of.
 	gatewayImage = "vpn"
+	// gatewayReplicas is how many there are: all shoots of the seed are reached by one that is left.
+	gatewayReplicas = 2
 )
 
 // withGateway adds the address of the seed's gateway to a configuration that does not say it: then a gateway is
@@ -52,7 +54,9 @@ func (r *Reconciler) installGateway(ctx context.Context, shootTarget *target) er
 	if err != nil {
 		return err
 	}
-	values := map[string]any{"image": image.String(), "hostNetwork": false, "loadBalancer": true}
+	values := map[string]any{
+		"image": image.String(), "hostNetwork": false, "loadBalancer": true, "replicas": gatewayReplicas,
+	}
 	sum, err := checksum(values)
 	if err != nil {
 		return err
