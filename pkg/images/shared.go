@@ -42,6 +42,8 @@ type sharedFile struct {
 	Name   string      `json:"name"`
 	Mode   fs.FileMode `json:"mode"`
 	SHA256 string      `json:"sha256"`
+	// Built is the time of the file in all clones, so that the Go command knows the tests that have read it.
+	Built time.Time `json:"built"`
 }
 
 // openShared makes the folder at a path if it is missing, and forgets what nobody used lately. A folder is refused in
@@ -204,7 +206,7 @@ func (s *sharedFolder) copyIn(path, entry string) (sharedFile, error) {
 		return sharedFile{}, err
 	}
 	sum, err := copySummed(target, source)
-	return sharedFile{Name: name, Mode: info.Mode().Perm(), SHA256: sum}, err
+	return sharedFile{Name: name, Mode: info.Mode().Perm(), SHA256: sum, Built: info.ModTime()}, err
 }
 
 // take copies the files of a key's entry into a folder, and tells whether there is one. An entry that is not what was
@@ -281,7 +283,7 @@ func (s *sharedFolder) copyOut(key string, file sharedFile, path string) error {
 	if sum != file.SHA256 {
 		return fmt.Errorf("%s has checksum %s, want %s", file.Name, sum, file.SHA256)
 	}
-	return os.Chmod(path, file.Mode.Perm())
+	return errors.Join(os.Chmod(path, file.Mode.Perm()), os.Chtimes(path, time.Time{}, file.Built))
 }
 
 // copySummed copies all of a file, closes the copy, and returns the checksum of what was copied.

@@ -42,12 +42,16 @@ func wantContent(t *testing.T, path, want string) {
 	}
 }
 
-// What one build keeps, another one takes, with its mode; a change of the copy changes nothing in the folder.
+// What one build keeps, another one takes, with its mode and time; a change of the copy changes nothing in the folder.
 func TestWhatIsKeptIsTaken(t *testing.T) {
 	dir := t.TempDir()
 	made := []string{
 		writeTestFile(t, filepath.Join(dir, "one/program"), "program", 0o755),
 		writeTestFile(t, filepath.Join(dir, "one/archive"), "archive", 0o644),
+	}
+	built := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(made[0], built, built); err != nil {
+		t.Fatal(err)
 	}
 	if err := sharedAt(t, dir).keep("key", made...); err != nil {
 		t.Fatal(err)
@@ -62,8 +66,9 @@ func TestWhatIsKeptIsTaken(t *testing.T) {
 		}
 		wantContent(t, filepath.Join(target, "program"), "program")
 		wantContent(t, filepath.Join(target, "archive"), "archive")
-		if info, err := os.Stat(filepath.Join(target, "program")); err != nil || info.Mode() != 0o755 {
-			t.Errorf("the program has mode %v (%v)", info.Mode(), err)
+		info, err := os.Stat(filepath.Join(target, "program"))
+		if err != nil || info.Mode() != 0o755 || !info.ModTime().Equal(built) {
+			t.Errorf("the program is %v (%v), want one of %s", info, err, built)
 		}
 		writeTestFile(t, filepath.Join(target, "program"), "changed", 0o755)
 	}
