@@ -43,6 +43,8 @@ type Facts struct {
 	TrafficDistribution string
 	// BackupPrefix begins the names of the objects that backups are kept in; empty without an object store.
 	BackupPrefix string
+	// BackupExpected says that etcd was backed up on another seed before, and begins with that.
+	BackupExpected bool
 	// RestoreETCD is the point in time that etcd-main was last asked to restore; empty if it never was.
 	RestoreETCD request.Restore
 

@@ -436,3 +436,28 @@ func rename(t *testing.T, from, to string) {
 		t.Fatal(err)
 	}
 }
+
+// An etcd that has been there before does not begin empty: not where its backups are not, and then not before they are.
+func TestExpectedBackups(t *testing.T) {
+	options := storedOptions(t, localStore(t))
+	p := startProcess(t, options)
+	written := writeUntil(t, p, 10)
+	seen := p.revision(t)
+	p.waitForStore(t, seen)
+	p.kill(t)
+
+	options.Store.Expected = true
+	elsewhere := options
+	elsewhere.DataDir, elsewhere.Store.Bucket = t.TempDir(), t.TempDir()
+	err := New(elsewhere, zap.NewNop()).prepare(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "an empty etcd would be another cluster") {
+		t.Errorf("without backups it ends with %v", err)
+	}
+	if hasData(elsewhere.DataDir) {
+		t.Error("without backups it made data")
+	}
+	options.DataDir = t.TempDir()
+	p = startProcess(t, options)
+	checkKeys(t, p, written)
+	checkRecovery(t, p, status.DataLost, status.BackupStore, "at most what was written after revision")
+}

@@ -91,6 +91,11 @@ func (s *Steward) prepareEmpty(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if found.count() == 0 && s.options.Store.Expected {
+		return fmt.Errorf("there is no data in %s, and no backup in %q%s, although there must be one "+
+			"(--store-expected): look whether this is the bucket, and the prefix, that it was backed up to; an empty "+
+			"etcd would be another cluster", s.options.DataDir, s.options.BackupDir, s.options.Store.described())
+	}
 	if found.count() == 0 {
 		return s.startEmpty(0)
 	}

@@ -41,6 +41,8 @@ type StoreOptions struct {
 	Prefix string
 	// CredentialsDir is a mounted Secret. It is read anew whenever the store is used.
 	CredentialsDir string
+	// Expected says that there must be backups in the store: no data at all is never the first start.
+	Expected bool
 	// DeltaSnapshotPeriod is how often changes are saved, and so how much the loss of the volume costs.
 	DeltaSnapshotPeriod time.Duration
 	// SnapshotRetentionAge is the age above which no full snapshot is kept, but for the newest; 0 sets no limit.
@@ -61,6 +63,8 @@ func (o *StoreOptions) addFlags(flags *pflag.FlagSet) {
 			"ABS: storageAccount, storageKey, domain; GCS: serviceaccount.json, storageAPIEndpoint; "+
 			"Swift: authURL, region, domainName, tenantName, username, password, applicationCredentialID, "+
 			"applicationCredentialName, applicationCredentialSecret; each: trustedCaCert")
+	flags.BoolVar(&o.Expected, "store-expected", o.Expected,
+		"etcd has been there before, elsewhere: without data, it begins with the backups in the store, and not without")
 	flags.DurationVar(&o.DeltaSnapshotPeriod, "delta-snapshot-period", o.DeltaSnapshotPeriod,
 		"time between savings of changes to the store")
 	flags.DurationVar(&o.SnapshotRetentionAge, "snapshot-retention-age", o.SnapshotRetentionAge,
@@ -121,6 +125,9 @@ func (o *StoreOptions) validateNone() error {
 		if value != "" {
 			all = append(all, fmt.Errorf("%s needs --store-provider", flag))
 		}
+	}
+	if o.Expected {
+		all = append(all, errors.New("--store-expected needs --store-provider"))
 	}
 	return errors.Join(all...)
 }

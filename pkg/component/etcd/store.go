@@ -37,22 +37,24 @@ var storeProviders = []struct {
 type Store struct {
 	// Prefix of the names of objects.
 	Prefix string
+	// Expected says that etcd has been there before, on another seed: without data it begins with its backups only.
+	Expected bool
 	// provider and bucket are what the Secret says; Deploy finds them.
 	provider, bucket string
 }
 
 // storeOf is where an etcd is backed up. Events may be lost.
-func storeOf(role Role, prefix string) *Store {
-	if role != Main || prefix == "" {
+func storeOf(role Role, f component.Facts) *Store {
+	if role != Main || f.BackupPrefix == "" {
 		return nil
 	}
-	return &Store{Prefix: prefix + "/" + Name(role)}
+	return &Store{Prefix: f.BackupPrefix + "/" + Name(role), Expected: f.BackupExpected}
 }
 
 // restoreOf is the point in time that an etcd restores; none where there is no store, nor where there are several
 // members, which refuse to start with one.
 func restoreOf(role Role, f component.Facts) request.Restore {
-	if storeOf(role, f.BackupPrefix) == nil || f.Availability.IsHigh() {
+	if storeOf(role, f) == nil || f.Availability.IsHigh() {
 		return request.Restore{}
 	}
 	return f.RestoreETCD
@@ -127,12 +129,16 @@ func (s *Store) arguments() []string {
 	if s == nil {
 		return nil
 	}
-	return []string{
+	arguments := []string{
 		"--store-provider=" + s.provider,
 		"--store-bucket=" + s.bucket,
 		"--store-prefix=" + s.Prefix,
 		"--store-credentials-dir=" + storeMount,
 	}
+	if s.Expected {
+		arguments = append(arguments, "--store-expected")
+	}
+	return arguments
 }
 
 // volume has all keys of the Secret, as which of the optional ones are there may change.

@@ -73,6 +73,19 @@ func TestOnlyMainIsRestored(t *testing.T) {
 	}
 }
 
+// An etcd that was on another seed never begins empty, but for events.
+func TestBackupsThatAreExpected(t *testing.T) {
+	for role, want := range map[Role]bool{Main: true, Events: false} {
+		for _, expected := range []bool{true, false} {
+			facts := component.Facts{BackupPrefix: "p", BackupExpected: expected}
+			got := slices.Contains(arguments(namespace, Decide(role)(facts)), "--store-expected")
+			if got != (want && expected) {
+				t.Errorf("%s, expected %v: got %v", role, expected, got)
+			}
+		}
+	}
+}
+
 // deploy deploys an etcd with a store, of which the extension has written a Secret.
 func deploy(t *testing.T, written map[string][]byte) ([]string, error) {
 	t.Helper()
