@@ -31,6 +31,7 @@ func (p *Plan) facts(in *Inputs) component.Facts {
 	}
 	if p.Seed.Backup != nil {
 		f.BackupPrefix, f.RestoreETCD = p.Seed.Backup.Entry, p.Restore.Restore
+		f.BackupExpected = in.Shoot.Status.MigrationStartTime != nil
 	}
 	if !p.Workerless {
 		f.AdvertiseAddress = advertiseAddress

@@ -79,3 +79,22 @@ func TestPlanRestore(t *testing.T) {
 		}
 	}
 }
+
+// An etcd that was on another seed before has backups, and does not begin without.
+func TestPlanExpectsBackups(t *testing.T) {
+	for _, moved := range []bool{true, false} {
+		p := &Plan{
+			Identity: Identity{Namespace: "shoot--demo--one", UID: "uid"}, Internal: &Record{Hostname: "api.example"},
+		}
+		in := &Inputs{Shoot: &gardencorev1beta1.Shoot{}, Seed: &gardencorev1beta1.Seed{
+			Spec: gardencorev1beta1.SeedSpec{Backup: &gardencorev1beta1.Backup{Provider: "store"}},
+		}}
+		if moved {
+			in.Shoot.Status.BeginRestore("one", "two", metav1.Now())
+		}
+		p.planStore(in)
+		if f := p.facts(in); f.BackupExpected != moved {
+			t.Errorf("moved %v: expected %v", moved, f.BackupExpected)
+		}
+	}
+}
