@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -29,19 +31,16 @@ import (
 
 const namespace = "shoot--demo--member1"
 
-func scheme(t *testing.T) *runtime.Scheme {
-	t.Helper()
-	scheme := runtime.NewScheme()
+var scheme = sync.OnceValue(func() *runtime.Scheme {
+	all := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, gardencorev1beta1.AddToScheme, extensionsv1alpha1.AddToScheme,
 		resourcesv1alpha1.AddToScheme, machinev1alpha1.AddToScheme, gatewayv1.Install,
 	} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		utilruntime.Must(add(all))
 	}
-	return scheme
-}
+	return all
+})
 
 // garden has the Seed one, confirmed to be lost for a reason, and shoots.
 func garden(t *testing.T, lost string, shoots ...client.Object) client.Client {
@@ -55,7 +54,7 @@ func garden(t *testing.T, lost string, shoots ...client.Object) client.Client {
 		}
 		return []string{*name}
 	}
-	return fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(append(shoots, seed)...).
+	return fake.NewClientBuilder().WithScheme(scheme()).WithObjects(append(shoots, seed)...).
 		WithIndex(&gardencorev1beta1.Shoot{}, "spec.seedName", func(object client.Object) []string {
 			return pointer(object.(*gardencorev1beta1.Shoot).Spec.SeedName)
 		}).
@@ -104,7 +103,7 @@ func newSeed(t *testing.T) *seed {
 	etcd.Spec.Replicas, etcd.Spec.Selector = new(int32(1)), labels("etcd")
 	entry := metav1.ObjectMeta{Name: namespace + "--uid", Finalizers: []string{"extension"}}
 	s := &seed{}
-	s.WithWatch = fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(
+	s.WithWatch = fake.NewClientBuilder().WithScheme(scheme()).WithObjects(
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: namespace, Labels: map[string]string{gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleShoot},
 			Annotations: map[string]string{gardencorev1beta1.AnnotationShootUID: "uid"},
