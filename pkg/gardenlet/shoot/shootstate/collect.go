@@ -59,11 +59,15 @@ func collect(found []corev1.Secret, machines *machinestate.State,
 	return spec, nil
 }
 
-// statesOf are the states that extensions report. That of a Worker is the state of its machines, which is kept anyhow.
+// statesOf are the states that extensions report. That of a Worker tells of the machines that it was restored with; its
+// machines of now are kept apart.
 func statesOf(objects []extension.Object) []gardencorev1beta1.ExtensionResourceState {
 	var states []gardencorev1beta1.ExtensionResourceState
 	for _, object := range objects {
 		state, resources := extension.StateOf(object), object.GetExtensionStatus().Resources
+		if _, isWorker := object.(*extensionsv1alpha1.Worker); isWorker {
+			state = nil
+		}
 		if state == nil && len(resources) == 0 || object.GetDeletionTimestamp() != nil {
 			continue
 		}

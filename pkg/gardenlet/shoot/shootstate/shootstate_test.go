@@ -86,10 +86,12 @@ func controlPlane() []client.Object {
 	}
 	infrastructure := &extensionsv1alpha1.Infrastructure{ObjectMeta: named("member1")}
 	infrastructure.Status.State = &runtime.RawExtension{Raw: []byte(`{"network":"n"}`)}
+	worker := &extensionsv1alpha1.Worker{ObjectMeta: named("member1")}
+	worker.Status.State = &runtime.RawExtension{Raw: []byte(`{"machineDeployments":{"former":{"replicas":7}}}`)}
 	return []client.Object{
 		authority("ca"), authority("ca-client"),
 		&corev1.Secret{ObjectMeta: named("cloudprovider"), Data: map[string][]byte{"token": []byte("t")}},
-		infrastructure, &extensionsv1alpha1.Worker{ObjectMeta: named("member1")},
+		infrastructure, worker,
 		&machinev1alpha1.MachineDeployment{
 			ObjectMeta: named("pool"), Spec: machinev1alpha1.MachineDeploymentSpec{Replicas: 1},
 		},
@@ -129,6 +131,11 @@ func TestFromSeedToSeed(t *testing.T) {
 	}
 	if again := keptBy(t, garden, newClient(t, controlPlane()...)); again.ResourceVersion != state.ResourceVersion {
 		t.Error("a second look writes what has not changed")
+	}
+	for _, extension := range state.Spec.Extensions {
+		if extension.Kind == "Worker" {
+			t.Error("what the Worker was restored with before is kept beside its machines of now")
+		}
 	}
 	restored, err := Read(t.Context(), garden, identity)
 	if err != nil {
