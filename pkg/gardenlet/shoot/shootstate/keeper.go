@@ -2,12 +2,16 @@ package shootstate
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,8 +26,12 @@ import (
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
-// keepTimeout bounds one look at a control plane.
-const keepTimeout = 20 * time.Second
+const (
+	// keepTimeout bounds one look at a control plane.
+	keepTimeout = 20 * time.Second
+	// recheck is how often the garden is asked for a state although nothing has changed: somebody may have deleted it.
+	recheck = 10 * time.Minute
+)
 
 // Keeper keeps the ShootStates of the shoots of a seed up to date.
 type Keeper struct {
@@ -33,12 +41,24 @@ type Keeper struct {
 	SeedName string
 	// Period is how often a shoot is looked at, and so how much of what is new may be missing elsewhere.
 	Period time.Duration
+
+	// written holds what was last written of each shoot, as a writing by its key.
+	written sync.Map
+}
+
+// writing is the checksum of a state, and when it was written or found to be there.
+type writing struct {
+	sum [sha256.Size]byte
+	at  time.Time
 }
 
 // Reconcile looks at one shoot.
 func (k *Keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	shoot := &gardencorev1beta1.Shoot{}
 	if err := k.Garden.Get(ctx, req.NamespacedName, shoot); err != nil {
+		if apierrors.IsNotFound(err) {
+			k.written.Delete(req.NamespacedName)
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !k.hosts(shoot) {
@@ -70,10 +90,25 @@ func (k *Keeper) keep(ctx context.Context, shoot *gardencorev1beta1.Shoot) error
 		// What was kept is not replaced by what a loss has left.
 		return errors.New("the namespace of the control plane has no authorities and keys; the ShootState stays")
 	}
-	state := &gardencorev1beta1.ShootState{
-		ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: shoot.Name},
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return err
 	}
-	_, err = controllerutil.CreateOrPatch(ctx, k.Garden, state, func() error {
+	key, now := client.ObjectKeyFromObject(shoot), writing{sum: sha256.Sum256(text), at: time.Now()}
+	if last, found := k.written.Load(key); found && last.(writing).sum == now.sum &&
+		now.at.Sub(last.(writing).at) < recheck {
+		return nil
+	}
+	if err := k.write(ctx, key, spec); err != nil {
+		return err
+	}
+	k.written.Store(key, now)
+	return nil
+}
+
+func (k *Keeper) write(ctx context.Context, key client.ObjectKey, spec gardencorev1beta1.ShootStateSpec) error {
+	state := &gardencorev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	_, err := controllerutil.CreateOrPatch(ctx, k.Garden, state, func() error {
 		state.Spec = spec
 		return nil
 	})

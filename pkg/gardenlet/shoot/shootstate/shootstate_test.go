@@ -1,6 +1,7 @@
 package shootstate
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
@@ -164,6 +166,39 @@ func TestFromSeedToSeed(t *testing.T) {
 	if pool := machines.MachineDeployments["pool"]; pool == nil || pool.Replicas != 1 || len(pool.Machines) != 1 ||
 		pool.Machines[0].Spec.ProviderID != "cloud:///a" {
 		t.Errorf("the machines are %+v", pool)
+	}
+}
+
+// The garden is not asked again and again for what has not changed, and told at once of what has.
+func TestUnchangedStates(t *testing.T) {
+	garden := newClient(t, member1(gardencorev1beta1.LastOperationTypeReconcile))
+	asked := 0
+	counting := interceptor.NewClient(garden.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
+			o ...client.GetOption) error {
+			if _, ok := object.(*gardencorev1beta1.ShootState); ok {
+				asked++
+			}
+			return c.Get(ctx, key, object, o...)
+		},
+	})
+	seed := newClient(t, controlPlane()...)
+	keeper := &Keeper{Garden: counting, Seed: seed, SeedName: "one", Period: time.Minute}
+	look := func() int {
+		t.Helper()
+		before := asked
+		request := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "garden-demo", Name: "member1"}}
+		if _, err := keeper.Reconcile(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+		return asked - before
+	}
+	first, unchanged := look(), look()
+	if err := seed.Create(t.Context(), authority("ca-etcd")); err != nil {
+		t.Fatal(err)
+	}
+	if changed := look(); first != 1 || unchanged != 0 || changed != 1 {
+		t.Errorf("asked %d times at first, %d times later, %d times after a change", first, unchanged, changed)
 	}
 }
 
