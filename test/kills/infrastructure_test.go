@@ -123,7 +123,9 @@ func (w *world) report(ctx context.Context, o extensionObject) {
 	case *extensionsv1alpha1.Infrastructure:
 		o.Status.NodesCIDR, o.Status.EgressCIDRs = new("10.180.1.0/24"), []string{"192.0.2.1/32"}
 		o.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte(`{"network":"n1"}`)}
-		o.Status.State = &runtime.RawExtension{Raw: []byte(`{"id":"n1"}`)}
+		if o.Status.LastOperation.Type != gardencorev1beta1.LastOperationTypeRestore {
+			o.Status.State = &runtime.RawExtension{Raw: []byte(`{"id":"n1"}`)}
+		}
 	case *extensionsv1alpha1.Worker:
 		w.makeMachines(o)
 	case *extensionsv1alpha1.OperatingSystemConfig:
