@@ -34,7 +34,7 @@ func request(ctx context.Context, object Object) string {
 	switch {
 	case restoring && last == nil && states[keyOf(object)] != nil:
 		return gardencorev1beta1.GardenerOperationWaitForState
-	case restoring && last == nil, isRestoring(last):
+	case restoring, isRestoring(last):
 		return gardencorev1beta1.GardenerOperationRestore
 	}
 	return gardencorev1beta1.GardenerOperationReconcile

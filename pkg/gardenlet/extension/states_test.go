@@ -104,7 +104,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		"a restore that failed":           {&States{}, last(restore, failed), "restore"},
 		"a restore that failed, later":    {nil, last(restore, failed), "restore"},
 		"after a restore":                 {nil, last(restore, done), "reconcile"},
-		"after a restore, in that of all": {&States{}, last(restore, done), "reconcile"},
+		"after a restore, in that of all": {&States{}, last(restore, done), "restore"},
 	} {
 		ctx := t.Context()
 		if test.states != nil {
