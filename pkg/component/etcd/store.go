@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,8 +38,9 @@ var storeProviders = []struct {
 type Store struct {
 	// Prefix of the names of objects.
 	Prefix string
-	// Expected says that etcd has been there before, on another seed: without data it begins with its backups only.
-	Expected bool
+	// Claim is the number by which etcd takes over backups of another seed: without data it begins with these only. 0
+	// if it never was on another one.
+	Claim int64
 	// provider and bucket are what the Secret says; Deploy finds them.
 	provider, bucket string
 }
@@ -48,7 +50,7 @@ func storeOf(role Role, f component.Facts) *Store {
 	if role != Main || f.BackupPrefix == "" {
 		return nil
 	}
-	return &Store{Prefix: f.BackupPrefix + "/" + Name(role), Expected: f.BackupExpected}
+	return &Store{Prefix: f.BackupPrefix + "/" + Name(role), Claim: f.BackupClaim}
 }
 
 // restoreOf is the point in time that an etcd restores; none where there is no store, nor where there are several
@@ -135,8 +137,8 @@ func (s *Store) arguments() []string {
 		"--store-prefix=" + s.Prefix,
 		"--store-credentials-dir=" + storeMount,
 	}
-	if s.Expected {
-		arguments = append(arguments, "--store-expected")
+	if s.Claim > 0 {
+		arguments = append(arguments, "--store-claim="+strconv.FormatInt(s.Claim, 10))
 	}
 	return arguments
 }

@@ -73,14 +73,14 @@ func TestOnlyMainIsRestored(t *testing.T) {
 	}
 }
 
-// An etcd that was on another seed never begins empty, but for events.
-func TestBackupsThatAreExpected(t *testing.T) {
+// An etcd that was on another seed takes its backups over, but for events.
+func TestBackupsThatAreTakenOver(t *testing.T) {
 	for role, want := range map[Role]bool{Main: true, Events: false} {
-		for _, expected := range []bool{true, false} {
-			facts := component.Facts{BackupPrefix: "p", BackupExpected: expected}
-			got := slices.Contains(arguments(namespace, Decide(role)(facts)), "--store-expected")
-			if got != (want && expected) {
-				t.Errorf("%s, expected %v: got %v", role, expected, got)
+		for _, claim := range []int64{0, 7} {
+			facts := component.Facts{BackupPrefix: "p", BackupClaim: claim}
+			got := slices.Contains(arguments(namespace, Decide(role)(facts)), "--store-claim=7")
+			if got != (want && claim == 7) {
+				t.Errorf("%s, claim %d: got %v", role, claim, got)
 			}
 		}
 	}

@@ -80,9 +80,10 @@ func TestPlanRestore(t *testing.T) {
 	}
 }
 
-// An etcd that was on another seed before has backups, and does not begin without.
-func TestPlanExpectsBackups(t *testing.T) {
-	for _, moved := range []bool{true, false} {
+// An etcd that was on another seed before takes over its backups, by when it came.
+func TestPlanTakesOverBackups(t *testing.T) {
+	came := metav1.Now()
+	for moved, want := range map[bool]int64{true: came.Unix(), false: 0} {
 		p := &Plan{
 			Identity: Identity{Namespace: "shoot--demo--one", UID: "uid"}, Internal: &Record{Hostname: "api.example"},
 		}
@@ -90,11 +91,11 @@ func TestPlanExpectsBackups(t *testing.T) {
 			Spec: gardencorev1beta1.SeedSpec{Backup: &gardencorev1beta1.Backup{Provider: "store"}},
 		}}
 		if moved {
-			in.Shoot.Status.BeginRestore("one", "two", metav1.Now())
+			in.Shoot.Status.BeginRestore("one", "two", came)
 		}
 		p.planStore(in)
-		if f := p.facts(in); f.BackupExpected != moved {
-			t.Errorf("moved %v: expected %v", moved, f.BackupExpected)
+		if f := p.facts(in); f.BackupClaim != want {
+			t.Errorf("moved %v: the claim is %d, want %d", moved, f.BackupClaim, want)
 		}
 	}
 }
