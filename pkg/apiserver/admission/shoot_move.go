@@ -59,7 +59,7 @@ func (s *shootValidator) leaves(ctx context.Context, _, old *gardencorev1beta1.S
 		return fmt.Sprintf("control planes stay on the seed on which they are, %s. Only when its cluster is gone for "+
 			"good, and nothing of it runs any more, confirm that, and how you know: kubectl annotate seed %s "+
 			"%s='...'", name, name, gardencorev1beta1.AnnotationConfirmationSeedLost), nil
-	case reports(seed):
+	case isHeard(seed):
 		return fmt.Sprintf("seed %s is confirmed to be lost, but its gardenlet reports (condition %s): there would be "+
 			"two control planes. Stop the cluster of the seed, or take the confirmation away", name,
 			gardencorev1beta1.SeedGardenletReady), nil
@@ -67,7 +67,16 @@ func (s *shootValidator) leaves(ctx context.Context, _, old *gardencorev1beta1.S
 	return "", nil
 }
 
-func reports(seed *gardencorev1beta1.Seed) bool {
+// isHeard tells whether the gardenlet of a seed reports, be it that it is not ready. garden-controller-manager makes
+// the condition Unknown when it is silent.
+func isHeard(seed *gardencorev1beta1.Seed) bool {
+	return slices.ContainsFunc(seed.Status.Conditions, func(c gardencorev1beta1.Condition) bool {
+		return c.Type == gardencorev1beta1.SeedGardenletReady && c.Status != gardencorev1beta1.ConditionUnknown
+	})
+}
+
+// isReady tells whether the gardenlet of a seed is.
+func isReady(seed *gardencorev1beta1.Seed) bool {
 	return slices.ContainsFunc(seed.Status.Conditions, func(c gardencorev1beta1.Condition) bool {
 		return c.Type == gardencorev1beta1.SeedGardenletReady && c.Status == gardencorev1beta1.ConditionTrue
 	})
@@ -84,8 +93,8 @@ func (s *shootValidator) arrives(ctx context.Context, shoot, old *gardencorev1be
 		return "", err
 	}
 	switch {
-	case !reports(to):
-		return fmt.Sprintf("seed %s is not ready: its gardenlet does not report", to.Name), nil
+	case !isReady(to):
+		return fmt.Sprintf("seed %s is not ready (condition %s)", to.Name, gardencorev1beta1.SeedGardenletReady), nil
 	case to.Spec.Backup == nil:
 		return fmt.Sprintf("seed %s has no spec.backup, so that it cannot restore etcd from the backups", to.Name), nil
 	case from != nil && internalDomain(from) != internalDomain(to):

@@ -72,6 +72,12 @@ func TestMoves(t *testing.T) {
 			func(g garden, _ *shoot) { seed(g, "one").Status.Conditions = seed(g, "two").Status.Conditions },
 			[]string{at + "there would be two control planes"},
 		},
+		"a lost seed that reports problems": {
+			func(g garden, _ *shoot) {
+				seed(g, "one").Status.Conditions[0].Status = gardencorev1beta1.ConditionFalse
+			},
+			[]string{at + "there would be two control planes"},
+		},
 		"while another seed restores": {
 			func(_ garden, s *shoot) {
 				s.Status.BeginRestore("one", "one", metav1.Now())
