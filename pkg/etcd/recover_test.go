@@ -482,7 +482,7 @@ func TestBackupsAreTakenOver(t *testing.T) {
 	other.waitForStore(t, other.revision(t))
 	p.stop(t)
 	before := chains(t, elsewhere)[0].Last()
-	if err := New(options, zap.NewNop()).Run(t.Context()); !errors.Is(err, errTakenOver) {
+	if err := newTestSteward(options, zap.NewNop()).Run(t.Context()); !errors.Is(err, errTakenOver) {
 		t.Errorf("the one before ends with %v", err)
 	}
 	if after := chains(t, elsewhere)[0].Last(); after != before {
