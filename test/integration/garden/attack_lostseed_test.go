@@ -91,7 +91,7 @@ func TestAttackLostSeed(t *testing.T) {
 	for _, who := range []tenant{attacker, lost, next} {
 		mustRefuse(t, who.seed+" confirms", who.gardenlet.Patch(ctx, seed.DeepCopy(), confirmation))
 		mustForbid(t, who.seed+" binds", who.gardenlet.SubResource("binding").Patch(ctx, shootOf(lost), binding))
-		mustForbid(t, who.seed+" binds by a change", who.gardenlet.Patch(ctx, shootOf(lost), binding))
+		mustRefuse(t, who.seed+" binds by a change", who.gardenlet.Patch(ctx, shootOf(lost), binding))
 	}
 	for who, has := range map[*tenant]bool{&attacker: false, &lost: true, &next: false} {
 		if err := hasShoot(*who, lost, has); err != nil {
