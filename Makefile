@@ -25,8 +25,8 @@ export GOFLAGS := $(GOFLAGS) -trimpath -ldflags=-s
 # The checker of known vulnerabilities, which asks a database on the internet.
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
-.PHONY: help up down status test test-race test-e2e test-upgrade test-nodes bench chaos fuzz generate check vulncheck \
-	images landscape clean
+.PHONY: help up down status test test-race test-e2e test-upgrade test-nodes test-lost-seed bench chaos fuzz generate \
+	check vulncheck images landscape clean
 
 help: ## Show this help
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ test-upgrade: ## Upgrade a shoot while requests are counted; the landscape needs
 test-nodes: ## Drain a zone of the seed while requests are counted; the landscape needs NODES=3
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -tags e2e,nodes \
 		-run 'TestNodesOfTheLandscape|TestAZoneIsLost' ./test/e2e
+
+test-lost-seed: ## Lose a managed seed, and restore its shoot on the landscape's own seed
+	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -tags e2e,lostseed -run TestASeedIsLost ./test/e2e
 
 # AREAS are some of federation, fleet, placement, garden, gateway, restore, up, shoot, growth, density, upgrade and
 # fresh; the last three only by name. Flags come before them: AREAS='--density-count 20 density'. What each area

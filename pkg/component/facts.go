@@ -43,6 +43,9 @@ type Facts struct {
 	TrafficDistribution string
 	// BackupPrefix begins the names of the objects that backups are kept in; empty without an object store.
 	BackupPrefix string
+	// BackupClaim is the number by which etcd takes over backups of another seed, higher than those before; 0 if it
+	// never was on another one.
+	BackupClaim int64
 	// RestoreETCD is the point in time that etcd-main was last asked to restore; empty if it never was.
 	RestoreETCD request.Restore
 

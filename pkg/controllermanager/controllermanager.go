@@ -36,6 +36,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/controllermanager/project"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/reference"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/seed"
+	"github.com/trellis-garden/trellis/pkg/controllermanager/shoot/backupentry"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/shoot/hibernation"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/shoot/lifetime"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/shoot/maintenance"
@@ -180,6 +181,7 @@ func ofShoots(options Options) []part {
 		&lifetime.Reconciler{SyncPeriod: options.LifetimeSyncPeriod},
 		&hibernation.Reconciler{TriggerDeadline: options.HibernationDeadline},
 		&maintenance.Reconciler{},
+		&backupentry.Reconciler{},
 		&status.Reconciler{},
 		&seedconditions.Reconciler{},
 		&bastion.Reconciler{MaxLifetime: options.BastionMaxLifetime},

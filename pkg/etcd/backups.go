@@ -80,13 +80,17 @@ func newBackups(options Options, log *zap.Logger, measure measureFn) *backups {
 	}
 }
 
-// list returns the backups in the store, without those that are known to be lost.
+// list returns the backups in the store, without those that are known to be lost. They are nobody's but whose who took
+// them over last.
 func (b *backups) list(ctx context.Context) ([]backup.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	listed, err := b.store.List(ctx, "")
 	if err != nil {
 		return nil, fmt.Errorf("listing the store of backups: %w", err)
+	}
+	if newestClaim(listed) > b.options.Store.Claim {
+		return nil, errTakenOver
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -110,6 +110,7 @@ func storeReason(err error) string {
 		{store.ErrNotFound, status.Damaged},
 		{history.ErrGap, status.Gap},
 		{errBehind, status.Behind},
+		{errTakenOver, status.Behind},
 		{context.DeadlineExceeded, status.Timeout},
 	} {
 		if errors.Is(err, r.cause) {

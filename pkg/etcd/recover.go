@@ -88,19 +88,29 @@ func (s *Steward) findSoon(ctx context.Context) (found recoverable, err error) {
 	}
 	asking, cancel := context.WithTimeout(ctx, s.backups.pace.ask)
 	defer cancel()
+	type answer struct {
+		objects []backup.Object
+		err     error
+	}
 	// A client may not look at its context while it waits.
-	answers := make(chan []backup.Object, 1)
+	answers := make(chan answer, 1)
 	go func() {
 		objects, err := s.backups.list(asking)
-		if err != nil {
-			s.log.Warn("cannot compare the data with the backups in the store; starting with the data", zap.Error(err))
-		}
-		answers <- objects
+		answers <- answer{objects, err}
 	}()
+	var got answer
 	select {
-	case found.objects = <-answers:
+	case got = <-answers:
 	case <-asking.Done():
+		got.err = asking.Err()
 	}
+	if errors.Is(got.err, errTakenOver) {
+		return found, got.err
+	}
+	if got.err != nil {
+		s.log.Warn("cannot compare the data with the backups in the store; starting with the data", zap.Error(got.err))
+	}
+	found.objects = got.objects
 	return found, ctx.Err()
 }
 

@@ -436,3 +436,59 @@ func rename(t *testing.T, from, to string) {
 		t.Fatal(err)
 	}
 }
+
+// An etcd that has been there before does not begin empty: not where its backups are not, and then not before they are.
+func TestExpectedBackups(t *testing.T) {
+	options := storedOptions(t, localStore(t))
+	p := startProcess(t, options)
+	written := writeUntil(t, p, 10)
+	seen := p.revision(t)
+	p.waitForStore(t, seen)
+	p.kill(t)
+
+	options.Store.Claim = 1
+	elsewhere := options
+	elsewhere.DataDir, elsewhere.Store.Bucket = t.TempDir(), t.TempDir()
+	err := New(elsewhere, zap.NewNop()).prepare(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "an empty etcd would be another cluster") {
+		t.Errorf("without backups it ends with %v", err)
+	}
+	if hasData(elsewhere.DataDir) {
+		t.Error("without backups it made data")
+	}
+	options.DataDir = t.TempDir()
+	p = startProcess(t, options)
+	checkKeys(t, p, written)
+	checkRecovery(t, p, status.DataLost, status.BackupStore, "at most what was written after revision")
+}
+
+// Of two etcds that have the same backups, the one that took them over goes on. The other one does not start any more,
+// however whole its data is, and puts nothing while it runs.
+func TestBackupsAreTakenOver(t *testing.T) {
+	options := storedOptions(t, localStore(t))
+	p := startProcess(t, options)
+	written := writeUntil(t, p, 10)
+	p.waitForStore(t, p.revision(t))
+
+	claiming := func(number int64) Options {
+		options := storedOptions(t, options.Store)
+		options.Store.Claim = number
+		return options
+	}
+	elsewhere := claiming(7)
+	other := startProcess(t, elsewhere)
+	checkKeys(t, other, written)
+	other.put(t, "key/elsewhere", "x")
+	other.waitForStore(t, other.revision(t))
+	p.stop(t)
+	before := chains(t, elsewhere)[0].Last()
+	if err := newTestSteward(options, zap.NewNop()).Run(t.Context()); !errors.Is(err, errTakenOver) {
+		t.Errorf("the one before ends with %v", err)
+	}
+	if after := chains(t, elsewhere)[0].Last(); after != before {
+		t.Errorf("the newest revision in the store was %d, and is %d", before, after)
+	}
+	// Whoever takes them over begins with them, once more.
+	other.kill(t)
+	checkKeys(t, startProcess(t, claiming(8)), written+1)
+}

@@ -84,12 +84,22 @@ func (s *Steward) examine(ctx context.Context) (held dataState, damage, err erro
 }
 
 func (s *Steward) prepareEmpty(ctx context.Context) error {
+	if s.backups != nil && s.options.Store.Claim > 0 {
+		if err := s.insist(ctx, func() error { return s.backups.claim(ctx) }); err != nil {
+			return err
+		}
+	}
 	found, err := s.find(ctx)
 	if err == nil {
 		err = confirm(s.options.DataDir)
 	}
 	if err != nil {
 		return err
+	}
+	if found.count() == 0 && s.options.Store.Claim > 0 {
+		return fmt.Errorf("there is no data in %s, and no backup in %q%s, although there must be one "+
+			"(--store-claim): look whether this is the bucket, and the prefix, that it was backed up to; an empty "+
+			"etcd would be another cluster", s.options.DataDir, s.options.BackupDir, s.options.Store.described())
 	}
 	if found.count() == 0 {
 		return s.startEmpty(0)

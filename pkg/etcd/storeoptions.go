@@ -41,6 +41,9 @@ type StoreOptions struct {
 	Prefix string
 	// CredentialsDir is a mounted Secret. It is read anew whenever the store is used.
 	CredentialsDir string
+	// Claim is the number of the taking over by which etcd has these backups, higher than those before; 0 says that it
+	// never was elsewhere. With a number, no data at all is never the first start.
+	Claim int64
 	// DeltaSnapshotPeriod is how often changes are saved, and so how much the loss of the volume costs.
 	DeltaSnapshotPeriod time.Duration
 	// SnapshotRetentionAge is the age above which no full snapshot is kept, but for the newest; 0 sets no limit.
@@ -61,6 +64,9 @@ func (o *StoreOptions) addFlags(flags *pflag.FlagSet) {
 			"ABS: storageAccount, storageKey, domain; GCS: serviceaccount.json, storageAPIEndpoint; "+
 			"Swift: authURL, region, domainName, tenantName, username, password, applicationCredentialID, "+
 			"applicationCredentialName, applicationCredentialSecret; each: trustedCaCert")
+	flags.Int64Var(&o.Claim, "store-claim", o.Claim,
+		"etcd was elsewhere before, and takes over its backups: without data it begins with those in the store, and "+
+			"not without; one with a lower number, or none, does not start any more")
 	flags.DurationVar(&o.DeltaSnapshotPeriod, "delta-snapshot-period", o.DeltaSnapshotPeriod,
 		"time between savings of changes to the store")
 	flags.DurationVar(&o.SnapshotRetentionAge, "snapshot-retention-age", o.SnapshotRetentionAge,
@@ -95,6 +101,9 @@ func (o *StoreOptions) validate() error {
 		all = append(all, fmt.Errorf("--delta-snapshot-period: %s is less than %s", o.DeltaSnapshotPeriod,
 			leastDeltaPeriod))
 	}
+	if o.Claim < 0 {
+		all = append(all, errors.New("--store-claim must not be negative"))
+	}
 	if o.SnapshotRetentionAge < 0 {
 		all = append(all, errors.New("--snapshot-retention-age must not be negative"))
 	}
@@ -121,6 +130,9 @@ func (o *StoreOptions) validateNone() error {
 		if value != "" {
 			all = append(all, fmt.Errorf("%s needs --store-provider", flag))
 		}
+	}
+	if o.Claim != 0 {
+		all = append(all, errors.New("--store-claim needs --store-provider"))
 	}
 	return errors.Join(all...)
 }

@@ -31,6 +31,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/selfdeployment"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/care"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/shootstate"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/withdrawal"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/workloadidentity"
 	"github.com/trellis-garden/trellis/pkg/helm"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
@@ -38,6 +40,9 @@ import (
 
 // apiServerPeriod is how often gardenlet looks whether the seed's API server has moved.
 const apiServerPeriod = 10 * time.Second
+
+// withdrawalPeriod is how often gardenlet looks whether its seed, if it was lost, has what is not its own any more.
+const withdrawalPeriod = 10 * time.Second
 
 // addControllers adds everything that runs.
 func (a *agent) addControllers(mgr manager.Manager, own *ownSeed) error {
@@ -59,6 +64,12 @@ func (a *agent) addControllers(mgr manager.Manager, own *ownSeed) error {
 		return err
 	}
 	if err := a.addWatchdog(mgr); err != nil {
+		return err
+	}
+	if err := mgr.Add(&withdrawal.Withdrawer{
+		Garden: a.reader, Seed: a.seed, SeedName: a.config.SeedConfig.Name, Period: withdrawalPeriod,
+		Log: ctrl.Log.WithName("withdrawal"),
+	}); err != nil {
 		return err
 	}
 	if err := a.addBastion(mgr); err != nil {
@@ -226,15 +237,17 @@ func (a *agent) addBackup(mgr manager.Manager) error {
 
 // addShoot adds the controllers that reconcile shoots and care for their health.
 func (a *agent) addShoot(mgr manager.Manager, tokens *workloadidentity.Renewer) error {
-	looks := make(chan event.GenericEvent, 100)
+	looks, states := make(chan event.GenericEvent, 100), make(chan event.GenericEvent, 100)
 	reconciler := &shoot.Reconciler{
 		Garden: a.gardenClient(mgr), Seed: a.seed, Config: a.config, Images: a.images, Identity: a.identity,
 		GardenIdentity: a.gardenIdentity,
 		AfterOperation: func(key client.ObjectKey) {
 			object := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-			select {
-			case looks <- event.GenericEvent{Object: object}:
-			default: // The next periodic look comes soon.
+			for _, told := range []chan event.GenericEvent{looks, states} {
+				select {
+				case told <- event.GenericEvent{Object: object}:
+				default: // The next periodic look comes soon.
+				}
 			}
 		},
 	}
@@ -249,6 +262,9 @@ func (a *agent) addShoot(mgr manager.Manager, tokens *workloadidentity.Renewer) 
 	if err != nil {
 		return err
 	}
+	if err := a.addShootState(mgr, states); err != nil {
+		return err
+	}
 	health := &care.Reconciler{
 		Garden: a.gardenClient(mgr), Seed: a.seed, Seeds: mgr.GetClient(), Config: a.config,
 		TokenProblem: tokens.Problem,
@@ -260,6 +276,21 @@ func (a *agent) addShoot(mgr manager.Manager, tokens *workloadidentity.Renewer) 
 			MaxConcurrentReconciles: a.config.Controllers.ShootCare.ConcurrentSyncs, RateLimiter: backoff(),
 		}).
 		Complete(health)
+}
+
+// addShootState adds the controller that keeps what another seed would need of shoots.
+func (a *agent) addShootState(mgr manager.Manager, looks <-chan event.GenericEvent) error {
+	keeper := &shootstate.Keeper{
+		Garden: a.gardenClient(mgr), Seed: a.seed, SeedName: a.config.SeedConfig.Name,
+		Period: a.config.Controllers.ShootState.SyncPeriod.Duration,
+	}
+	return builder.ControllerManagedBy(mgr).Named("shoot-state").
+		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(created())).
+		WatchesRawSource(source.Channel(looks, &handler.EnqueueRequestForObject{})).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: a.config.Controllers.ShootState.ConcurrentSyncs, RateLimiter: backoff(),
+		}).
+		Complete(keeper)
 }
 
 // addManagedSeed adds the controller that makes seeds of shoots: of those in the namespace garden, the operators'.
@@ -306,7 +337,7 @@ func (a *agent) addSelfDeployment(mgr manager.Manager) error {
 }
 
 // changed lets through Shoots whose generation changed, and those that are ignored no longer, and ends flows that work
-// for an older generation.
+// for an older generation, or for a Shoot that is not of this seed any more.
 func changed(reconciler *shoot.Reconciler) predicate.Predicate {
 	generation := predicate.GenerationChangedPredicate{}
 	return predicate.Funcs{
@@ -320,7 +351,10 @@ func changed(reconciler *shoot.Reconciler) predicate.Predicate {
 			reconciler.Interrupt(e.ObjectNew)
 			return true
 		},
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		DeleteFunc: func(e event.DeleteEvent) bool {
+			reconciler.Leave(e.Object)
+			return false
+		},
 	}
 }
 

@@ -113,6 +113,9 @@ func notReady(seed *gardencorev1beta1.Seed) *Rejection {
 	if seed.Status.LastOperation == nil {
 		return rejection(NotReady, "has not been prepared by its gardenlet yet")
 	}
+	if gardencorev1beta1.IsSeedLost(seed) {
+		return rejection(NotReady, "is confirmed to be lost")
+	}
 	if problem := conditionProblem(seed, gardencorev1beta1.SeedGardenletReady); problem != "" {
 		return rejection(NotReady, "%s", problem)
 	}

@@ -221,6 +221,9 @@ func TestSchedule(t *testing.T) {
 						"stopped reporting"
 				}),
 				readySeed("new", func(s *gardencorev1beta1.Seed) { s.Status.Conditions = nil }),
+				readySeed("lost", func(s *gardencorev1beta1.Seed) {
+					s.Annotations = map[string]string{gardencorev1beta1.AnnotationConfirmationSeedLost: "it burned"}
+				}),
 			)},
 			want: decision{rejected: map[string]Rejection{
 				"deleted":    {Reason: Deleted, Message: "is being deleted"},
@@ -228,6 +231,7 @@ func TestSchedule(t *testing.T) {
 				"unprepared": {Reason: NotReady, Message: "not been prepared"},
 				"silent":     {Reason: NotReady, Message: "GardenletReady Unknown: stopped reporting"},
 				"new":        {Reason: NotReady, Message: "has not reported yet"},
+				"lost":       {Reason: NotReady, Message: "is confirmed to be lost"},
 			}},
 		},
 		"a seed that is to back up can": {

@@ -45,6 +45,9 @@ const (
 	LabelBundleFor = "bundle-for"
 )
 
+// defaultIdentity is that of managers which say none.
+const defaultIdentity = "gardenlet"
+
 // renewAfter is the part of a certificate's validity after which it is replaced, in percent. CAs are replaced only by
 // a rotation, since that takes the cooperation of their users.
 const renewAfter = 80
@@ -111,7 +114,7 @@ func New(ctx context.Context, c client.Client, namespace string, options Options
 	m := &manager{
 		client:    c,
 		namespace: namespace,
-		identity:  orDefault(options.Identity, "gardenlet"),
+		identity:  orDefault(options.Identity, defaultIdentity),
 		rotations: options.RotationInitiation,
 		foreign:   options.Authorities,
 		clock:     options.Clock,

@@ -86,7 +86,11 @@ func (w *world) reconcileExtension(ctx context.Context, o extensionObject) {
 		return
 	}
 	status := o.GetExtensionStatus()
-	asked := o.GetAnnotations()[gardencorev1beta1.GardenerOperation] != ""
+	operation := o.GetAnnotations()[gardencorev1beta1.GardenerOperation]
+	if operation == gardencorev1beta1.GardenerOperationWaitForState {
+		return
+	}
+	asked := operation != ""
 	if !asked && status.LastOperation != nil && status.ObservedGeneration == o.GetGeneration() {
 		return
 	}
@@ -99,6 +103,9 @@ func (w *world) reconcileExtension(ctx context.Context, o extensionObject) {
 	}
 	status.ObservedGeneration, status.LastError = o.GetGeneration(), nil
 	status.LastOperation = succeeded()
+	if operation == gardencorev1beta1.GardenerOperationRestore {
+		status.LastOperation.Type = gardencorev1beta1.LastOperationTypeRestore
+	}
 	w.report(ctx, o)
 	_ = w.seedClient.Status().Update(ctx, o)
 }
@@ -116,6 +123,9 @@ func (w *world) report(ctx context.Context, o extensionObject) {
 	case *extensionsv1alpha1.Infrastructure:
 		o.Status.NodesCIDR, o.Status.EgressCIDRs = new("10.180.1.0/24"), []string{"192.0.2.1/32"}
 		o.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte(`{"network":"n1"}`)}
+		if o.Status.LastOperation.Type != gardencorev1beta1.LastOperationTypeRestore {
+			o.Status.State = &runtime.RawExtension{Raw: []byte(`{"id":"n1"}`)}
+		}
 	case *extensionsv1alpha1.Worker:
 		w.makeMachines(o)
 	case *extensionsv1alpha1.OperatingSystemConfig:

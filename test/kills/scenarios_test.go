@@ -60,6 +60,7 @@ var scenarios = []scenario{
 		name: "restore to a point in time", after: "creation with backups",
 		begin: change(operation("restore-etcd=" + restoredTime)),
 	},
+	{name: "restore on another seed", after: "creation with backups", begin: seedIsLost},
 	{name: "deletion with backups", after: "creation with backups", begin: deletion()},
 	{name: "creation of a fleet", begin: creation(plantest.Workerless)},
 	{name: "fleet falling asleep", after: "creation of a fleet", begin: change(asleep(true))},

@@ -75,6 +75,11 @@ func TestAttackSeedMetadata(t *testing.T) {
 		"an annotation": {
 			write{states, "", state(annotated), nil, ""}, "metadata.annotations[gardener.cloud/operation]",
 		},
+		"the confirmation of its deletion": {
+			write{states, "", state(func(m *metav1.ObjectMeta) {
+				m.Annotations = map[string]string{"confirmation.gardener.cloud/deletion": "true"}
+			}), state(plain), ""}, "",
+		},
 		"an annotation that is there stays": {write{states, "", state(annotated), state(annotated), ""}, ""},
 		"labels of a shoot's secret": {
 			write{

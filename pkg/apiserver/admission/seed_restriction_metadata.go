@@ -64,9 +64,10 @@ func changesMetadata(identity seedauthorizer.Identity, a admission.Attributes) s
 // foreignMarks returns a label or annotation that a seed gives to what it makes, and that is not known; empty when
 // there is none.
 func foreignMarks(object, old metav1.Object) string {
-	var known map[string]string
+	var known, confirmed map[string]string
 	switch object.(type) {
 	case *gardencorev1beta1.ShootState:
+		confirmed = map[string]string{gardencorev1beta1.ConfirmationDeletion: "true"}
 	case *gardencorev1beta1.InternalSecret:
 		shoot, role, _ := strings.Cut(object.GetName(), ".")
 		known = map[string]string{gardencorev1beta1.LabelShootName: shoot, gardencorev1beta1.GardenRole: role}
@@ -76,7 +77,7 @@ func foreignMarks(object, old metav1.Object) string {
 	if key, found := firstForeign(object.GetLabels(), old.GetLabels(), known); found {
 		return fmt.Sprintf("metadata.labels[%s]: not set by seeds", key)
 	}
-	if key, found := firstForeign(object.GetAnnotations(), old.GetAnnotations(), nil); found {
+	if key, found := firstForeign(object.GetAnnotations(), old.GetAnnotations(), confirmed); found {
 		return fmt.Sprintf("metadata.annotations[%s]: not set by seeds", key)
 	}
 	return ""

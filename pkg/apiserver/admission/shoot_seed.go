@@ -76,6 +76,9 @@ func validateSeedFor(shoot *gardencorev1beta1.Shoot, seed *gardencorev1beta1.See
 	if seed.DeletionTimestamp != nil {
 		return field.ErrorList{field.Invalid(path, seed.Name, "the seed is being deleted")}
 	}
+	if gardencorev1beta1.IsSeedLost(seed) {
+		return field.ErrorList{field.Invalid(path, seed.Name, "the seed is confirmed to be lost")}
+	}
 	var errs field.ErrorList
 	for _, taint := range seed.Spec.Taints {
 		if !tolerates(shoot.Spec.Tolerations, taint) {

@@ -108,7 +108,7 @@ func (s *shootValidator) checkAssigner(ctx context.Context, a admission.Attribut
 func (s *shootValidator) validateReferences(ctx context.Context,
 	shoot, old *gardencorev1beta1.Shoot) (field.ErrorList, error) {
 	checks := []func(context.Context, *gardencorev1beta1.Shoot, *gardencorev1beta1.Shoot) (field.ErrorList, error){
-		s.validateProfile, s.validateCredentials, s.validateSeed, s.validateAPIServerFiles,
+		s.validateProfile, s.validateCredentials, s.validateSeed, s.validateMove, s.validateAPIServerFiles,
 	}
 	var errs field.ErrorList
 	for _, check := range checks {

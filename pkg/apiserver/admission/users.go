@@ -28,7 +28,7 @@ func (r *referenceManager) usersByResource() map[schema.GroupResource]usersOf {
 		// the seed has the name of the managed seed
 		seedmanagementv1alpha1.Resource("managedseeds"): r.shootsOfSeed,
 		gardencorev1beta1.Resource("seeds"): all(r.shootsOfSeed, r.entriesWhere("spec.seedName"),
-			r.bucketsOfSeed),
+			r.entriesInBucketOfSeed, r.bucketsOfSeed),
 		gardencorev1beta1.Resource("projects"): r.shootsOfProject,
 		gardencorev1beta1.Resource("quotas"):   r.bindingsWith(bindsQuota),
 		gardencorev1beta1.Resource("secretbindings"): r.shootsWhere(func(s *gardencorev1beta1.Shoot) *string {
@@ -110,6 +110,16 @@ func (r *referenceManager) entriesWhere(fieldName string) usersOf {
 			"", selector)
 		return names("backupentry", entries), err
 	}
+}
+
+// entriesInBucketOfSeed finds the backups in the seed's own bucket that another seed cares for: those of shoots that
+// were restored there.
+func (r *referenceManager) entriesInBucketOfSeed(ctx context.Context, seed metav1.Object) ([]string, error) {
+	entries, err := list[*gardencorev1beta1.BackupEntry](ctx, r.Reader, gardencorev1beta1.Resource("backupentries"), "",
+		fields.OneTermEqualSelector("spec.bucketName", string(seed.GetUID())))
+	return names("backupentry", slices.DeleteFunc(entries, func(entry *gardencorev1beta1.BackupEntry) bool {
+		return ptr.Deref(entry.Spec.SeedName, "") == seed.GetName()
+	})), err
 }
 
 // bucketsOfSeed finds the buckets that a seed looks after for others. Its own, which has the name of its UID, goes with

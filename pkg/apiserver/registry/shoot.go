@@ -6,6 +6,7 @@ import (
 	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
@@ -170,6 +171,9 @@ func restrictToBinding(shoot, old *gardencorev1beta1.Shoot) {
 		last.Type == gardencorev1beta1.LastOperationTypeCreate &&
 		last.State == gardencorev1beta1.LastOperationStatePending {
 		shoot.Status.LastOperation = nil
+	}
+	if from, to := ptr.Deref(old.Spec.SeedName, ""), ptr.Deref(wanted.SeedName, ""); from != "" && from != to {
+		shoot.Status.BeginRestore(from, to, metav1.Now())
 	}
 }
 

@@ -160,6 +160,33 @@ func TestRestrictToBindingTakesOnlyTheSeed(t *testing.T) {
 	}
 }
 
+// With the seed the status changes at once: from then on the gardenlet before has no right to the shoot, and the next
+// one knows that it is to restore, and not to create.
+func TestBindingElsewhere(t *testing.T) {
+	old := shootWith(func(s *gardencorev1beta1.Shoot) {
+		s.Spec.SeedName, s.Status.SeedName, s.Status.TechnicalID = new("a"), new("a"), "shoot--demo--member1"
+		s.Status.LastOperation = &gardencorev1beta1.LastOperation{
+			Type: gardencorev1beta1.LastOperationTypeReconcile, State: gardencorev1beta1.LastOperationStateError,
+		}
+		s.Status.LastErrors = []gardencorev1beta1.LastError{{Description: "silent"}}
+	})
+	bound := old.DeepCopy()
+	bound.Spec.SeedName = new("b")
+	restrictToBinding(bound, old)
+	last := bound.Status.LastOperation
+	if bound.Status.SeedName != nil || bound.Status.TechnicalID != "shoot--demo--member1" ||
+		bound.Status.MigrationStartTime == nil || bound.Status.LastErrors != nil ||
+		last.Type != gardencorev1beta1.LastOperationTypeRestore ||
+		last.State != gardencorev1beta1.LastOperationStatePending {
+		t.Errorf("the status is %+v", bound.Status)
+	}
+	again := bound.DeepCopy()
+	restrictToBinding(again, bound)
+	if !again.Status.MigrationStartTime.Equal(bound.Status.MigrationStartTime) {
+		t.Error("to be bound where it is already begins another restore")
+	}
+}
+
 func TestCanonicalizeShootKeepsSeedLabels(t *testing.T) {
 	shoot := shootWith(func(s *gardencorev1beta1.Shoot) {
 		s.Labels = map[string]string{"mine": "yes", gardencorev1beta1.LabelPrefixSeedName + "old": "true"}

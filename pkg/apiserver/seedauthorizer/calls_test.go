@@ -21,6 +21,7 @@ func TestCallsOfSeeds(t *testing.T) {
 		// pkg/gardenlet: caches.
 		{gardenlet, "lists its shoots", "list garden/shoots", "spec.seedName=one"},
 		{gardenlet, "watches its shoots", "watch garden/shoots", "spec.seedName=one"},
+		{gardenlet, "lists the shoots that it has, to take down others", "list garden/shoots", "status.seedName=one"},
 		{gardenlet, "lists its installations", "list garden/controllerinstallations", "spec.seedRef.name=one"},
 		{gardenlet, "watches its installations", "watch garden/controllerinstallations", "spec.seedRef.name=one"},
 		{gardenlet, "lists its seed", "list garden/seeds /one", "metadata.name=one"},
@@ -82,6 +83,12 @@ func TestCallsOfSeeds(t *testing.T) {
 		{gardenlet, "publishes the key to machines", "create core/secrets garden-one/", ""},
 		{gardenlet, "changes the key to machines", "patch core/secrets garden-one/s.ssh-keypair", ""},
 		{gardenlet, "withdraws the old key to machines", "delete core/secrets garden-one/s.ssh-keypair.old", ""},
+		// pkg/gardenlet/shoot/shootstate.
+		{gardenlet, "looks for a shoot's state", "get garden/shootstates garden-one/s", ""},
+		{gardenlet, "keeps a shoot's state", "create garden/shootstates garden-one/", ""},
+		{gardenlet, "is asked about the state that it keeps", "create garden/shootstates garden-one/s", ""},
+		{gardenlet, "changes a shoot's state", "patch garden/shootstates garden-one/s", ""},
+		{gardenlet, "forgets a shoot's state", "delete garden/shootstates garden-one/s", ""},
 		// pkg/gardenlet/workloadidentity.
 		{gardenlet, "reads a workload identity", "get security/workloadidentities garden-one/infra", ""},
 		{

@@ -193,7 +193,7 @@ var rules = map[schema.GroupResource]rule{
 	core("quotas"):          {access: access{gardenlet: read}, belongs: []relation{inGraph(kindQuota)}},
 	core("secretbindings"):  {access: access{gardenlet: read}, belongs: []relation{inGraph(kindSecretBinding)}},
 	core("shootstates"): {
-		access: access{own, change}, belongs: []relation{likeShoot}, creates: shootNamespace,
+		access: access{gardenlet: own}, belongs: []relation{likeShoot}, creates: gardenletOnly(shootNamespace),
 	},
 	core("internalsecrets"): {
 		access: access{gardenlet: own}, belongs: []relation{ofShoot(shootSecrets...), readInGraph(kindInternalSecret)},

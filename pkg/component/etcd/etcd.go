@@ -115,7 +115,7 @@ func Decide(role Role) func(component.Facts) Values {
 			Role: role, Image: f.Images["etcd-steward"], MinAllowed: minAllowed(f.Kubernetes.ETCD, role),
 			Availability: f.Availability, Replicas: f.Availability.Replicas(memberCount),
 			MinimumCapacity: f.MinimumVolumeSize, TrafficDistribution: f.TrafficDistribution,
-			Store: storeOf(role, f.BackupPrefix), Restore: restoreOf(role, f),
+			Store: storeOf(role, f), Restore: restoreOf(role, f),
 		}.withDefaults()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,22 +38,25 @@ var storeProviders = []struct {
 type Store struct {
 	// Prefix of the names of objects.
 	Prefix string
+	// Claim is the number by which etcd takes over backups of another seed: without data it begins with these only. 0
+	// if it never was on another one.
+	Claim int64
 	// provider and bucket are what the Secret says; Deploy finds them.
 	provider, bucket string
 }
 
 // storeOf is where an etcd is backed up. Events may be lost.
-func storeOf(role Role, prefix string) *Store {
-	if role != Main || prefix == "" {
+func storeOf(role Role, f component.Facts) *Store {
+	if role != Main || f.BackupPrefix == "" {
 		return nil
 	}
-	return &Store{Prefix: prefix + "/" + Name(role)}
+	return &Store{Prefix: f.BackupPrefix + "/" + Name(role), Claim: f.BackupClaim}
 }
 
 // restoreOf is the point in time that an etcd restores; none where there is no store, nor where there are several
 // members, which refuse to start with one.
 func restoreOf(role Role, f component.Facts) request.Restore {
-	if storeOf(role, f.BackupPrefix) == nil || f.Availability.IsHigh() {
+	if storeOf(role, f) == nil || f.Availability.IsHigh() {
 		return request.Restore{}
 	}
 	return f.RestoreETCD
@@ -127,12 +131,16 @@ func (s *Store) arguments() []string {
 	if s == nil {
 		return nil
 	}
-	return []string{
+	arguments := []string{
 		"--store-provider=" + s.provider,
 		"--store-bucket=" + s.bucket,
 		"--store-prefix=" + s.Prefix,
 		"--store-credentials-dir=" + storeMount,
 	}
+	if s.Claim > 0 {
+		arguments = append(arguments, "--store-claim="+strconv.FormatInt(s.Claim, 10))
+	}
+	return arguments
 }
 
 // volume has all keys of the Secret, as which of the optional ones are there may change.

@@ -73,6 +73,19 @@ func TestOnlyMainIsRestored(t *testing.T) {
 	}
 }
 
+// An etcd that was on another seed takes its backups over, but for events.
+func TestBackupsThatAreTakenOver(t *testing.T) {
+	for role, want := range map[Role]bool{Main: true, Events: false} {
+		for _, claim := range []int64{0, 7} {
+			facts := component.Facts{BackupPrefix: "p", BackupClaim: claim}
+			got := slices.Contains(arguments(namespace, Decide(role)(facts)), "--store-claim=7")
+			if got != (want && claim == 7) {
+				t.Errorf("%s, claim %d: got %v", role, claim, got)
+			}
+		}
+	}
+}
+
 // deploy deploys an etcd with a store, of which the extension has written a Secret.
 func deploy(t *testing.T, written map[string][]byte) ([]string, error) {
 	t.Helper()

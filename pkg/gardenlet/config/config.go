@@ -62,6 +62,7 @@ type Controllers struct {
 	Seed                   SeedController                   `json:"seed,omitempty"`
 	Shoot                  ShootController                  `json:"shoot,omitempty"`
 	ShootCare              ShootCareController              `json:"shootCare,omitempty"`
+	ShootState             ShootStateController             `json:"shootState,omitempty"`
 	ControllerInstallation ControllerInstallationController `json:"controllerInstallation,omitempty"`
 	Bastion                BastionController                `json:"bastion,omitempty"`
 	ManagedSeed            ManagedSeedController            `json:"managedSeed,omitempty"`
@@ -107,6 +108,14 @@ type ShootCareController struct {
 type ConditionThreshold struct {
 	Type     string          `json:"type"`
 	Duration metav1.Duration `json:"duration"`
+}
+
+// ShootStateController keeps in the garden what another seed would need of shoots.
+type ShootStateController struct {
+	// ConcurrentSyncs is how many shoots are looked at at a time; default 5.
+	ConcurrentSyncs int `json:"concurrentSyncs,omitempty"`
+	// SyncPeriod between looks at a shoot; default 30s.
+	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
 }
 
 // ControllerInstallationController installs extensions.

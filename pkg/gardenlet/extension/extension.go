@@ -60,8 +60,8 @@ func (e *Error) Error() string { return fmt.Sprintf("%s %q: %s", e.Kind, e.Name,
 func (e *Error) ErrorCodes() []gardencorev1beta1.ErrorCode { return e.Codes }
 
 // Deploy writes the object: mutate sets its specification. Before that, the extension gets its rights in the object's
-// namespace. The annotations ask the extension to reconcile it. Without a reason to (force is false, the specification
-// is as it was, and the last operation succeeded) the extension is not bothered.
+// namespace. The annotations ask the extension to reconcile or, under WithStates, to restore it. Without a reason to
+// (force is false, the specification is as it was, and the last operation succeeded) the extension is not bothered.
 func Deploy(ctx context.Context, c client.Client, object Object, force bool, mutate func()) error {
 	pair := ""
 	result, err := controllerutil.CreateOrPatch(ctx, c, object, func() error {
@@ -73,7 +73,7 @@ func Deploy(ctx context.Context, c client.Client, object Object, force bool, mut
 			return fmt.Errorf("rights of the extension: %w", err)
 		}
 		if force || needsOperation(before, object) {
-			annotate(object, gardencorev1beta1.GardenerOperation, gardencorev1beta1.GardenerOperationReconcile)
+			annotate(object, gardencorev1beta1.GardenerOperation, request(ctx, object))
 			annotate(object, gardencorev1beta1.GardenerTimestamp, time.Now().UTC().Format(time.RFC3339Nano))
 		}
 		return nil
@@ -81,10 +81,12 @@ func Deploy(ctx context.Context, c client.Client, object Object, force bool, mut
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", apply.Describe(c.Scheme(), object), err)
 	}
-	if result != controllerutil.OperationResultCreated {
-		return nil
+	if result == controllerutil.OperationResultCreated {
+		if err := extensionrights.Bind(ctx, c, object.GetNamespace(), pair, false); err != nil {
+			return err
+		}
 	}
-	return extensionrights.Bind(ctx, c, object.GetNamespace(), pair, false)
+	return giveState(ctx, c, object)
 }
 
 // needsOperation says whether the extension has something to do.

@@ -3,9 +3,12 @@
 package shoot
 
 import (
+	"context"
+
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/backup"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/controlplane"
@@ -17,6 +20,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/publication"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/restore"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/shootstate"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/systemcomponents"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/workers"
 )
@@ -26,6 +30,8 @@ import (
 type Operation struct {
 	Plan   *plan.Plan
 	Inputs *plan.Inputs
+	// Restored is what the control plane had on another seed; nil but in a restore.
+	Restored *shootstate.Restored
 
 	keyring        *foundation.Keyring
 	foundation     *foundation.Foundation
@@ -36,6 +42,21 @@ type Operation struct {
 	system         *systemcomponents.System
 	workers        *workers.Workers
 	hibernation    *hibernation.Hibernation
+}
+
+// begin has the control plane begin with what it had on another seed, if it is to be restored.
+func (o *Operation) begin(restored *shootstate.Restored) {
+	if restored != nil {
+		o.Restored, o.foundation.Restored = restored, restored.Secrets
+	}
+}
+
+// context is that of the flow.
+func (o *Operation) context(ctx context.Context) context.Context {
+	if o.Restored == nil {
+		return ctx
+	}
+	return extension.WithStates(ctx, o.Restored.States)
 }
 
 // newOperation puts the parts together. The clients read from the API servers.
@@ -66,7 +87,7 @@ func newOperation(p *plan.Plan, in *plan.Inputs, garden client.Client, seed clie
 			Keyring:  keyring,
 			Generate: published.GenerateSSHKeypair, APIServer: builder.KubeAPIServer,
 		},
-		backup: &backup.Backup{Plan: p, Garden: garden, SeedName: in.Seed.Name},
+		backup: &backup.Backup{Plan: p, Garden: garden, Seed: seed, SeedName: in.Seed.Name},
 		controlPlane: &controlplane.ControlPlane{
 			Plan: p, Seed: seed, Log: log, Secrets: keyring, Components: builder, Extensions: objects,
 			Infrastructure: infra, Restore: &restore.Record{Seed: seed, Namespace: p.Namespace},

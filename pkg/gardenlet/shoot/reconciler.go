@@ -27,6 +27,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/hibernation"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/restore"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/shootstate"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/status"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
@@ -162,6 +163,15 @@ func (r *Reconciler) Interrupt(shoot client.Object) {
 	}
 }
 
+// Leave ends the flow for a Shoot that this seed has no longer: another one restores it.
+func (r *Reconciler) Leave(shoot client.Object) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if current, found := r.running[client.ObjectKeyFromObject(shoot)]; found {
+		current.cancel(errSuperseded)
+	}
+}
+
 // Stop ends all flows, for an emergency stop of the seed.
 func (r *Reconciler) Stop() {
 	r.mu.Lock()
@@ -207,7 +217,7 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Sho
 	}
 	log.Info("Reconciling", "operation", op.Inputs.Shoot.Status.LastOperation.Type, "tasks", graph.Len())
 	started := time.Now()
-	err = graph.Run(ctx, r.options(writer, log))
+	err = graph.Run(op.context(ctx), r.options(writer, log))
 	if err == nil && op.Plan.Hibernation != plan.Asleep {
 		err = op.cleanUpSecrets(ctx)
 	}
@@ -279,6 +289,11 @@ func (r *Reconciler) prepare(ctx context.Context, log logr.Logger, shoot *garden
 	if err != nil {
 		return nil, err
 	}
+	// Before it has begun here, the shoot may still be bound to another seed.
+	restored, err := r.readState(ctx, p.Identity, shoot)
+	if err != nil {
+		return nil, err
+	}
 	if err := writer.Update(ctx, status.Begin(p, shoot, seedName, r.Identity, metav1.Now())); err != nil {
 		return nil, err
 	}
@@ -286,9 +301,19 @@ func (r *Reconciler) prepare(ctx context.Context, log logr.Logger, shoot *garden
 	if err := cluster.Write(ctx, r.Seed, p.Namespace, in); err != nil {
 		return nil, err
 	}
-	operation := newOperation(p, in, r.Garden, r.Seed, log)
-	operation.foundation.RSAKey = r.RSAKey
-	return operation, nil
+	op := newOperation(p, in, r.Garden, r.Seed, log)
+	op.foundation.RSAKey = r.RSAKey
+	op.begin(restored)
+	return op, nil
+}
+
+// readState reads what the control plane had on another seed; nil but in a restore.
+func (r *Reconciler) readState(ctx context.Context, identity plan.Identity,
+	shoot *gardencorev1beta1.Shoot) (*shootstate.Restored, error) {
+	if !gardencorev1beta1.IsRestoring(shoot) {
+		return nil, nil
+	}
+	return shootstate.Read(ctx, r.Garden, identity)
 }
 
 // failed writes the failure of an operation. A flow that was cut off by a newer generation, an emergency stop or the

@@ -14,6 +14,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/apis"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 )
 
 // Nothing is done about the shoots of a stopped seed, whether they are to be made or to be deleted.
@@ -68,5 +69,35 @@ func TestStopEndsWhatRuns(t *testing.T) {
 		apierrors.NewConflict(gardencorev1beta1.Resource("shoots"), "s", nil)); err != nil ||
 		result != (ctrl.Result{}) {
 		t.Errorf("got %+v, %v", result, err)
+	}
+}
+
+// A flow ends when the shoot is another seed's, whatever generation it works for.
+func TestLeavingEndsWhatRuns(t *testing.T) {
+	r := &Reconciler{}
+	shoot := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-p", Name: "s", Generation: 7}}
+	ctx, end := r.begin(t.Context(), shoot)
+	defer end()
+	r.Leave(&gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-p", Name: "another"}})
+	if ctx.Err() != nil {
+		t.Fatal("the flow of another shoot has ended")
+	}
+	r.Leave(shoot)
+	if cause := context.Cause(ctx); !errors.Is(cause, errSuperseded) {
+		t.Errorf("ended by %v", cause)
+	}
+}
+
+// What cannot be restored has not begun: the Shoot may still be bound to another seed.
+func TestRestoreWithoutState(t *testing.T) {
+	shoot := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-p", Name: "s"}}
+	r := &Reconciler{Garden: fake.NewClientBuilder().WithScheme(apis.GardenScheme()).Build()}
+	identity := plan.Identity{ShootNamespace: "garden-p", ShootName: "s"}
+	if restored, err := r.readState(t.Context(), identity, shoot); err != nil || restored != nil {
+		t.Errorf("a shoot that is not restored: %v, %v", restored, err)
+	}
+	shoot.Status.BeginRestore("one", "two", metav1.Now())
+	if _, err := r.readState(t.Context(), identity, shoot); err == nil {
+		t.Error("it is not told that there is no state")
 	}
 }

@@ -1,7 +1,6 @@
 package v1beta1
 
 import (
-	"fmt"
 	"strings"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -62,20 +61,16 @@ func ShootOfBackupEntry(name string) (technicalID, uid string, ok bool) {
 	return name[:i], name[i+2:], true
 }
 
-// migrationNotOffered: as control planes stay on their seed, so do their backups.
+// migrationNotOffered: control planes leave a seed that is there no more, or none, and their backups stay where they
+// are.
 func migrationNotOffered(entry, old *BackupEntry) field.ErrorList {
-	const why, instead = "control planes, and their backups, stay on the seed that they are on", "leave it as it is"
+	const why, instead = "backups stay in their bucket", "leave it as it is"
 	operation := entry.Annotations[GardenerOperation]
 	moves := operation == GardenerOperationMigrate || operation == GardenerOperationRestore
 	if old != nil && old.Annotations[GardenerOperation] == operation {
 		moves = false
 	}
-	errs := refuseIf(moves, field.NewPath("metadata", "annotations").Key(GardenerOperation), why, instead)
-	if old != nil {
-		errs = append(errs, refuseIf(deref(entry.Spec.SeedName) != deref(old.Spec.SeedName),
-			field.NewPath("spec", "seedName"), why, instead)...)
-	}
-	return errs
+	return refuseIf(moves, field.NewPath("metadata", "annotations").Key(GardenerOperation), why, instead)
 }
 
 // ValidateBackupEntry checks a BackupEntry on its own.
@@ -88,15 +83,13 @@ func ValidateBackupEntry(entry *BackupEntry) field.ErrorList {
 		"seedName")...)
 }
 
-// ValidateBackupEntryUpdate checks a change of a BackupEntry. Bucket and seed would change when a control plane moves.
+// ValidateBackupEntryUpdate checks a change of a BackupEntry. Its seed changes with that of its shoot, its bucket does
+// not.
 func ValidateBackupEntryUpdate(entry, old *BackupEntry) field.ErrorList {
 	errs := validateMetaUpdate(&entry.ObjectMeta, &old.ObjectMeta)
 	path := field.NewPath("spec")
 	errs = append(errs, validateImmutableOnceSet(entry.Spec.ShootRef, old.Spec.ShootRef, path.Child("shootRef"))...)
-	if entry.Spec.BucketName != old.Spec.BucketName && deref(entry.Spec.SeedName) == deref(old.Spec.SeedName) {
-		errs = append(errs, field.Invalid(path.Child("bucketName"), entry.Spec.BucketName,
-			fmt.Sprintf("can only change together with seedName; it was %q", old.Spec.BucketName)))
-	}
+	errs = append(errs, validateImmutable(entry.Spec.BucketName, old.Spec.BucketName, path.Child("bucketName"))...)
 	errs = append(errs, migrationNotOffered(entry, old)...)
 	return append(errs, ValidateBackupEntry(entry)...)
 }

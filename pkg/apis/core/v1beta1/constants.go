@@ -45,6 +45,9 @@ const (
 	// AnnotationConfirmationRestoreETCD repeats, when a restore of etcd is asked for, the time whose state is restored:
 	// what was written after it is lost.
 	AnnotationConfirmationRestoreETCD = "confirmation.gardener.cloud/restore-etcd"
+	// AnnotationConfirmationSeedLost on a Seed says that its cluster is gone for good, and how that is known. Then its
+	// control planes may be bound to other seeds without its gardenlet; should it come back, it takes down its own.
+	AnnotationConfirmationSeedLost = "confirmation.gardener.cloud/seed-lost"
 	// ShootIgnore is "true" when a Shoot is to be left alone.
 	ShootIgnore = "shoot.gardener.cloud/ignore"
 	// ShootTasks lists tasks for the next reconciliation, separated by commas.

@@ -243,11 +243,12 @@ func TestValidateBackups(t *testing.T) {
 		{
 			"another seed and bucket", func(e *BackupEntry) {
 				e.Spec.SeedName, e.Spec.BucketName = new("other"), "other"
-			}, "spec.seedName", "stay on the seed",
+			}, "spec.bucketName", "cannot be changed",
 		},
+		{"another seed", func(e *BackupEntry) { e.Spec.SeedName = new("other") }, "", ""},
 		{
 			"to another seed", func(e *BackupEntry) { e.Annotations = map[string]string{GardenerOperation: "migrate"} },
-			"metadata.annotations[gardener.cloud/operation]", "stay on the seed",
+			"metadata.annotations[gardener.cloud/operation]", "stay in their bucket",
 		},
 		{
 			"once more", func(e *BackupEntry) { e.Annotations = map[string]string{GardenerOperation: "reconcile"} }, "",
@@ -255,7 +256,7 @@ func TestValidateBackups(t *testing.T) {
 		},
 		{
 			"another bucket", func(e *BackupEntry) { e.Spec.BucketName = "other" }, "spec.bucketName",
-			"together with seedName",
+			"cannot be changed",
 		},
 	}, stored(aBackupEntry), against(aBackupEntry, ValidateBackupEntryUpdate))
 	check(t, []change[*BackupBucket]{
@@ -275,7 +276,7 @@ func TestValidateBackups(t *testing.T) {
 		}, "spec.shootRef", "no self-hosted shoots"},
 		{"from another seed", func(e *BackupEntry) {
 			e.Name, e.Annotations = "a--b", map[string]string{GardenerOperation: "restore"}
-		}, "metadata.annotations[gardener.cloud/operation]", "stay on the seed"},
+		}, "metadata.annotations[gardener.cloud/operation]", "stay in their bucket"},
 	}, aBackupEntry, ValidateNewBackupEntry)
 }
 

@@ -53,7 +53,8 @@ func ValidateShootUpdate(shoot, old *Shoot) field.ErrorList {
 	return errs
 }
 
-// ValidateShootBindingUpdate checks a change through the binding subresource: of the seed.
+// ValidateShootBindingUpdate checks a change through the binding subresource: of the seed. Whether the one that a
+// control plane leaves has been lost, admission knows.
 func ValidateShootBindingUpdate(shoot, old *Shoot) field.ErrorList {
 	errs := validateShootUpdate(shoot, old)
 	path := field.NewPath("spec", "seedName")
@@ -61,10 +62,17 @@ func ValidateShootBindingUpdate(shoot, old *Shoot) field.ErrorList {
 	case deref(shoot.Spec.SeedName) == "":
 		errs = append(errs, field.Required(path, "name the seed that runs the control plane"))
 	case before != "" && before != *shoot.Spec.SeedName:
-		errs = append(errs, NotOffered(path, "control planes stay on the seed on which they are, "+before,
-			"create the cluster anew on another seed, or bring that seed back"))
+		errs = append(errs, validateMove(old, path)...)
 	}
 	return errs
+}
+
+// validateMove checks that there is something to restore on another seed.
+func validateMove(shoot *Shoot, path *field.Path) field.ErrorList {
+	isThere := IsRestoring(shoot) || hasBeenCreated(shoot.Status.LastOperation)
+	return refuseIf(shoot.Status.TechnicalID == "" || !isThere, path,
+		"the cluster was never created, so that there is nothing to restore on another seed",
+		"delete the shoot, and create it anew")
 }
 
 func validateShootName(name string) field.ErrorList {

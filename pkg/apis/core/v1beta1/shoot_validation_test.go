@@ -365,8 +365,16 @@ func TestValidateShootBindingUpdate(t *testing.T) {
 
 	other := shoot.DeepCopy()
 	other.Spec.SeedName = new("other")
-	expectError(t, ValidateShootBindingUpdate(other, shoot), "spec.seedName",
-		"not offered: control planes stay on the seed on which they are, local")
+	expectError(t, ValidateShootBindingUpdate(other, shoot), "spec.seedName", "never created")
+	shoot.Status.TechnicalID, shoot.Status.LastOperation = "shoot--demo--one", &LastOperation{
+		Type: LastOperationTypeCreate, State: LastOperationStateProcessing,
+	}
+	expectError(t, ValidateShootBindingUpdate(other, shoot), "spec.seedName", "never created")
+	shoot.Status.LastOperation.State = LastOperationStateSucceeded
+	expectError(t, ValidateShootBindingUpdate(other, shoot), "", "")
+	shoot.DeletionTimestamp = &metav1.Time{}
+	other.DeletionTimestamp = shoot.DeletionTimestamp
+	expectError(t, ValidateShootBindingUpdate(other, shoot), "spec", "being deleted")
 }
 
 func TestValidateShootStatusUpdate(t *testing.T) {

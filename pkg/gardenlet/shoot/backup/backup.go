@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -25,9 +27,10 @@ const recheck = time.Second
 
 // Backup is that of one shoot.
 type Backup struct {
-	Plan     *plan.Plan
-	Garden   client.Client
-	SeedName string
+	Plan *plan.Plan
+	// Garden and Seed are clients.
+	Garden, Seed client.Client
+	SeedName     string
 }
 
 // Add adds the tasks that make the BackupEntry of the shoot. Once it is ready, its extension has written the Secret for
@@ -45,7 +48,8 @@ func (b *Backup) Add(g *flow.Graph, f foundation.Tasks) flow.TaskID {
 	})
 }
 
-// deploy makes the BackupEntry. One that is there stays as it is: bucket and seed do not change.
+// deploy makes the BackupEntry. One that is there stays as it is: it may be in the bucket of a seed that was lost, and
+// which seed cares for it the garden says.
 func (b *Backup) deploy(ctx context.Context) error {
 	entry := &gardencorev1beta1.BackupEntry{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.Plan.ShootNamespace, Name: b.Plan.Seed.Backup.Entry},
@@ -73,6 +77,8 @@ func (b *Backup) check(ctx context.Context) error {
 	}
 	last := entry.Status.LastOperation
 	switch {
+	case ptr.Deref(entry.Spec.SeedName, "") != b.SeedName:
+		return fmt.Errorf("BackupEntry %s: the garden has not given it to this seed yet", key)
 	case entry.DeletionTimestamp != nil:
 		return fmt.Errorf("BackupEntry %s is being deleted, and with it the backups of the shoot", key)
 	case entry.Status.LastError != nil:
@@ -86,7 +92,27 @@ func (b *Backup) check(ctx context.Context) error {
 		entry.Status.ObservedGeneration != entry.Generation:
 		return fmt.Errorf("BackupEntry %s: %s", key, last.Description)
 	}
-	return nil
+	return b.checkAccess(ctx)
+}
+
+// checkAccess makes sure that the extension has given access to the namespace. It had nowhere to write that where it
+// worked before the namespace was there, as it may in a restore; then it is asked once more.
+func (b *Backup) checkAccess(ctx context.Context) error {
+	err := b.Seed.Get(ctx, b.Plan.Key(extensionsv1alpha1.BackupSecretName), &corev1.Secret{})
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	object := &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: b.Plan.Seed.Backup.Entry}}
+	if err := b.Seed.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		return fmt.Errorf("reading BackupEntry %s of the seed: %w", object.Name, err)
+	}
+	if err := extension.Check(object); err != nil {
+		return fmt.Errorf("BackupEntry %s: %w", object.Name, err)
+	}
+	if err := extension.Deploy(ctx, b.Seed, object, true, func() {}); err != nil {
+		return err
+	}
+	return fmt.Errorf("BackupEntry %s: its extension is asked once more for access to the backups", object.Name)
 }
 
 // Remove deletes the BackupEntry of a shoot, if it has one. gardenlet's controller of BackupEntries lets it go when its

@@ -5,11 +5,15 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/errorcodes"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan/plantest"
@@ -28,6 +32,58 @@ func backup(t *testing.T) *Backup {
 		Plan: plantest.New(t, plantest.BackedUp), SeedName: "local",
 		Garden: fake.NewClientBuilder().WithScheme(scheme).
 			WithStatusSubresource(&gardencorev1beta1.BackupEntry{}).Build(),
+		Seed: seedWith(t, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--demo--member1", Name: "etcd-backup"},
+		}),
+	}
+}
+
+func seedWith(t *testing.T, objects ...client.Object) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, extensionsv1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+}
+
+// In a restore, the entry is there before the control plane: it may be another seed's still, and its extension may have
+// had no namespace to write access to. Then it is asked once more.
+func TestTheEntryOfARestoredShoot(t *testing.T) {
+	b := backup(t)
+	if err := b.deploy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	entry := b.entry(t)
+	entry.Spec.SeedName = new("lost")
+	if err := b.Garden.Update(t.Context(), entry); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.check(t.Context()); err == nil || !strings.Contains(err.Error(), "not given it to this seed") {
+		t.Errorf("while it is another seed's: %v", err)
+	}
+	entry.Spec.SeedName = new("local")
+	if err := b.Garden.Update(t.Context(), entry); err != nil {
+		t.Fatal(err)
+	}
+	succeeded := &gardencorev1beta1.LastOperation{State: gardencorev1beta1.LastOperationStateSucceeded}
+	entry.Status.LastOperation = succeeded
+	if err := b.Garden.Status().Update(t.Context(), entry); err != nil {
+		t.Fatal(err)
+	}
+	object := &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	object.Status.LastOperation = succeeded
+	b.Seed = seedWith(t, object)
+	if err := b.check(t.Context()); err == nil || !strings.Contains(err.Error(), "asked once more") {
+		t.Errorf("without access: %v", err)
+	}
+	if err := b.Seed.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil ||
+		object.Annotations[gardencorev1beta1.GardenerOperation] != "reconcile" {
+		t.Errorf("the extension is asked by %v, %v", object.Annotations, err)
 	}
 }
 

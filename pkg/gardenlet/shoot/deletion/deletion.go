@@ -28,6 +28,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/extensions"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/publication"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/shootstate"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/tasks"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
@@ -121,9 +122,10 @@ func (d *Deletion) stopAutoscalers(ctx context.Context) error {
 	return components.Stop(ctx, d.Seed, d.Plan.Namespace, components.Autoscalers)
 }
 
-// removeFromGarden deletes what users got to know.
+// removeFromGarden deletes what users got to know, and what was kept for another seed.
 func (d *Deletion) removeFromGarden(ctx context.Context) error {
-	return publication.Remove(ctx, d.Garden, d.Plan.Identity)
+	return errors.Join(publication.Remove(ctx, d.Garden, d.Plan.Identity),
+		shootstate.Remove(ctx, d.Garden, d.Plan.Identity))
 }
 
 // removeBackup gives up the backups, which nothing writes any more.
@@ -220,6 +222,11 @@ func (d *Deletion) deleteNamespace(ctx context.Context) error {
 	if err := extensionrights.Forget(ctx, d.Seed, d.Plan.Namespace); err != nil {
 		return err
 	}
+	return d.deleteOwnNamespace(ctx)
+}
+
+// deleteOwnNamespace deletes that of the control plane, and not those beside it.
+func (d *Deletion) deleteOwnNamespace(ctx context.Context) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.Plan.Namespace}}
 	if err := client.IgnoreNotFound(d.Seed.Delete(ctx, namespace)); err != nil {
 		return fmt.Errorf("deleting Namespace %s: %w", namespace.Name, err)

@@ -5,6 +5,7 @@ package foundation
 import (
 	"context"
 	"crypto/rsa"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,6 +53,8 @@ type Foundation struct {
 	Exceptions []egress.Allowance
 	// Credentials copies those of the garden.
 	Credentials *credentials.Copier
+	// Restored are the authorities and keys that the control plane had on another seed; none but in a restore.
+	Restored []*corev1.Secret
 	// Keyring is filled.
 	Keyring *Keyring
 	// Generate makes secrets that must be there before the authorities.
@@ -154,9 +157,22 @@ func (f *Foundation) deployNetworkPolicies(ctx context.Context) error {
 		}))
 }
 
+// restoreSecrets puts in place what nothing may make anew. What is there is of an earlier try.
+func (f *Foundation) restoreSecrets(ctx context.Context) error {
+	for _, secret := range f.Restored {
+		if err := f.Seed.Create(ctx, secret.DeepCopy()); client.IgnoreAlreadyExists(err) != nil {
+			return fmt.Errorf("restoring Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+		}
+	}
+	return nil
+}
+
 // initializeSecrets makes the certificate authorities the kubeconfigs and the way out of the seed, and tells
 // extensions about the latter two.
 func (f *Foundation) initializeSecrets(ctx context.Context) error {
+	if err := f.restoreSecrets(ctx); err != nil {
+		return err
+	}
 	authority, err := egresscomponent.Authority(ctx, f.Seed)
 	if err != nil {
 		return err

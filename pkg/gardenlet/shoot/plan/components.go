@@ -31,6 +31,7 @@ func (p *Plan) facts(in *Inputs) component.Facts {
 	}
 	if p.Seed.Backup != nil {
 		f.BackupPrefix, f.RestoreETCD = p.Seed.Backup.Entry, p.Restore.Restore
+		f.BackupClaim = claimOf(in)
 	}
 	if !p.Workerless {
 		f.AdvertiseAddress = advertiseAddress
@@ -39,6 +40,14 @@ func (p *Plan) facts(in *Inputs) component.Facts {
 		f.NodeAgentSecrets = append(f.NodeAgentSecrets, pool.SecretName)
 	}
 	return f
+}
+
+// claimOf is the number by which etcd takes over backups: when it last came from another seed. 0 if it never did.
+func claimOf(in *Inputs) int64 {
+	if moved := in.Shoot.Status.MigrationStartTime; moved != nil {
+		return moved.Unix()
+	}
+	return 0
 }
 
 // availabilityOf a control plane is what failures it is to outlast.

@@ -79,3 +79,23 @@ func TestPlanRestore(t *testing.T) {
 		}
 	}
 }
+
+// An etcd that was on another seed before takes over its backups, by when it came.
+func TestPlanTakesOverBackups(t *testing.T) {
+	came := metav1.Now()
+	for moved, want := range map[bool]int64{true: came.Unix(), false: 0} {
+		p := &Plan{
+			Identity: Identity{Namespace: "shoot--demo--one", UID: "uid"}, Internal: &Record{Hostname: "api.example"},
+		}
+		in := &Inputs{Shoot: &gardencorev1beta1.Shoot{}, Seed: &gardencorev1beta1.Seed{
+			Spec: gardencorev1beta1.SeedSpec{Backup: &gardencorev1beta1.Backup{Provider: "store"}},
+		}}
+		if moved {
+			in.Shoot.Status.BeginRestore("one", "two", came)
+		}
+		p.planStore(in)
+		if f := p.facts(in); f.BackupClaim != want {
+			t.Errorf("moved %v: the claim is %d, want %d", moved, f.BackupClaim, want)
+		}
+	}
+}

@@ -162,7 +162,12 @@ func Start(last *gardencorev1beta1.LastOperation, deleting bool, now metav1.Time
 	}
 }
 
-// operationType says what kind of operation comes after the last one: creation goes on until it succeeded.
+func isRestoring(last *gardencorev1beta1.LastOperation) bool {
+	return last != nil && last.Type == gardencorev1beta1.LastOperationTypeRestore &&
+		last.State != gardencorev1beta1.LastOperationStateSucceeded
+}
+
+// operationType says what kind of operation comes after the last one: creation and restore go on until they succeeded.
 func operationType(last *gardencorev1beta1.LastOperation, deleting bool) gardencorev1beta1.LastOperationType {
 	switch {
 	case deleting:
@@ -172,6 +177,8 @@ func operationType(last *gardencorev1beta1.LastOperation, deleting bool) gardenc
 	case last.Type == gardencorev1beta1.LastOperationTypeCreate &&
 		last.State != gardencorev1beta1.LastOperationStateSucceeded:
 		return gardencorev1beta1.LastOperationTypeCreate
+	case isRestoring(last):
+		return gardencorev1beta1.LastOperationTypeRestore
 	default:
 		return gardencorev1beta1.LastOperationTypeReconcile
 	}
@@ -206,7 +213,7 @@ func finished(infrastructure *Infrastructure, hibernated bool, now metav1.Time) 
 		if s.LastOperation != nil {
 			s.LastOperation.State = gardencorev1beta1.LastOperationStateSucceeded
 			s.LastOperation.Progress = 100
-			s.LastOperation.Description = "Shoot cluster has been successfully reconciled."
+			s.LastOperation.Description = successOf(s.LastOperation.Type)
 			s.LastOperation.LastUpdateTime = now
 		}
 		s.LastErrors = nil
@@ -218,6 +225,14 @@ func finished(infrastructure *Infrastructure, hibernated bool, now metav1.Time) 
 			s.Networking.EgressCIDRs = infrastructure.Egress
 		}
 	}
+}
+
+// successOf tells of an operation that succeeded.
+func successOf(operation gardencorev1beta1.LastOperationType) string {
+	if operation == gardencorev1beta1.LastOperationTypeRestore {
+		return "Shoot cluster has been successfully restored."
+	}
+	return "Shoot cluster has been successfully reconciled."
 }
 
 // Failed returns the change of the status after a flow with errors. The operation has failed for good when the user

@@ -155,3 +155,22 @@ func TestSuccessIsTold(t *testing.T) {
 		t.Errorf("encryption at rest is %+v", applied)
 	}
 }
+
+// A restore goes on until it has succeeded, and says so then; what follows is an ordinary operation.
+func TestRestores(t *testing.T) {
+	s := &gardencorev1beta1.ShootStatus{}
+	s.BeginRestore("one", "two", now)
+	for range 2 {
+		if s.LastOperation = Start(s.LastOperation, false, now); s.LastOperation.Type !=
+			gardencorev1beta1.LastOperationTypeRestore {
+			t.Fatalf("it goes on as %s", s.LastOperation.Type)
+		}
+	}
+	finished(nil, false, now)(s)
+	if s.LastOperation.Description != "Shoot cluster has been successfully restored." {
+		t.Errorf("it ends with %q", s.LastOperation.Description)
+	}
+	if next := Start(s.LastOperation, false, now); next.Type != gardencorev1beta1.LastOperationTypeReconcile {
+		t.Errorf("it is followed by %s", next.Type)
+	}
+}

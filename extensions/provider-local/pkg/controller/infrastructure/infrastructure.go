@@ -82,7 +82,21 @@ func (a *actuator) Reconcile(ctx context.Context, log logr.Logger, infrastructur
 		return api.WithCodes(err)
 	}
 	log.Info("terraform applied", "seconds", time.Since(started).Seconds())
+	if err := a.keepState(ctx, runner, infrastructure); err != nil {
+		return err
+	}
 	return a.setStatus(infrastructure, outputs)
+}
+
+// keepState puts Terraform's state where gardenlet takes it from for another seed.
+func (a *actuator) keepState(ctx context.Context, runner *terraform.Runner,
+	infrastructure *extensionsv1alpha1.Infrastructure) error {
+	state, err := runner.State(ctx)
+	if err != nil || len(state) == 0 {
+		return err
+	}
+	infrastructure.Status.State, err = apis.Encode(movedState{Terraform: state})
+	return err
 }
 
 // Delete implements extension.Actuator. The worker controller has removed the machines before; should any be left, they
@@ -110,14 +124,8 @@ func (a *actuator) Migrate(ctx context.Context, log logr.Logger, infrastructure 
 	if err != nil {
 		return err
 	}
-	state, err := runner.State(ctx)
-	if err != nil {
+	if err := a.keepState(ctx, runner, infrastructure); err != nil {
 		return err
-	}
-	if len(state) > 0 {
-		if infrastructure.Status.State, err = apis.Encode(migratedState{Terraform: state}); err != nil {
-			return err
-		}
 	}
 	return runner.Forget(ctx)
 }
@@ -125,7 +133,7 @@ func (a *actuator) Migrate(ctx context.Context, log logr.Logger, infrastructure 
 // Restore implements extension.Restorer.
 func (a *actuator) Restore(ctx context.Context, log logr.Logger, infrastructure *extensionsv1alpha1.Infrastructure,
 	shoot *cluster.Cluster) error {
-	state, err := apis.Decode[migratedState](infrastructure.Status.State)
+	state, err := apis.Decode[movedState](infrastructure.Status.State)
 	if err != nil {
 		return err
 	}
@@ -139,8 +147,8 @@ func (a *actuator) Restore(ctx context.Context, log logr.Logger, infrastructure 
 	return a.Reconcile(ctx, log, infrastructure, shoot)
 }
 
-// migratedState is status.state between two seeds.
-type migratedState struct {
+// movedState is status.state: what another seed needs.
+type movedState struct {
 	// Terraform is the state of Terraform.
 	Terraform []byte `json:"terraform"`
 }

@@ -1,0 +1,78 @@
+//go:build e2e && lostseed
+
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+)
+
+// lostSeed is the heading of docs/operating.md whose commands restore shoots of a seed that is gone.
+const lostSeed = "### Drill: a seed is lost"
+
+// A seed is lost: its gardenlet is silent, and its control planes do not answer. The shoot that it has comes up on
+// another one, the same cluster with its objects. Then the lost seed comes back, and takes down what it has of it.
+func TestASeedIsLost(t *testing.T) {
+	l := open(t)
+	garden := l.gardenKubectl()
+	manifest := input(t, l, "managedseed.yaml")
+	t.Cleanup(func() { l.removeLostSeed(manifest) })
+	shoot, managedSeed, _ := strings.Cut(manifest, managedSeedStart)
+	garden.apply(t, shoot)
+	l.waitForShootIn(t, "garden", "example", "Create", 8*time.Minute)
+	garden.apply(t, managedSeedStart+managedSeed)
+	for _, condition := range []string{"GardenletReady", "SeedSystemComponentsHealthy", "BackupBucketsReady"} {
+		garden.eventually(t, 5*time.Minute, equals("True"), "get", "seed", "example", "--ignore-not-found", "-o",
+			conditionStatus(condition))
+	}
+	garden.apply(t, guestManifest)
+	l.waitForShoot(t, "guest", "Create", 8*time.Minute)
+	before := l.shoot(t, "guest")
+	before.run(t, "create", "configmap", "before-the-loss")
+	ofGuest := func(path string) []string {
+		return []string{"-n", "garden-demo", "get", "shoot", "guest", "-o", "jsonpath=" + path}
+	}
+	garden.eventually(t, 3*time.Minute, contains("ca-client"), "-n", "garden-demo", "get", "shootstate", "guest", "-o",
+		"jsonpath={.spec.gardener[*].name}")
+	garden.eventually(t, 5*time.Minute, contains("ChangesSaved"),
+		ofGuest(`{.status.conditions[?(@.type=="EtcdBackupReady")].reason}`)...)
+	identity := before.run(t, "get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}")
+
+	inSeed := l.shootOf(t, "garden", "example")
+	inSeed.run(t, "-n", "garden", "scale", "deployment", "gardenlet", "--replicas=0")
+	inSeed.run(t, "-n", "shoot--demo--guest", "scale", "deployment", "kube-apiserver", "--replicas=0")
+	// etcd-steward saves what is not saved yet when it is stopped in order.
+	inSeed.run(t, "-n", "shoot--demo--guest", "scale", "statefulset", "etcd-main", "--replicas=0")
+	inSeed.run(t, "-n", "shoot--demo--guest", "wait", "--for=delete", "pod/etcd-main-0", "--timeout=2m")
+	garden.eventually(t, 3*time.Minute, equals("Unknown"), "get", "seed", "example", "-o",
+		conditionStatus("GardenletReady"))
+	l.drill(t, lostSeed, "KUBECONFIG="+l.garden(), "LOST=example", "TO=local", "NAMESPACE=garden-demo", "SHOOT=guest")
+
+	after := l.shoot(t, "guest")
+	after.eventually(t, 2*time.Minute, contains("before-the-loss"), "get", "configmap", "before-the-loss")
+	after.eventually(t, time.Minute, equals(identity), "get", "namespace", "kube-system", "-o",
+		"jsonpath={.metadata.uid}")
+	// The credentials of before the loss are good: the authorities are the same.
+	before.eventually(t, 2*time.Minute, contains("before-the-loss"), "get", "configmap", "before-the-loss")
+	l.runtimeKubectl().eventually(t, time.Minute, contains("kube-apiserver"), "-n", "shoot--demo--guest", "get",
+		"deployments", "-o", "name")
+
+	// The lost seed comes back, with its control plane.
+	inSeed.run(t, "-n", "shoot--demo--guest", "scale", "statefulset", "etcd-main", "--replicas=1")
+	inSeed.run(t, "-n", "shoot--demo--guest", "scale", "deployment", "kube-apiserver", "--replicas=1")
+	inSeed.run(t, "-n", "garden", "scale", "deployment", "gardenlet", "--replicas=1")
+	inSeed.eventually(t, 8*time.Minute, equals(""), "get", "namespace", "shoot--demo--guest", "--ignore-not-found",
+		"-o", "name")
+	after.eventually(t, 2*time.Minute, contains("created"), "create", "configmap", "after-the-return")
+	garden.eventually(t, 3*time.Minute, contains("ChangesSaved"),
+		ofGuest(`{.status.conditions[?(@.type=="EtcdBackupReady")].reason}`)...)
+}
+
+// removeLostSeed asks for the end of all that the test has left. The seed is one again: nothing of it was lost.
+func (l *landscape) removeLostSeed(manifest string) {
+	ctx, garden := context.Background(), l.gardenKubectl()
+	_, _ = garden.try(ctx, "", "annotate", "seed", "example", "confirmation.gardener.cloud/seed-lost-")
+	l.removeManagedSeed(manifest)
+}
