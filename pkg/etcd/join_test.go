@@ -136,10 +136,16 @@ func TestASingleMemberOfBeforeListensForPeers(t *testing.T) {
 		}
 		return nil
 	})
+	c.othersJoin(t, 5)
+}
+
+// othersJoin starts the two members that are missing, and waits until all three vote and have so many keys.
+func (c *testCluster) othersJoin(t *testing.T, keys int) {
+	t.Helper()
 	c.launch(t, 1, 2)
 	c.waitReady(t)
 	c.voters(t)
-	c.check(t, 5)
+	c.check(t, keys)
 }
 
 // A single member has nobody to wait for. Others join what came of its data.
@@ -160,10 +166,7 @@ func TestASingleMemberThatListensForPeersIsRestored(t *testing.T) {
 
 			c.launchSingle(t)
 			c.processes[0].waitForLog(t, "RESTORED")
-			c.launch(t, 1, 2)
-			c.waitReady(t)
-			c.voters(t)
-			c.check(t, 20)
+			c.othersJoin(t, 20)
 		})
 	}
 }

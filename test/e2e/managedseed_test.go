@@ -70,7 +70,8 @@ func becomesManagedSeed(t *testing.T) {
 	inSeed.eventually(t, time.Minute, contains("kube-apiserver"), "-n", "shoot--demo--guest", "get", "deployments",
 		"-o", "name")
 
-	l.losesAGateway(t, inSeed)
+	inSeed.eventually(t, 2*time.Minute, equals("2"), "-n", "garden", "get", "deployment", "gateway", "-o",
+		"jsonpath={.status.readyReplicas}")
 	t.Run("the shoot stays as long as it is a seed", func(t *testing.T) {
 		garden.run(t, "-n", "garden", "annotate", "shoot", "example", "confirmation.gardener.cloud/deletion=true")
 		_, err := garden.try(t.Context(), "", "-n", "garden", "delete", "shoot", "example", "--wait=false")
@@ -98,17 +99,6 @@ func becomesManagedSeed(t *testing.T) {
 		"-o", "jsonpath={.status.lastOperation} {.status.lastErrors}")
 	garden.run(t, "-n", "garden", "delete", "credentialsbinding", "local")
 	garden.eventually(t, time.Minute, equals(strings.TrimSpace(before)), leftInGarden...)
-}
-
-// losesAGateway deletes one of the two gateways of a seed. The API of the guest answers all requests meanwhile.
-func (l *landscape) losesAGateway(t *testing.T, seed kubectl) {
-	t.Helper()
-	seed.run(t, "-n", "garden", "rollout", "status", "deployment/gateway", "--timeout=2m")
-	gateway := seed.run(t, "-n", "garden", "get", "pods", "-l", "app=gateway", "-o", "jsonpath={.items[0].metadata.name}")
-	api := probeAPI(t, l.shoot(t, "guest"))
-	seed.run(t, "-n", "garden", "delete", "pod", gateway, "--timeout=2m")
-	seed.run(t, "-n", "garden", "rollout", "status", "deployment/gateway", "--timeout=2m")
-	api.stop().allAnswered(t, "kube-apiserver of the guest, while "+gateway+" was lost")
 }
 
 func conditionStatus(condition string) string {
