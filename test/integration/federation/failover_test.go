@@ -3,6 +3,7 @@ package federation
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -231,7 +232,7 @@ spec:
   propagateDeps: true
   failover:
     application:
-      decisionConditions: {tolerationSeconds: 3}
+      decisionConditions: {tolerationSeconds: 10}
       purgeMode: Immediately
       statePreservation: {rules: [{aliasLabelName: resume.example.com/replicas, jsonPath: "{.replicas}"}]}
     failBack: {mode: Never}
@@ -241,12 +242,17 @@ spec:
 	apply(t, w.fleet, namespace, policy, nginx(t))
 	w.placed(t, namespace, 0, "member1")
 	w.unhealthyIn(t, namespace, "member1")
-	eventually(t, "the clock runs", func() error {
+	eventually(t, "the clock runs, and the state to carry over is known", func() error {
 		b, err := w.bindingOf(namespace)
-		if err == nil && len(b.Status.UnhealthyCopies) == 0 {
-			err = fmt.Errorf("nothing noted: %+v", b.Status.AggregatedStatus)
+		if err != nil {
+			return err
 		}
-		return err
+		copies := b.Status.AggregatedStatus
+		if len(b.Status.UnhealthyCopies) == 0 || len(copies) != 1 || copies[0].Status == nil ||
+			!strings.Contains(string(copies[0].Status.Raw), `"replicas":2`) {
+			return fmt.Errorf("noted: %+v of %+v", b.Status.UnhealthyCopies, copies)
+		}
+		return nil
 	})
 	kill()
 	w.startFederation(t, hasty)
