@@ -42,6 +42,13 @@ var phrases = map[Reason][2]string{
 	Farther:             {"is farther away", "are farther away"},
 }
 
+// nearMisses are the reasons in the order in which they are told in detail: those that time or a small change may cure
+// come first, as in a large garden most seeds are just elsewhere.
+var nearMisses = []Reason{
+	Full, NotReady, BackupNotReady, NoAccessRestriction, MissingZones, Tainted, NotSelected, Farther, OtherRegion,
+	OtherProvider, Invisible, Deleted,
+}
+
 // Summary tells in one line how many of all seeds fit, and for which reasons which others do not: the most frequent
 // reason first. The same findings give the same line.
 func Summary(seeds int, rejections []Rejection) string {
@@ -89,12 +96,15 @@ func groups(rejections []Rejection) []group {
 	return result
 }
 
-// Details lists what was found of each seed, cut so that it has at most the given number of bytes.
+// Details lists what was found of each seed, near misses first, cut so that it has at most the given number of bytes.
 func Details(rejections []Rejection, limit int) string {
+	sorted := slices.SortedStableFunc(slices.Values(rejections), func(a, b Rejection) int {
+		return cmp.Compare(slices.Index(nearMisses, a.Reason), slices.Index(nearMisses, b.Reason))
+	})
 	var details strings.Builder
-	for i, rejection := range rejections {
+	for i, rejection := range sorted {
 		part := fmt.Sprintf("%s %s; ", rejection.Seed, rejection.Message)
-		more := fmt.Sprintf("and %d more; ", len(rejections)-i)
+		more := fmt.Sprintf("and %d more; ", len(sorted)-i)
 		if details.Len()+len(part)+len(more) > limit {
 			details.WriteString(more)
 			break

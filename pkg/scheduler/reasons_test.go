@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -47,6 +48,21 @@ func TestDetailsKeepTheirLimit(t *testing.T) {
 	if got := Details(rejections[:2],
 		200); got != "seed-000 is full: 60 of 60 shoots; seed-001 is full: 60 of 60 shoots" {
 		t.Errorf("got %s", got)
+	}
+}
+
+func TestDetailsTellOfNearMissesFirst(t *testing.T) {
+	for reason := range phrases {
+		if !slices.Contains(nearMisses, reason) {
+			t.Errorf("%s has no place among near misses", reason)
+		}
+	}
+	got := Details([]Rejection{
+		{Seed: "a", Reason: OtherRegion, Message: "is far"}, {Seed: "b", Reason: NotReady, Message: "is silent"},
+		{Seed: "c", Reason: OtherRegion, Message: "is far"}, {Seed: "d", Reason: Full, Message: "is full"},
+	}, 200)
+	if want := "d is full; b is silent; a is far; c is far"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
