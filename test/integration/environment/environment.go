@@ -34,7 +34,8 @@ const (
 	// binaryVariable names the Kubernetes binary that speaks as kube-apiserver when so called.
 	binaryVariable = "TRELLIS_KUBERNETES_BINARY"
 	startTimeout   = 90 * time.Second
-	pollInterval   = 50 * time.Millisecond
+	// pollInterval is not short: an API server that is not ready yet works, and writes, to say why.
+	pollInterval = 200 * time.Millisecond
 	// ClusterIdentity is the name of the garden.
 	ClusterIdentity = "test"
 )

@@ -77,16 +77,21 @@ func TestExamples(t *testing.T) {
 	}
 	t.Run("every kind has an example", func(t *testing.T) { everyKindHasAnExample(t, kinds) })
 	t.Run("clients", func(t *testing.T) { testClients(t, clients) })
+	t.Run("tokens of workload identities", func(t *testing.T) { testTokens(t, examples) })
 }
 
-// startEnvironment runs a garden of its own, so that the examples disturb nothing.
+// issuer of the tokens of workload identities is the garden of the examples.
+const issuer = "https://issuer.example.com"
+
+// startEnvironment runs a garden of its own, so that the examples disturb nothing. It issues tokens.
 func startEnvironment(t *testing.T) *environment.Environment {
 	t.Helper()
 	binary, err := environment.KubernetesBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	started, err := environment.Start(context.Background(), binary)
+	started, err := environment.StartWith(context.Background(),
+		environment.Options{Binary: binary, TokenIssuer: issuer})
 	if err != nil {
 		t.Fatal(err)
 	}

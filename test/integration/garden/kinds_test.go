@@ -3,17 +3,11 @@ package garden
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -568,29 +562,9 @@ func published(t *testing.T, garden *environment.Environment, path string) strin
 	return string(text)
 }
 
-func TestTokens(t *testing.T) {
+// testTokens has a garden issue tokens, whose issuer is issuer.
+func testTokens(t *testing.T, garden *environment.Environment) {
 	ctx := context.Background()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "key.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{
-		Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key),
-	}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	binary, err := environment.KubernetesBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	garden, err := environment.StartWith(ctx, environment.Options{Binary: binary, GardenAPIServerArguments: []string{
-		"--workload-identity-token-issuer=https://issuer.example.com", "--workload-identity-signing-key-file=" + file,
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer garden.Stop()
 	identity := newIdentity("default")
 	if err := garden.Client.Create(ctx, identity); err != nil {
 		t.Fatal(err)
@@ -613,7 +587,7 @@ func TestTokens(t *testing.T) {
 		t.Errorf("the issuer's keys are %s", keys)
 	}
 	if described := published(t, garden, "/.well-known/openid-configuration"); !strings.Contains(described,
-		`"jwks_uri":"https://issuer.example.com/jwks"`) {
+		`"jwks_uri":"`+issuer+`/jwks"`) {
 		t.Errorf("the issuer says of itself %s", described)
 	}
 	request = &securityv1alpha1.TokenRequest{Spec: securityv1alpha1.TokenRequestSpec{ExpirationSeconds: new(int64(1))}}
