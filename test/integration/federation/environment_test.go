@@ -2,6 +2,8 @@ package federation
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -186,6 +188,9 @@ func (s *apiServers) start(name string, further ...string) (config *rest.Config,
 	if err := os.WriteFile(s.file(name+"-clients.crt"), authority, 0o600); err != nil {
 		return nil, nil, err
 	}
+	if err := s.writeServingCertificate(name); err != nil {
+		return nil, nil, err
+	}
 	prefix := fmt.Sprintf("/%s/%s-%d", filepath.Base(s.folder), name, s.started.Add(1))
 	arguments := append([]string{
 		"kube-apiserver",
@@ -222,6 +227,36 @@ func (s *apiServers) start(name string, further ...string) (config *rest.Config,
 		Host: "https://" + address, BearerToken: token, QPS: 1000, Burst: 1000,
 		TLSClientConfig: rest.TLSClientConfig{Insecure: true},
 	}, stop, nil
+}
+
+// writeServingCertificate writes, where a kube-apiserver looks for it, a certificate that is its own authority. One
+// that it makes itself has an RSA key: making that, and signing with it, takes many times as long.
+func (s *apiServers) writeServingCertificate(name string) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(3), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour * 24), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return err
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	certificatePEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+	return errors.Join(
+		os.MkdirAll(s.file(name), 0o700),
+		os.WriteFile(s.file(name+"/apiserver.crt"), certificatePEM, 0o600),
+		os.WriteFile(s.file(name+"/apiserver.key"), keyPEM, 0o600),
+	)
 }
 
 // startControllers runs in a cluster those of Kubernetes' controllers that the test needs.
@@ -264,7 +299,8 @@ func waitReady(config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	return wait.PollUntilContextTimeout(context.Background(), 100*time.Millisecond, startTimeout, true,
+	// An API server that is not ready yet works, and writes, to say why: where many start, that delays them all.
+	return wait.PollUntilContextTimeout(context.Background(), 300*time.Millisecond, startTimeout, true,
 		func(ctx context.Context) (bool, error) {
 			return client.Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil
 		})
@@ -303,6 +339,6 @@ func eventuallyWithin(t *testing.T, limit time.Duration, what string, check func
 			t.Fatalf("%s: %v", what, err)
 		}
 		// What has taken long need not be looked at that often.
-		time.Sleep(min(20*time.Millisecond+time.Since(start)/50, limit/1500))
+		time.Sleep(min(20*time.Millisecond+time.Since(start)/50, limit/240))
 	}
 }

@@ -194,7 +194,7 @@ func (w *world) startFederationWith(t *testing.T, way func(*rest.Config),
 	options := controllers.DefaultOptions()
 	options.MetricsAddress, options.HealthAddress = "0", "0"
 	options.Clusters = controllers.ClusterOptions{
-		ProbeInterval: 200 * time.Millisecond, SurveyInterval: time.Second, FailureThreshold: 500 * time.Millisecond,
+		ProbeInterval: 400 * time.Millisecond, SurveyInterval: time.Second, FailureThreshold: 500 * time.Millisecond,
 		SuccessThreshold: 200 * time.Millisecond,
 	}
 	options.Deletions.AtLeast = 10_000
