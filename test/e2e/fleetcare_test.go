@@ -225,7 +225,7 @@ func fleetLeadsToItsMembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	through := kubectl{l, filepath.Join(t.TempDir(), "through.yaml")}
+	through := kubectl{l: l, kubeconfig: filepath.Join(t.TempDir(), "through.yaml")}
 	server := regexp.MustCompile(`server: \S+`).ReplaceAll(config,
 		[]byte("$0/apis/cluster.karmada.io/v1alpha1/clusters/member1/proxy"))
 	if err := os.WriteFile(through.kubeconfig, server, 0o600); err != nil {

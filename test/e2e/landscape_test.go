@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,10 +72,13 @@ func (l *landscape) command(ctx context.Context, input, name string, arguments .
 type kubectl struct {
 	l          *landscape
 	kubeconfig string
+	// further arguments, before those of each call.
+	further []string
 }
 
 func (k kubectl) try(ctx context.Context, input string, arguments ...string) (string, error) {
-	return k.l.command(ctx, input, "kubectl", append([]string{"--kubeconfig", k.kubeconfig}, arguments...)...)
+	return k.l.command(ctx, input, "kubectl",
+		slices.Concat([]string{"--kubeconfig", k.kubeconfig}, k.further, arguments)...)
 }
 
 func (k kubectl) run(t *testing.T, arguments ...string) string {
@@ -173,8 +177,8 @@ func contains(want ...string) func(string) error {
 	}
 }
 
-func (l *landscape) gardenKubectl() kubectl  { return kubectl{l, l.garden()} }
-func (l *landscape) runtimeKubectl() kubectl { return kubectl{l, l.runtime()} }
+func (l *landscape) gardenKubectl() kubectl  { return kubectl{l: l, kubeconfig: l.garden()} }
+func (l *landscape) runtimeKubectl() kubectl { return kubectl{l: l, kubeconfig: l.runtime()} }
 
 // shoot returns kubectl for a shoot of project demo, with a kubeconfig from trellisctl.
 func (l *landscape) shoot(t *testing.T, name string) kubectl {
@@ -199,7 +203,7 @@ func (l *landscape) tryShoot(ctx context.Context, folder, project, name string) 
 		return kubectl{}, err
 	}
 	path := filepath.Join(folder, name+".yaml")
-	return kubectl{l, path}, os.WriteFile(path, []byte(out), 0o600)
+	return kubectl{l: l, kubeconfig: path}, os.WriteFile(path, []byte(out), 0o600)
 }
 
 func (l *landscape) waitForShoot(t *testing.T, name, operation string, timeout time.Duration) {

@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	"bufio"
 	"context"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +31,9 @@ func TestASeedIsLost(t *testing.T) {
 	}
 	garden.apply(t, guestManifest)
 	l.waitForShoot(t, "guest", "Create", 8*time.Minute)
-	before := l.shoot(t, "guest")
+	inSeed := l.shootOf(t, "garden", "example")
+	saved := l.shoot(t, "guest")
+	before := saved.through(t, inSeed, "shoot--demo--guest")
 	before.run(t, "create", "configmap", "before-the-loss")
 	ofGuest := func(path string) []string {
 		return []string{"-n", "garden-demo", "get", "shoot", "guest", "-o", "jsonpath=" + path}
@@ -40,7 +44,6 @@ func TestASeedIsLost(t *testing.T) {
 		ofGuest(`{.status.conditions[?(@.type=="EtcdBackupReady")].reason}`)...)
 	identity := before.run(t, "get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}")
 
-	inSeed := l.shootOf(t, "garden", "example")
 	inSeed.run(t, "-n", "garden", "scale", "deployment", "gardenlet", "--replicas=0")
 	inSeed.run(t, "-n", "shoot--demo--guest", "scale", "deployment", "kube-apiserver", "--replicas=0")
 	// etcd-steward saves what is not saved yet when it is stopped in order.
@@ -55,7 +58,7 @@ func TestASeedIsLost(t *testing.T) {
 	after.eventually(t, time.Minute, equals(identity), "get", "namespace", "kube-system", "-o",
 		"jsonpath={.metadata.uid}")
 	// The credentials of before the loss are good: the authorities are the same.
-	before.eventually(t, 2*time.Minute, contains("before-the-loss"), "get", "configmap", "before-the-loss")
+	saved.eventually(t, 2*time.Minute, contains("before-the-loss"), "get", "configmap", "before-the-loss")
 	l.runtimeKubectl().eventually(t, time.Minute, contains("kube-apiserver"), "-n", "shoot--demo--guest", "get",
 		"deployments", "-o", "name")
 
@@ -75,4 +78,28 @@ func (l *landscape) removeLostSeed(manifest string) {
 	ctx, garden := context.Background(), l.gardenKubectl()
 	_, _ = garden.try(ctx, "", "annotate", "seed", "example", "confirmation.gardener.cloud/seed-lost-")
 	l.removeManagedSeed(manifest)
+}
+
+// through returns kubectl for a shoot whose gateway only its seed reaches: what it sends goes by the seed's API to a
+// kube-apiserver in a namespace there.
+func (k kubectl) through(t *testing.T, seed kubectl, namespace string) kubectl {
+	t.Helper()
+	name := k.run(t, "config", "view", "--minify", "-o", "jsonpath={.clusters[0].cluster.tls-server-name}")
+	forward := exec.CommandContext(t.Context(), k.l.bin("kubectl"), "--kubeconfig", seed.kubeconfig, "-n", namespace,
+		"port-forward", "service/kube-apiserver", ":443")
+	out, err := forward.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := forward.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = forward.Wait() }) // It ends with the test's context.
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("port-forward to %s said %q: %v", namespace, line, err)
+	}
+	address := strings.Fields(strings.TrimPrefix(line, "Forwarding from "))[0]
+	k.further = []string{"--server=https://" + address, "--tls-server-name=" + name}
+	return k
 }

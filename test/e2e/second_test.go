@@ -59,7 +59,7 @@ func secondLandscape(t *testing.T) {
 		phases); err != nil {
 		t.Fatal(err)
 	}
-	garden := kubectl{l, filepath.Join(l.stateOf(second), "garden.kubeconfig")}
+	garden := kubectl{l: l, kubeconfig: filepath.Join(l.stateOf(second), "garden.kubeconfig")}
 	garden.eventually(t, time.Minute, contains("local"), "get", "cloudprofiles", "-o", "name")
 	l.gardenKubectl().eventually(t, time.Minute, contains("member1", "fleet"), "-n", "garden-demo", "get", "shoots",
 		"-o", "name")
