@@ -105,19 +105,19 @@ func annotate(object client.Object, key, value string) {
 }
 
 // Check returns nil when the extension has done what was last asked for; else an error that says what is missing, of
-// type
-// *Error if the extension reported one.
+// type *Error if the extension reported one since. An error of before the request says nothing of it: who mended the
+// credentials and tries again is not to hear of the old ones.
 func Check(object extensionsv1alpha1.Object) error {
 	status := object.GetExtensionStatus()
-	if operation := object.GetAnnotations()[gardencorev1beta1.GardenerOperation]; operation != "" {
+	operation := object.GetAnnotations()[gardencorev1beta1.GardenerOperation]
+	// Extensions take this one away when they begin, those of a move when they have succeeded.
+	begun := operation != gardencorev1beta1.GardenerOperationReconcile
+	if err := reported(object); err != nil && begun {
+		return err
+	}
+	if operation != "" {
 		return fmt.Errorf("the extension has not picked up operation %q; is the controller of type %q running?",
 			operation, object.GetExtensionSpec().Type)
-	}
-	if status.LastError != nil {
-		return &Error{
-			Kind: kindOf(object), Name: object.GetName(), Description: status.LastError.Description,
-			Codes: status.LastError.Codes,
-		}
 	}
 	if status.ObservedGeneration != object.GetGeneration() {
 		return fmt.Errorf("the extension has seen generation %d, not %d", status.ObservedGeneration,
@@ -133,13 +133,35 @@ func Check(object extensionsv1alpha1.Object) error {
 	return checkTimestamp(object, status.LastOperation.LastUpdateTime.Time)
 }
 
-// checkTimestamp compares the time of the request with that of the answer; the answer has whole seconds only.
-func checkTimestamp(object extensionsv1alpha1.Object, updated time.Time) error {
-	asked, err := time.Parse(time.RFC3339Nano, object.GetAnnotations()[gardencorev1beta1.GardenerTimestamp])
-	if err != nil {
+// reported is the extension's last error, if it came after the extension was asked for something. Errors have whole
+// seconds: in that of the request, one is not the answer if work goes on.
+func reported(object extensionsv1alpha1.Object) error {
+	status := object.GetExtensionStatus()
+	if status.LastError == nil {
 		return nil
 	}
-	if updated.Before(asked.Truncate(time.Second)) {
+	asked, known := requested(object)
+	if status.LastOperation == nil || status.LastOperation.State != gardencorev1beta1.LastOperationStateProcessing {
+		asked = asked.Truncate(time.Second)
+	}
+	if at := status.LastError.LastUpdateTime; known && at != nil && at.Time.Before(asked) {
+		return nil
+	}
+	return &Error{
+		Kind: kindOf(object), Name: object.GetName(), Description: status.LastError.Description,
+		Codes: status.LastError.Codes,
+	}
+}
+
+// requested is when the extension was asked last, if that is known.
+func requested(object extensionsv1alpha1.Object) (time.Time, bool) {
+	asked, err := time.Parse(time.RFC3339Nano, object.GetAnnotations()[gardencorev1beta1.GardenerTimestamp])
+	return asked, err == nil
+}
+
+// checkTimestamp compares the time of the request with that of the answer; the answer has whole seconds only.
+func checkTimestamp(object extensionsv1alpha1.Object, updated time.Time) error {
+	if asked, known := requested(object); known && updated.Before(asked.Truncate(time.Second)) {
 		return fmt.Errorf("the extension's last operation (%s) is older than the request (%s)",
 			updated.UTC().Format(time.RFC3339), asked.UTC().Format(time.RFC3339))
 	}
@@ -178,7 +200,7 @@ func (p *patience) judge(err error) error {
 }
 
 // Destroy asks for the deletion of an object, with the confirmation that the contract wants. It is fine when there is
-// none.
+// none. An extension that could not delete it is asked to try now.
 func Destroy(ctx context.Context, c client.Client, object Object) error {
 	err := c.Get(ctx, client.ObjectKeyFromObject(object), object)
 	if absent(err) {
@@ -191,7 +213,7 @@ func Destroy(ctx context.Context, c client.Client, object Object) error {
 		return fmt.Errorf("rights of the extension of %s: %w", apply.Describe(c.Scheme(), object), err)
 	}
 	if object.GetDeletionTimestamp() != nil {
-		return nil
+		return askAgain(ctx, c, object)
 	}
 	patch := client.MergeFrom(object.DeepCopyObject().(client.Object))
 	annotate(object, gardencorev1beta1.ConfirmationDeletion, "true")
@@ -201,6 +223,22 @@ func Destroy(ctx context.Context, c client.Client, object Object) error {
 	}
 	if err := c.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting %s: %w", apply.Describe(c.Scheme(), object), err)
+	}
+	return nil
+}
+
+// askAgain wakes an extension that waits longer after each failure to delete the object. It never takes the place of
+// another operation: one that lets go of an object is not to become its deletion.
+func askAgain(ctx context.Context, c client.Client, object Object) error {
+	if object.GetExtensionStatus().LastError == nil ||
+		object.GetAnnotations()[gardencorev1beta1.GardenerOperation] != "" {
+		return nil
+	}
+	patch := client.MergeFrom(object.DeepCopyObject().(client.Object))
+	annotate(object, gardencorev1beta1.GardenerOperation, gardencorev1beta1.GardenerOperationReconcile)
+	annotate(object, gardencorev1beta1.GardenerTimestamp, time.Now().UTC().Format(time.RFC3339Nano))
+	if err := c.Patch(ctx, object, patch); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("asking to delete %s now: %w", apply.Describe(c.Scheme(), object), err)
 	}
 	return nil
 }
@@ -222,11 +260,8 @@ func waitGone[T Object](ctx context.Context, c client.WithWatch, object T, timin
 	defer cancel()
 	patience := &patience{limit: timing.Severe, now: time.Now}
 	return await.Gone(ctx, c, object, func(object T) error {
-		if lastError := object.GetExtensionStatus().LastError; lastError != nil {
-			return patience.judge(&Error{
-				Kind: kindOf(object), Name: object.GetName(), Description: lastError.Description,
-				Codes: lastError.Codes,
-			})
+		if err := reported(object); err != nil {
+			return patience.judge(err)
 		}
 		return errors.New("the extension has not finished the deletion")
 	})

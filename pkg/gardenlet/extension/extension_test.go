@@ -11,6 +11,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
@@ -58,6 +59,26 @@ func TestCheck(t *testing.T) {
 		{"error", func(i *extensionsv1alpha1.Infrastructure) {
 			i.Status.LastError = &gardencorev1beta1.LastError{Description: "no network"}
 		}, `Infrastructure "i": no network`},
+		{"error in the second of the request", func(i *extensionsv1alpha1.Infrastructure) {
+			reportError(i, asked.Truncate(time.Second))
+			i.Status.LastOperation.State = gardencorev1beta1.LastOperationStateError
+		}, `Infrastructure "i": wrong token`},
+		{"error of before the request", func(i *extensionsv1alpha1.Infrastructure) {
+			reportError(i, asked.Add(-time.Minute))
+			i.Status.LastOperation.State = gardencorev1beta1.LastOperationStateProcessing
+		}, "is Processing"},
+		{"error of before the request, in the same second", func(i *extensionsv1alpha1.Infrastructure) {
+			reportError(i, asked.Truncate(time.Second))
+			i.Status.LastOperation.State = gardencorev1beta1.LastOperationStateProcessing
+		}, "is Processing"},
+		{"error of a restoration", func(i *extensionsv1alpha1.Infrastructure) {
+			reportError(i, asked.Add(time.Second))
+			i.Annotations[gardencorev1beta1.GardenerOperation] = gardencorev1beta1.GardenerOperationRestore
+		}, `Infrastructure "i": wrong token`},
+		{"error of before the request to restore", func(i *extensionsv1alpha1.Infrastructure) {
+			reportError(i, asked.Add(-time.Minute))
+			i.Annotations[gardencorev1beta1.GardenerOperation] = gardencorev1beta1.GardenerOperationRestore
+		}, `not picked up operation "restore"`},
 		{"answer of before the request", func(i *extensionsv1alpha1.Infrastructure) {
 			i.Status.LastOperation.LastUpdateTime = metav1.NewTime(asked.Add(-time.Minute))
 		}, "older than the request"},
@@ -71,6 +92,11 @@ func TestCheck(t *testing.T) {
 			}
 		})
 	}
+}
+
+func reportError(i *extensionsv1alpha1.Infrastructure, at time.Time) {
+	time := metav1.NewTime(at)
+	i.Status.LastError = &gardencorev1beta1.LastError{Description: "wrong token", LastUpdateTime: &time}
 }
 
 func TestErrorsMustLastToEndAWait(t *testing.T) {
@@ -142,5 +168,36 @@ func finish(t *testing.T, c client.Client, object *extensionsv1alpha1.DNSRecord)
 	}
 	if err := c.Status().Update(t.Context(), object); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A deletion that failed is asked for anew, but for one that another operation has to do with.
+func TestDestroyAsksAgain(t *testing.T) {
+	failed := func(operation string) *extensionsv1alpha1.Infrastructure {
+		now := metav1.Now()
+		object := infrastructure(&gardencorev1beta1.LastOperation{State: gardencorev1beta1.LastOperationStateError})
+		object.DeletionTimestamp, object.Finalizers = &now, []string{"example.com/infrastructure"}
+		object.Annotations = map[string]string{gardencorev1beta1.GardenerOperation: operation}
+		reportError(object, now.Add(-time.Minute))
+		return object
+	}
+	for operation, want := range map[string]string{
+		"": gardencorev1beta1.GardenerOperationReconcile,
+		gardencorev1beta1.GardenerOperationMigrate: gardencorev1beta1.GardenerOperationMigrate,
+	} {
+		object := failed(operation)
+		c := seedFor(t, interceptor.Funcs{}, object)
+		if err := Destroy(t.Context(), c, object); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			t.Fatal(err)
+		}
+		if got := object.Annotations[gardencorev1beta1.GardenerOperation]; got != want {
+			t.Errorf("operation %q became %q, want %q", operation, got, want)
+		}
+		if err := reported(object); operation == "" && err != nil {
+			t.Errorf("the error of before the request counts: %v", err)
+		}
 	}
 }
