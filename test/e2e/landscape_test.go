@@ -101,8 +101,8 @@ func (k kubectl) apply(t *testing.T, manifest string) {
 const (
 	// worthTelling is how long a wait may take that the log need not know of.
 	worthTelling = 5 * time.Second
-	// slowly is the pause between attempts after that.
-	slowly = 1500 * time.Millisecond
+	// slowly is the pause between attempts after that, which grows with what was waited, until it is slowest.
+	slowly, slowest = 1500 * time.Millisecond, 4 * time.Second
 	// patience is how much longer a wait may last than its test says: tests tell what is enough on a machine that has
 	// nothing else to do, and a limit is there to end what hangs, not to find what is slow.
 	patience = 3
@@ -130,7 +130,8 @@ func eventually(t *testing.T, timeout time.Duration, try func(ctx context.Contex
 			t.Fatalf("not within %s: %v", timeout, err)
 		}
 		if waited > worthTelling {
-			pause = slowly // Each attempt is a process, and takes from what is waited for.
+			// Each attempt is a process, and takes from what is waited for.
+			pause = min(max(slowly, waited/20), slowest)
 		}
 		select {
 		case <-t.Context().Done():

@@ -25,7 +25,7 @@ spec:
       - name: busy
         image: nginx
         command: [sh, -c, "while [ ! -e /tmp/idle ]; do :; done; sleep 3600"]
-        resources: {requests: {cpu: 50m}, limits: {cpu: 100m}}
+        resources: {requests: {cpu: 20m}, limits: {cpu: 40m}}
 ---
 apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy
