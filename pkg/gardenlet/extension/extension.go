@@ -227,11 +227,13 @@ func Destroy(ctx context.Context, c client.Client, object Object) error {
 	return nil
 }
 
-// askAgain wakes an extension that waits longer after each failure to delete the object. It never takes the place of
-// another operation: one that lets go of an object is not to become its deletion.
+// askAgain wakes an extension that waits longer after each failure to delete the object, also one that leaves the
+// operation where it is. It never takes the place of another operation: one that lets go of an object is not to become
+// its deletion.
 func askAgain(ctx context.Context, c client.Client, object Object) error {
-	if object.GetExtensionStatus().LastError == nil ||
-		object.GetAnnotations()[gardencorev1beta1.GardenerOperation] != "" {
+	operation := object.GetAnnotations()[gardencorev1beta1.GardenerOperation]
+	free := operation == "" || operation == gardencorev1beta1.GardenerOperationReconcile
+	if object.GetExtensionStatus().LastError == nil || !free {
 		return nil
 	}
 	patch := client.MergeFrom(object.DeepCopyObject().(client.Object))
