@@ -29,7 +29,7 @@ GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.9.0
 	check vulncheck images landscape clean
 
 help: ## Show this help
-	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: landscape ## Start the landscape, or go on where an earlier start stopped
 	@$(LANDSCAPE) up $(VERSIONS) $(COUNT)
