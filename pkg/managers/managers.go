@@ -24,11 +24,14 @@ const (
 )
 
 // Patient gives a manager the leases and timeouts above. A leader that is told to end gives its lease away at once, so
-// its process must end with the manager.
+// its process must end with the manager: controllers have the queue of client-go, as the priority queue of
+// controller-runtime v0.24 may wait for ever, when it is shut down, for a worker that has left
+// (kubernetes-sigs/controller-runtime#3538).
 func Patient(options manager.Options) manager.Options {
 	options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = new(LeaseDuration), new(RenewDeadline),
 		new(RetryPeriod)
 	options.LeaderElectionReleaseOnCancel = true
 	options.Controller.CacheSyncTimeout = CacheSyncTimeout
+	options.Controller.UsePriorityQueue = new(false)
 	return options
 }

@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -336,8 +335,7 @@ func (a *agent) serve(ctx context.Context) error {
 func (a *agent) manager(ctx context.Context) (manager.Manager, error) {
 	works := clusterv1alpha1.ExecutionNamespace(a.invited.member)
 	mgr, err := manager.New(a.way.config, managers.Patient(manager.Options{
-		Controller: ctrlconfig.Controller{UsePriorityQueue: new(false)},
-		Scheme:     a.scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: a.scheme, Metrics: metricsserver.Options{BindAddress: "0"},
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{

@@ -19,7 +19,6 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -143,9 +142,6 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	}
 	var own *ownwrites.Client
 	mgr, err := manager.New(config, managers.Patient(manager.Options{
-		// The priority queue of controller-runtime v0.24 may wait for ever for a worker that has left when it is shut
-		// down.
-		Controller: ctrlconfig.Controller{UsePriorityQueue: new(false)},
 		NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
 			inner, err := client.New(config, options)
 			own = ownwrites.New(inner, time.Now)

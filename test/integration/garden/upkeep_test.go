@@ -62,11 +62,19 @@ func startControllerManager(t *testing.T) {
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
-			var stacks strings.Builder
-			_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
-			t.Errorf("garden-controller-manager ended with: %v; what runs still:\n%s", err, stacks.String())
+			t.Errorf("garden-controller-manager ended with: %v; what runs still:\n%s", err, runningControllers())
 		}
 	})
+}
+
+// runningControllers returns the stacks of this process that have to do with controllers, without those of the API
+// server and of etcd.
+func runningControllers() string {
+	var stacks strings.Builder
+	_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
+	return strings.Join(slices.DeleteFunc(strings.Split(stacks.String(), "\n\n"), func(stack string) bool {
+		return !strings.Contains(stack, "sigs.k8s.io/controller-runtime")
+	}), "\n\n")
 }
 
 // deleteConfirmed deletes an object as its owner would.

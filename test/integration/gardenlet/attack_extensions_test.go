@@ -48,6 +48,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/helm"
 	"github.com/trellis-garden/trellis/pkg/images"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
+	"github.com/trellis-garden/trellis/pkg/managers"
 )
 
 // Namespaces of shoots: one has objects of all our extensions, one a DNS record only, one nothing, and one an
@@ -623,11 +624,11 @@ func runAs(ctx context.Context, t *testing.T, name string, setup func(manager.Ma
 	if err != nil {
 		return err
 	}
-	mgr, err := manager.New(config, manager.Options{
+	mgr, err := manager.New(config, managers.Patient(manager.Options{
 		Scheme: s, Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 		Client:     client.Options{Cache: &client.CacheOptions{DisableFor: command.Uncached()}},
-	})
+	}))
 	if err != nil {
 		return err
 	}

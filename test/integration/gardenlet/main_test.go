@@ -41,6 +41,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 	"github.com/trellis-garden/trellis/pkg/helm"
+	"github.com/trellis-garden/trellis/pkg/managers"
 	"github.com/trellis-garden/trellis/pkg/resourcemanager"
 	"github.com/trellis-garden/trellis/pkg/scheduler"
 	"github.com/trellis-garden/trellis/pkg/version"
@@ -242,8 +243,9 @@ func addExtension[T extensionsv1alpha1.Object](mgr manager.Manager, kind, extens
 
 // runExtensions runs controllers for all kinds.
 func runExtensions(ctx context.Context, t *testing.T) error {
-	mgr, err := manager.New(env.Config,
-		manager.Options{Scheme: scheme(t), Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := manager.New(env.Config, managers.Patient(manager.Options{
+		Scheme: scheme(t), Metrics: metricsserver.Options{BindAddress: "0"},
+	}))
 	if err != nil {
 		return err
 	}
