@@ -130,6 +130,9 @@ func (r *run) deployGarden(ctx context.Context, c *cluster, manager secrets.Mana
 	if err := component.GenerateCertificateAuthorities(ctx, manager, kubeapiserver.Authorities()); err != nil {
 		return err
 	}
+	if err := r.backUpGarden(ctx, c.client); err != nil {
+		return err
+	}
 	first, second, err := r.gardenComponents(c.client, manager, stage)
 	if err != nil {
 		return err
@@ -200,17 +203,13 @@ func (r *run) gardenComponents(c client.Client, manager secrets.Manager,
 		}
 		found[name] = image
 	}
-	// The garden's objects are small: a seed's volumes are made for shoots.
-	etcdValues := func(role etcdcomponent.Role) etcdcomponent.Values {
-		return etcdcomponent.Values{
-			Role: role, Image: found["etcd-steward"], Replicas: 1, StorageCapacity: resource.MustParse("2Gi"),
-		}
+	etcd := func(role etcdcomponent.Role) component.Component {
+		return etcdcomponent.New(c, gardenNS, manager, gardenEtcd(role, found["etcd-steward"]))
 	}
 	// No pods run in the garden, so its service and pod networks are never used.
 	services := []string{"100.64.0.0/16"}
 	first = []namedComponent{
-		{"etcd main", etcdcomponent.New(c, gardenNS, manager, etcdValues(etcdcomponent.Main))},
-		{"etcd events", etcdcomponent.New(c, gardenNS, manager, etcdValues(etcdcomponent.Events))},
+		{"etcd main", etcd(etcdcomponent.Main)}, {"etcd events", etcd(etcdcomponent.Events)},
 		{"kube-apiserver", kubeapiserver.New(c, gardenNS, manager, kubeapiserver.Values{
 			Version: version, Image: found["kube-apiserver"], Replicas: 1, ServiceNetworks: services,
 			ExternalHostnames: []string{gardenHost}, IsWorkerless: true,
@@ -230,6 +229,17 @@ func (r *run) gardenComponents(c client.Client, manager secrets.Manager,
 			ServiceNetworks: services, IsWorkerless: true,
 		})}}
 	return first, second, nil
+}
+
+// gardenEtcd are the values of one of the garden's etcds. The garden's objects are small: a seed's volumes are made for
+// shoots. Events tell what others have as their status, and are kept for an hour: their etcd has no store, and begins
+// empty when it has lost its data.
+func gardenEtcd(role etcdcomponent.Role, image string) etcdcomponent.Values {
+	values := etcdcomponent.Values{Role: role, Image: image, Replicas: 1, StorageCapacity: resource.MustParse("2Gi")}
+	if role == etcdcomponent.Main {
+		values.Store = &etcdcomponent.Store{Prefix: gardenNS + "/" + etcdcomponent.Name(role)}
+	}
+	return values
 }
 
 // routeGarden lets the gateway lead the garden's host names to its API server, and to what it publishes.
