@@ -19,7 +19,7 @@ const (
 	pointInTime = "### Drill: back to a point in time"
 )
 
-// The objects of a cluster outlive the volume that they are on, and its pods run on meanwhile.
+// The objects of a cluster outlive the volume that they are on. Its pods run on meanwhile, and are reached by others.
 func etcdLosesItsVolume(t *testing.T) {
 	l := open(t)
 	l.waitForShoot(t, "member1", "", 5*time.Minute)
@@ -36,6 +36,7 @@ spec: {containers: [{name: nginx, image: nginx}]}
 `)
 	m1.run(t, "wait", "--for=condition=Ready", "pod/bystander", "--timeout=90s")
 	started := m1.run(t, "get", "pod", "bystander", "-o", "jsonpath={.metadata.uid} {.status.startTime}")
+	web := l.probeWeb(t, "member1", "pool", m1)
 	m1.run(t, "create", "configmap", "before-the-loss")
 	volume := l.volumeOfEtcd(t, "shoot--demo--member1")
 	l.drill(t, lostVolume)
@@ -58,9 +59,11 @@ spec: {containers: [{name: nginx, image: nginx}]}
 	m1.eventually(t, time.Minute, contains(" Ready "), "get", "nodes", "--no-headers")
 	m1.eventually(t, time.Minute, equals(started), "get", "pod", "bystander", "-o",
 		"jsonpath={.metadata.uid} {.status.startTime}")
+	web.stop(t, m1).allAnswered(t, "web server, while etcd lost its volume")
 }
 
-// What was written after a point in time is gone, what was written before is there.
+// What was written after a point in time is gone, what was written before is there, and pods that were there are
+// reached by others all the while.
 func etcdGoesBackToAPointInTime(t *testing.T) {
 	l := open(t)
 	l.waitForShoot(t, "member1", "", 5*time.Minute)
@@ -69,6 +72,7 @@ func etcdGoesBackToAPointInTime(t *testing.T) {
 	t.Cleanup(func() {
 		_, _ = m1.try(context.Background(), "", "delete", "configmap", "kept", "regretted", "--ignore-not-found")
 	})
+	web := l.probeWeb(t, "member1", "pool", m1)
 	m1.run(t, "create", "configmap", "kept")
 	saved := l.waitForBackup(t, "shoot--demo--member1")
 	m1.run(t, "create", "configmap", "regretted")
@@ -77,6 +81,7 @@ func etcdGoesBackToAPointInTime(t *testing.T) {
 	m1.eventually(t, time.Minute, equals(""), "get", "configmap", "regretted", "--ignore-not-found", "-o", "name")
 	m1.eventually(t, 2*time.Minute, contains(" Ready "), "get", "nodes", "--no-headers")
 	m1.eventually(t, time.Minute, contains("created"), "create", "configmap", "regretted")
+	web.stop(t, m1).allAnswered(t, "web server, while etcd went back to a point in time")
 }
 
 // waitForBackup waits until the store has all that etcd-main of a namespace was told until now, and returns until when

@@ -34,7 +34,7 @@ func (l *landscape) growsToThree(t *testing.T, name string, shoot kubectl) {
 		t.Fatal(err)
 	}
 	l.waitForShoot(t, name, "Reconcile", 10*time.Minute)
-	api.stop().counted(t, "kube-apiserver, while the control plane grew")
+	api.stop().allAnswered(t, "kube-apiserver, while the control plane grew")
 	shoot.eventually(t, time.Minute, equals(before), uids...)
 
 	l.losesMemberAndAPIServer(t, namespace, shoot)

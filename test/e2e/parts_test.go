@@ -28,8 +28,8 @@ var (
 		"cmd/etcd-steward", "cmd/gardenlet", "cmd/vpn", "pkg/component", "pkg/etcd", "pkg/gardenlet", "pkg/vpn",
 	}
 	credentials = []string{
-		"extensions/pkg", "pkg/component", "pkg/encryption", "pkg/gardenlet", "pkg/nodeagent", "pkg/resourcemanager",
-		"pkg/secrets",
+		"cmd/etcd-steward", "extensions/pkg", "pkg/component", "pkg/encryption", "pkg/etcd", "pkg/gardenlet",
+		"pkg/nodeagent", "pkg/resourcemanager", "pkg/secrets",
 	}
 	backups       = []string{"cmd/etcd-steward", "pkg/component/etcd", "pkg/etcd", "pkg/gardenlet"}
 	gardenBackups = slices.Concat(backups, []string{"extensions/provider-local", "images/objectstore", "pkg/landscape"})
