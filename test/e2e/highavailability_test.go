@@ -36,6 +36,8 @@ func (l *landscape) growsToThree(t *testing.T, name string, shoot kubectl) {
 	l.waitForShoot(t, name, "Reconcile", 10*time.Minute)
 	api.stop().allAnswered(t, "kube-apiserver, while the control plane grew")
 	shoot.eventually(t, time.Minute, equals(before), uids...)
+	l.runtimeKubectl().eventually(t, 2*time.Minute, equals("2 2"), "-n", namespace, "get", "deployment",
+		"machine-controller-manager", "kube-scheduler", "-o", "jsonpath={.items[*].status.readyReplicas}")
 
 	l.losesMemberAndAPIServer(t, namespace, shoot)
 	l.losesPaths(t, namespace, shoot)

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 	"helm.sh/helm/v3/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-garden/trellis/charts"
@@ -63,6 +66,41 @@ func TestChartOfResourceManager(t *testing.T) {
 	if container := deployment.Spec.Template.Spec.Containers[0]; container.Image !=
 		"registry.example/resource-manager:v1" || container.Args[0] != "--cluster-id=seed-local" {
 		t.Errorf("container is %+v", container)
+	}
+}
+
+// One resource-manager elects no leader, and is replaced by recreation. Two keep apart, elect, and are drained one at a
+// time.
+func TestReplicasOfResourceManager(t *testing.T) {
+	for _, replicas := range []int{1, 2} {
+		documents := strings.Split(render(t, "resource-manager",
+			map[string]any{"replicas": replicas})["resource-manager/templates/deployment.yaml"], "\n---\n")
+		deployment := &appsv1.Deployment{}
+		decode(t, documents[0], deployment)
+		pod, several := &deployment.Spec.Template.Spec, replicas > 1
+		if got := int(*deployment.Spec.Replicas); got != replicas {
+			t.Errorf("%d replicas: got %d", replicas, got)
+		}
+		if got := slices.Contains(pod.Containers[0].Args, "--leader-elect"); got != several {
+			t.Errorf("%d replicas: elect a leader: %v", replicas, got)
+		}
+		if got := deployment.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType; got != several {
+			t.Errorf("%d replicas: updated by %+v", replicas, deployment.Spec.Strategy)
+		}
+		if got := len(pod.TopologySpreadConstraints); got != 2*(replicas-1) {
+			t.Errorf("%d replicas: kept apart by %+v", replicas, pod.TopologySpreadConstraints)
+		}
+		if len(documents) != replicas {
+			t.Fatalf("%d replicas: %d objects", replicas, len(documents))
+		}
+		for _, document := range documents[1:] {
+			budget := &policyv1.PodDisruptionBudget{}
+			decode(t, document, budget)
+			if budget.Spec.MaxUnavailable.IntValue() != 1 ||
+				!maps.Equal(budget.Spec.Selector.MatchLabels, deployment.Spec.Selector.MatchLabels) {
+				t.Errorf("budget is %+v", budget.Spec)
+			}
+		}
 	}
 }
 

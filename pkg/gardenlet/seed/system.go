@@ -8,6 +8,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +23,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/crd"
 	"github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/seednodes"
 	"github.com/trellis-garden/trellis/pkg/helm"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
@@ -114,7 +116,7 @@ func (s *System) InstallCRDs(ctx context.Context) error {
 	return crd.Install(ctx, s.Seed, apply.Gardenlet, definitions...)
 }
 
-// installResourceManager installs its chart.
+// installResourceManager installs its chart: with replicas where the seed has several nodes, whatever its shoots want.
 func (s *System) installResourceManager(ctx context.Context, seed *gardencorev1beta1.Seed) error {
 	image, err := s.Images.Find(resourceManagerName)
 	if err != nil {
@@ -124,15 +126,29 @@ func (s *System) installResourceManager(ctx context.Context, seed *gardencorev1b
 	if err != nil {
 		return err
 	}
+	replicas, err := s.replicas(ctx)
+	if err != nil {
+		return err
+	}
 	_, err = s.Helm.Install(ctx, helm.Release{
 		Namespace: gardencorev1beta1.GardenNamespace, Name: resourceManagerName, Chart: chart,
 		Values: map[string]any{
 			"image":      image.String(),
 			"clusterID":  "seed-" + seed.Name,
 			"syncPeriod": s.Config.ResourceManager.SyncPeriod.Duration.String(),
+			"replicas":   replicas,
 		},
 	})
 	return err
+}
+
+// replicas is how many there are of what keeps no data itself.
+func (s *System) replicas(ctx context.Context) (int32, error) {
+	single, err := seednodes.AreSingle(ctx, s.Seed)
+	if single || err != nil {
+		return 1, err
+	}
+	return component.Pair, nil
 }
 
 // Uninstall removes resource-manager, the egress proxy, the reserved capacity and the network policies. The custom
@@ -145,6 +161,12 @@ func (s *System) Uninstall(ctx context.Context) error {
 		return err
 	}
 	if err := s.Helm.Uninstall(ctx, gardencorev1beta1.GardenNamespace, resourceManagerName); err != nil {
+		return err
+	}
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: gardencorev1beta1.GardenNamespace, Name: resourceManagerName},
+	}
+	if err := component.Delete(ctx, s.Seed, lease); err != nil {
 		return err
 	}
 	return networkpolicies.Apply(ctx, s.Seed, gardencorev1beta1.GardenNamespace, nil)
