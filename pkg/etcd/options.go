@@ -83,7 +83,7 @@ type Options struct {
 	// SnapshotPeriod is the time between full snapshots, in the backup directory and in the store; none is taken when
 	// nothing has changed.
 	SnapshotPeriod time.Duration
-	// SnapshotRetention is how many full snapshots are kept, in each of them.
+	// SnapshotRetention is how many full snapshots are kept, in each of them unless the store has a number of its own.
 	SnapshotRetention int
 	// OnDataLoss says what to do with damaged data that no backup can replace.
 	OnDataLoss DataLossPolicy
