@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
@@ -26,8 +27,9 @@ func TestChart(t *testing.T) {
 		"bootstrapKubeconfig": "apiVersion: v1\nkind: Config\n",
 		"hostAliases":         []any{map[string]any{"ip": "172.18.0.2", "hostnames": []any{"api.garden"}}},
 		"config": map[string]any{
-			"gateway":   map[string]any{"address": "172.18.0.2"},
-			"resources": map[string]any{"capacity": map[string]any{"shoots": 10000000}},
+			"gateway":    map[string]any{"address": "172.18.0.2"},
+			"resources":  map[string]any{"capacity": map[string]any{"shoots": 10000000}},
+			"etcdConfig": map[string]any{"deltaSnapshotPeriod": "30s"},
 			"seedConfig": map[string]any{
 				"metadata": map[string]any{"name": "local"},
 				"spec":     map[string]any{"provider": map[string]any{"type": "local"}},
@@ -43,6 +45,7 @@ func TestChart(t *testing.T) {
 		t.Fatalf("%v in\n%s", err, configMap.Data["config.yaml"])
 	}
 	if c.SeedConfig.Name != "local" || c.Resources.Capacity.Shoots != 10000000 ||
+		c.ETCDConfig.DeltaSnapshotPeriod.Duration != 30*time.Second ||
 		c.GardenClientConnection.BootstrapKubeconfig.Name != secret.Name {
 		t.Errorf("configuration is %+v", c)
 	}

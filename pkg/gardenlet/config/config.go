@@ -33,6 +33,8 @@ type Configuration struct {
 	ResourceManager ResourceManager `json:"resourceManager,omitempty"`
 	// Egress says where the kube-apiservers of the seed may connect to.
 	Egress Egress `json:"egress,omitempty"`
+	// ETCDConfig says how the etcds of shoots are backed up.
+	ETCDConfig ETCDConfig `json:"etcdConfig,omitempty"`
 }
 
 // GardenClientConnection says how the garden is reached: with the kubeconfig in KubeconfigSecret, which gardenlet gets
@@ -207,6 +209,22 @@ type Egress struct {
 	// well, and turn off the verification of certificates. That of ImagePolicyWebhook names no proxy in any case.
 	// garden-apiserver has a setting of its own.
 	InsecureKubeconfigs bool `json:"allowInsecureWebhookKubeconfigs,omitempty"`
+}
+
+// ETCDConfig says how etcds are backed up to the seed's object store. Without spec.backup of the Seed it is without
+// effect. Where etcd-druid has such a field, it has the name.
+type ETCDConfig struct {
+	// DeltaSnapshotPeriod is how often changes are saved, and so how much of them the loss of a volume costs: 10s to
+	// 5m, default 1m.
+	DeltaSnapshotPeriod *metav1.Duration `json:"deltaSnapshotPeriod,omitempty"`
+	// MaxBackupsLimitBasedGC is how many full snapshots are kept, one an hour: 1 to 1000, default 12.
+	MaxBackupsLimitBasedGC int64 `json:"maxBackupsLimitBasedGC,omitempty"`
+	// FullSnapshotRetentionPeriod is the age above which no full snapshot is kept but the newest: 1h or more; default
+	// 0, which sets no limit.
+	FullSnapshotRetentionPeriod metav1.Duration `json:"fullSnapshotRetentionPeriod,omitzero"`
+	// VerificationPeriod is how often the newest backups are restored on trial: 10m or more, default 24h; 0 turns it
+	// off.
+	VerificationPeriod *metav1.Duration `json:"verificationPeriod,omitempty"`
 }
 
 // Allowances are AllowedNetworks, read.

@@ -268,6 +268,7 @@ func (r *Reconciler) prepare(ctx context.Context, log logr.Logger, shoot *garden
 		return nil, err
 	}
 	in.InsecureKubeconfigs = r.Config.Egress.InsecureKubeconfigs
+	in.ETCDBackup = etcdBackup(r.Config.ETCDConfig)
 	if in.Asleep, err = hibernation.IsAsleep(ctx, r.Seed, plan.TechnicalID(in.ProjectName, shoot)); err != nil {
 		return nil, err
 	}
