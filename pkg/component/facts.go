@@ -71,6 +71,12 @@ type ETCDBackup struct {
 	VerificationPeriod time.Duration
 }
 
+// DefaultETCDBackup is how etcds are backed up where nobody says otherwise, as gardenlet's configuration does for those
+// of shoots.
+func DefaultETCDBackup() ETCDBackup {
+	return ETCDBackup{DeltaSnapshotPeriod: time.Minute, FullSnapshots: 12, VerificationPeriod: 24 * time.Hour}
+}
+
 // PoolSizes are sums over worker pools.
 type PoolSizes struct {
 	// Nodes and their Cores, and those of the nodes on which system components may run.

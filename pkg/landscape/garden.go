@@ -237,7 +237,9 @@ func (r *run) gardenComponents(c client.Client, manager secrets.Manager,
 func gardenEtcd(role etcdcomponent.Role, image string) etcdcomponent.Values {
 	values := etcdcomponent.Values{Role: role, Image: image, Replicas: 1, StorageCapacity: resource.MustParse("2Gi")}
 	if role == etcdcomponent.Main {
-		values.Store = &etcdcomponent.Store{Prefix: gardenNS + "/" + etcdcomponent.Name(role)}
+		values.Store = &etcdcomponent.Store{
+			Prefix: gardenNS + "/" + etcdcomponent.Name(role), Backup: component.DefaultETCDBackup(),
+		}
 	}
 	return values
 }

@@ -21,3 +21,25 @@ func TestETCDBackup(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
+
+// TestETCDBackupByDefault holds gardenlet's defaults to those of who has no such configuration.
+func TestETCDBackupByDefault(t *testing.T) {
+	defaults, err := config.Parse([]byte(`
+apiVersion: gardenlet.config.gardener.cloud/v1alpha1
+kind: GardenletConfiguration
+gardenClientConnection: {bootstrapKubeconfig: {namespace: garden, name: bootstrap}}
+gateway: {address: 172.18.0.2}
+seedConfig:
+  metadata: {name: local}
+  spec:
+    provider: {type: local, region: local}
+    networks: {pods: 10.1.0.0/16, services: 10.2.0.0/16}
+    dns: {}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := etcdBackup(defaults.ETCDConfig), component.DefaultETCDBackup(); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
