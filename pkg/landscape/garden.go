@@ -41,6 +41,18 @@ const (
 	workloadIdentitySecret = "garden-apiserver-workload-identity"
 )
 
+// The garden's etcd and kube-apiserver request more CPU than those of a shoot, as all wait for them. A node has not
+// much more to give (TestRequestsFitTheNode).
+const (
+	gardenETCDCPU      = "40m"
+	gardenAPIServerCPU = "60m"
+)
+
+// requestCPU are the least requests of a component of the garden.
+func requestCPU(cpu string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+}
+
 func (r *run) image(name string, options ...imagevector.FindOption) (string, error) {
 	vector, err := r.imageVector()
 	if err != nil {
@@ -200,11 +212,23 @@ func (r *run) gardenComponents(c client.Client, manager secrets.Manager,
 		}
 		found[name] = image
 	}
+	first, second = gardenParts(c, manager, stage, version, found)
+	return first, second, nil
+}
+
+// gardenParts are the components of the garden with their images.
+func gardenParts(c client.Client, manager secrets.Manager, stage encryption.Stage, version string,
+	found map[string]string) (first, second []namedComponent) {
 	// The garden's objects are small: a seed's volumes are made for shoots.
 	etcdValues := func(role etcdcomponent.Role) etcdcomponent.Values {
-		return etcdcomponent.Values{
+		values := etcdcomponent.Values{
 			Role: role, Image: found["etcd-steward"], Replicas: 1, StorageCapacity: resource.MustParse("2Gi"),
+			PriorityClass: component.PriorityGardenSystem500,
 		}
+		if role == etcdcomponent.Main {
+			values.MinAllowed = requestCPU(gardenETCDCPU)
+		}
+		return values
 	}
 	// No pods run in the garden, so its service and pod networks are never used.
 	services := []string{"100.64.0.0/16"}
@@ -214,6 +238,7 @@ func (r *run) gardenComponents(c client.Client, manager secrets.Manager,
 		{"kube-apiserver", kubeapiserver.New(c, gardenNS, manager, kubeapiserver.Values{
 			Version: version, Image: found["kube-apiserver"], Replicas: 1, ServiceNetworks: services,
 			ExternalHostnames: []string{gardenHost}, IsWorkerless: true,
+			PriorityClass: component.PriorityGardenSystem500, MinAllowed: requestCPU(gardenAPIServerCPU),
 			Encryption: kubeapiserver.EncryptionValues{Stage: stage},
 			// garden-apiserver knows what belongs to which seed.
 			AuthorizationWebhook: &kubeapiserver.AuthorizationWebhook{
@@ -227,9 +252,9 @@ func (r *run) gardenComponents(c client.Client, manager secrets.Manager,
 	second = []namedComponent{{"kube-controller-manager",
 		kubecontrollermanager.New(c, gardenNS, manager, kubecontrollermanager.Values{
 			Version: version, Image: found["kube-controller-manager"], Replicas: 1, ClusterName: "garden",
-			ServiceNetworks: services, IsWorkerless: true,
+			ServiceNetworks: services, IsWorkerless: true, PriorityClass: component.PriorityGardenSystem300,
 		})}}
-	return first, second, nil
+	return first, second
 }
 
 // routeGarden lets the gateway lead the garden's host names to its API server, and to what it publishes.

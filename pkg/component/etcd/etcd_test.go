@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/golden"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
@@ -39,6 +40,7 @@ func TestObjects(t *testing.T) {
 		"members-events": {Role: Events, Image: "etcd-steward:v1", Replicas: 3, Availability: outlasts(node)},
 	} {
 		t.Run(name, func(t *testing.T) {
+			values.PriorityClass = component.PriorityControlPlane500
 			golden.Check(t, name, objects(namespace, values.withDefaults(), names)...)
 		})
 	}
