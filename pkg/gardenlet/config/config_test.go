@@ -27,7 +27,8 @@ func TestDefaults(t *testing.T) {
 	}
 	if c.Controllers.Shoot.ConcurrentSyncs != 20 || c.Controllers.Shoot.SyncPeriod.Duration != time.Hour ||
 		*c.Controllers.Seed.LeaseResyncSeconds != 2 || c.Resources.Capacity.Shoots != 250 ||
-		c.Gateway.ProxyPort != 8443 ||
+		c.Gateway.ProxyPort != 8443 || c.Controllers.Shoot.RespectSyncPeriodOverwrite ||
+		c.Controllers.ManagedSeed.SyncJitterPeriod.Duration != 5*time.Minute ||
 		c.GardenClientConnection.KubeconfigSecret.Name != "gardenlet-kubeconfig" {
 		t.Errorf("defaults are %+v", c)
 	}
