@@ -79,7 +79,10 @@ func gardenPods(t *testing.T) map[string]corev1.PodSpec {
 	if err := component.GenerateCertificateAuthorities(t.Context(), manager, kubeapiserver.Authorities()); err != nil {
 		t.Fatal(err)
 	}
-	first, second := gardenParts(c, manager, encryption.Record{}.Stage, "1.36.3", nil)
+	images := map[string]string{
+		"etcd-steward": "etcd-steward:v1", "kube-apiserver": "kube-apiserver:v1", "kube-controller-manager": "kcm:v1",
+	}
+	first, second := gardenParts(c, manager, encryption.Record{}.Stage, "1.36.3", images)
 	for _, part := range append(first, second...) {
 		if err := part.Deploy(t.Context()); err != nil {
 			t.Fatalf("%s: %v", part.name, err)
