@@ -19,6 +19,8 @@ type Facts struct {
 	// Kubernetes and SystemComponents are the user's settings.
 	Kubernetes       gardencorev1beta1.Kubernetes
 	SystemComponents *gardencorev1beta1.SystemComponents
+	// PriorityClass of the component's pods, which the list of components says.
+	PriorityClass string
 	// Availability of the control plane.
 	Availability Availability
 	// IsWorkerless: the cluster has no nodes.

@@ -41,6 +41,18 @@ const (
 	workloadIdentitySecret = "garden-apiserver-workload-identity"
 )
 
+// The garden's etcd and kube-apiserver request more CPU than those of a shoot, as all wait for them. A node has not
+// much more to give (TestRequestsFitTheNode).
+const (
+	gardenETCDCPU      = "40m"
+	gardenAPIServerCPU = "60m"
+)
+
+// requestCPU are the least requests of a component of the garden.
+func requestCPU(cpu string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+}
+
 func (r *run) image(name string, options ...imagevector.FindOption) (string, error) {
 	vector, err := r.imageVector()
 	if err != nil {
@@ -203,6 +215,13 @@ func (r *run) gardenComponents(c client.Client, manager secrets.Manager,
 		}
 		found[name] = image
 	}
+	first, second = gardenParts(c, manager, stage, version, found)
+	return first, second, nil
+}
+
+// gardenParts are the components of the garden with their images.
+func gardenParts(c client.Client, manager secrets.Manager, stage encryption.Stage, version string,
+	found map[string]string) (first, second []namedComponent) {
 	etcd := func(role etcdcomponent.Role) component.Component {
 		return etcdcomponent.New(c, gardenNS, manager, gardenEtcd(role, found["etcd-steward"]))
 	}
@@ -213,6 +232,7 @@ func (r *run) gardenComponents(c client.Client, manager secrets.Manager,
 		{"kube-apiserver", kubeapiserver.New(c, gardenNS, manager, kubeapiserver.Values{
 			Version: version, Image: found["kube-apiserver"], Replicas: 1, ServiceNetworks: services,
 			ExternalHostnames: []string{gardenHost}, IsWorkerless: true,
+			PriorityClass: component.PriorityGardenSystem500, MinAllowed: requestCPU(gardenAPIServerCPU),
 			Encryption: kubeapiserver.EncryptionValues{Stage: stage},
 			// garden-apiserver knows what belongs to which seed.
 			AuthorizationWebhook: &kubeapiserver.AuthorizationWebhook{
@@ -226,17 +246,21 @@ func (r *run) gardenComponents(c client.Client, manager secrets.Manager,
 	second = []namedComponent{{"kube-controller-manager",
 		kubecontrollermanager.New(c, gardenNS, manager, kubecontrollermanager.Values{
 			Version: version, Image: found["kube-controller-manager"], Replicas: 1, ClusterName: "garden",
-			ServiceNetworks: services, IsWorkerless: true,
+			ServiceNetworks: services, IsWorkerless: true, PriorityClass: component.PriorityGardenSystem300,
 		})}}
-	return first, second, nil
+	return first, second
 }
 
 // gardenEtcd are the values of one of the garden's etcds. The garden's objects are small: a seed's volumes are made for
 // shoots. Events tell what others have as their status, and are kept for an hour: their etcd has no store, and begins
 // empty when it has lost its data.
 func gardenEtcd(role etcdcomponent.Role, image string) etcdcomponent.Values {
-	values := etcdcomponent.Values{Role: role, Image: image, Replicas: 1, StorageCapacity: resource.MustParse("2Gi")}
+	values := etcdcomponent.Values{
+		Role: role, Image: image, Replicas: 1, StorageCapacity: resource.MustParse("2Gi"),
+		PriorityClass: component.PriorityGardenSystem500,
+	}
 	if role == etcdcomponent.Main {
+		values.MinAllowed = requestCPU(gardenETCDCPU)
 		values.Store = &etcdcomponent.Store{
 			Prefix: gardenNS + "/" + etcdcomponent.Name(role), Backup: component.DefaultETCDBackup(),
 		}

@@ -48,6 +48,7 @@ func TestObjects(t *testing.T) {
 		"members-events": {Role: Events, Image: "etcd-steward:v1", Replicas: 3, Availability: outlasts(node)},
 	} {
 		t.Run(name, func(t *testing.T) {
+			values.PriorityClass = component.PriorityControlPlane500
 			golden.Check(t, name, objects(namespace, values.withDefaults(), names)...)
 		})
 	}

@@ -89,8 +89,11 @@ type SeedController struct {
 type ShootController struct {
 	// ConcurrentSyncs is how many shoots are worked on at a time; default 20.
 	ConcurrentSyncs int `json:"concurrentSyncs,omitempty"`
-	// SyncPeriod between reconciliations of a shoot that does not change; default 1h.
+	// SyncPeriod between reconciliations of a shoot that does not change; default 1h. It is up to a tenth longer.
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+	// RespectSyncPeriodOverwrite lets the annotation shoot.gardener.cloud/sync-period make it longer for a shoot. Those
+	// of namespace garden, which are the operators', always may.
+	RespectSyncPeriodOverwrite bool `json:"respectSyncPeriodOverwrite,omitempty"`
 	// RetryDuration after which a failing operation is given up; default 12h.
 	RetryDuration *metav1.Duration `json:"retryDuration,omitempty"`
 }
@@ -138,6 +141,9 @@ type ManagedSeedController struct {
 	ConcurrentSyncs int `json:"concurrentSyncs,omitempty"`
 	// SyncPeriod between installations of a gardenlet that does not change; default 1h.
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+	// SyncJitterPeriod is the time after the start of gardenlet over which it spreads the installations of those that
+	// are seeds already; default 5m.
+	SyncJitterPeriod *metav1.Duration `json:"syncJitterPeriod,omitempty"`
 	// WaitSyncPeriod between looks at whether a shoot is to be a seed, and at what is waited for; default 5s.
 	WaitSyncPeriod *metav1.Duration `json:"waitSyncPeriod,omitempty"`
 }

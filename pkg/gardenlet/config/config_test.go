@@ -27,7 +27,9 @@ func TestDefaults(t *testing.T) {
 	}
 	if c.Controllers.Shoot.ConcurrentSyncs != 20 || c.Controllers.Shoot.SyncPeriod.Duration != time.Hour ||
 		*c.Controllers.Seed.LeaseResyncSeconds != 2 || c.Resources.Capacity.Shoots != 250 ||
-		c.Gateway.ProxyPort != 8443 || c.ETCDConfig.DeltaSnapshotPeriod.Duration != time.Minute ||
+		c.Gateway.ProxyPort != 8443 || c.Controllers.Shoot.RespectSyncPeriodOverwrite ||
+		c.Controllers.ManagedSeed.SyncJitterPeriod.Duration != 5*time.Minute ||
+		c.ETCDConfig.DeltaSnapshotPeriod.Duration != time.Minute ||
 		c.ETCDConfig.MaxBackupsLimitBasedGC != 12 || c.ETCDConfig.FullSnapshotRetentionPeriod.Duration != 0 ||
 		c.ETCDConfig.VerificationPeriod.Duration != 24*time.Hour ||
 		c.GardenClientConnection.KubeconfigSecret.Name != "gardenlet-kubeconfig" {

@@ -21,6 +21,7 @@ func (c *Configuration) setDefaults() {
 	set(&c.Controllers.ShootCare.SyncPeriod, 30*time.Second)
 	set(&c.Controllers.ShootState.SyncPeriod, 30*time.Second)
 	set(&c.Controllers.ManagedSeed.SyncPeriod, time.Hour)
+	set(&c.Controllers.ManagedSeed.SyncJitterPeriod, 5*time.Minute)
 	set(&c.Controllers.ManagedSeed.WaitSyncPeriod, 5*time.Second)
 	set(&c.Controllers.TokenRequestorWorkloadIdentity.SyncPeriod, time.Minute)
 	number(&c.Controllers.ManagedSeed.ConcurrentSyncs, 5)

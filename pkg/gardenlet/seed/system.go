@@ -33,7 +33,7 @@ const (
 	resourceManagerName = "resource-manager"
 )
 
-// System is what every seed runs: custom resource definitions, the egress proxy and resource-manager.
+// System is what every seed runs: custom resource definitions, priority classes, the egress proxy and resource-manager.
 type System struct {
 	// Seed is a client of the seed.
 	Seed client.Client
@@ -48,6 +48,9 @@ type System struct {
 // Install brings everything up to date. It waits for nothing but the API server to serve new kinds.
 func (s *System) Install(ctx context.Context, seed *gardencorev1beta1.Seed) error {
 	if err := s.InstallCRDs(ctx); err != nil {
+		return err
+	}
+	if err := s.InstallPriorityClasses(ctx); err != nil {
 		return err
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: gardencorev1beta1.GardenNamespace}}
@@ -107,6 +110,12 @@ func EgressRules(networks *gardencorev1beta1.SeedNetworks, allowed []string) (eg
 	return rules, nil
 }
 
+// InstallPriorityClasses applies the priority classes that pods of the seed have, those of extensions and of control
+// planes too: without its class a pod is refused, and what makes it tries again only much later.
+func (s *System) InstallPriorityClasses(ctx context.Context) error {
+	return component.Apply(ctx, s.Seed, component.SeedPriorityClasses()...)
+}
+
 // InstallCRDs applies the custom resource definitions of a seed, and waits until they are served.
 func (s *System) InstallCRDs(ctx context.Context) error {
 	definitions, err := crd.Read(charts.FS, crdFolder)
@@ -152,7 +161,7 @@ func (s *System) replicas(ctx context.Context) (int32, error) {
 }
 
 // Uninstall removes resource-manager, the egress proxy, the reserved capacity and the network policies. The custom
-// resource definitions stay: others may use them.
+// resource definitions and the priority classes stay: others may use them.
 func (s *System) Uninstall(ctx context.Context) error {
 	if err := s.releaseCapacity(ctx, nil); err != nil {
 		return err
