@@ -202,7 +202,7 @@ func TestGardenEtcds(t *testing.T) {
 	for role, want := range map[etcdcomponent.Role][]string{
 		etcdcomponent.Main: {
 			"--on-data-loss=fail", "--store-provider=S3", "--store-bucket=garden", "--store-prefix=garden/etcd-main",
-			"--store-credentials-dir=/etc/etcd/store",
+			"--store-credentials-dir=/etc/etcd/store", "--store-snapshot-retention=12",
 		},
 		etcdcomponent.Events: {"--on-data-loss=start-empty"},
 	} {

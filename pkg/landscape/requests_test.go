@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,6 +18,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/encryption"
+	"github.com/trellis-garden/trellis/pkg/images"
 )
 
 // nodeCPU is what kubelet tells of the smallest machine that a landscape is for: two cores, none of them reserved.
@@ -68,10 +70,29 @@ func runtimeFiles(t *testing.T) []string {
 	return paths
 }
 
+// extensionFiles are templates of the extensions' charts, which have the pods of each.
+func extensionFiles(t *testing.T) []string {
+	t.Helper()
+	var paths []string
+	for _, extension := range images.Extensions {
+		found, err := filepath.Glob(filepath.Join("..", "..", extension.Dir, "charts", "*", "templates", "*.yaml"))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("charts of %s: %q, %v", extension.Name, found, err)
+		}
+		for _, path := range found {
+			paths = append(paths, strings.TrimPrefix(path, "../../"))
+		}
+	}
+	return paths
+}
+
 // gardenPods deploys the components of the garden, and returns their pods by the names of their workloads.
 func gardenPods(t *testing.T) map[string]corev1.PodSpec {
 	t.Helper()
 	c := fake.NewClientBuilder().WithScheme(apis.SeedScheme()).Build()
+	if _, err := ensure(t, c, startCloud(t, objectStore{})); err != nil {
+		t.Fatal(err)
+	}
 	manager, err := gardenManager(t.Context(), c, encryption.Record{})
 	if err != nil {
 		t.Fatal(err)
@@ -79,10 +100,10 @@ func gardenPods(t *testing.T) map[string]corev1.PodSpec {
 	if err := component.GenerateCertificateAuthorities(t.Context(), manager, kubeapiserver.Authorities()); err != nil {
 		t.Fatal(err)
 	}
-	images := map[string]string{
+	references := map[string]string{
 		"etcd-steward": "etcd-steward:v1", "kube-apiserver": "kube-apiserver:v1", "kube-controller-manager": "kcm:v1",
 	}
-	first, second := gardenParts(c, manager, encryption.Record{}.Stage, "1.36.3", images)
+	first, second := gardenParts(c, manager, encryption.Record{}.Stage, "1.36.3", references)
 	for _, part := range append(first, second...) {
 		if err := part.Deploy(t.Context()); err != nil {
 			t.Fatalf("%s: %v", part.name, err)
@@ -143,14 +164,9 @@ const (
 // A machine with two cores has room for 15 control planes with three nodes, beside all that a landscape has once, and
 // for a second kube-apiserver of each while they are updated: for want of it, pods would take the place of others.
 func TestRequestsFitTheNode(t *testing.T) {
-	once := cpuIn(t, runtimeFiles(t)...) + cpuIn(t,
+	once := cpuIn(t, runtimeFiles(t)...) + cpuIn(t, extensionFiles(t)...) + cpuIn(t,
 		"charts/gateway/values.yaml", "charts/garden/values.yaml", "charts/gardenlet/values.yaml",
 		"charts/resource-manager/values.yaml", "pkg/component/egress/testdata/objects.yaml",
-		"extensions/provider-local/charts/local-cloud/templates/local-cloud.yaml",
-		"extensions/provider-local/charts/provider-local/templates/provider-local.yaml",
-		"extensions/networking-flannel/charts/networking-flannel/templates/extension.yaml",
-		"extensions/os-debian/charts/os-debian/templates/extension.yaml",
-		"extensions/federation/charts/extension-federation/templates/extension.yaml",
 		"extensions/federation/pkg/fleet/testdata/deployment.yaml")
 	for _, pod := range gardenPods(t) {
 		once += cpuOf(pod)
