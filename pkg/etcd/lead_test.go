@@ -63,7 +63,7 @@ func TestFollowersWriteNoBackups(t *testing.T) {
 	}
 }
 
-func TestMembersDefragmentInTurns(t *testing.T) {
+func TestMembersDefragmentOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t)
 	for i := range c.options {
