@@ -50,6 +50,8 @@ test: bin/kubernetes ## Run unit and integration tests
 	GOGC=400 go test -vet=off -p 6 -timeout 20m ./pkg/etcd ./test/integration/federation ./test/integration/garden \
 		./test/integration/gardenlet ./test/kills ./...
 	go -C test/schedulerfilters test -timeout 10m ./...
+	go -C test/objectstores test -timeout 10m ./...
+	go -C images/objectstore test -timeout 10m ./...
 
 test-race: bin/kubernetes ## Run the federation's, or PACKAGES', with the race detector; slow; needs a C compiler
 	CGO_ENABLED=1 go test -race -count=1 -parallel 2 -timeout 90m \
@@ -59,7 +61,7 @@ test-e2e: ## Run the end-to-end tests on the running landscape
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -parallel $(PARALLEL) -tags e2e ./test/e2e
 
 test-upgrade: ## Upgrade a shoot while requests are counted; the landscape needs KUBERNETES_VERSIONS=1.35.4
-	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -tags e2e,upgrade -run TestUpgrade ./test/e2e
+	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 90m -tags e2e,upgrade -run TestUpgrade ./test/e2e
 
 test-nodes: ## Drain a zone of the seed while requests are counted; the landscape needs NODES=3
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -tags e2e,nodes \

@@ -335,7 +335,7 @@ func newSeed(t *testing.T) *seed {
 		s.policies = append(s.policies, policy)
 	}
 	for _, namespace := range []string{
-		"shoot--demo--one", "shoot--demo--two", "shoot--demo--fleet", "shoot--other--fleet",
+		"shoot--demo--one", "shoot--demo--two", "shoot--demo--fleet", "shoot--other--fleet", "garden",
 	} {
 		policy, err := backup.WayToStore(namespace, "https://172.18.0.2:9000")
 		if err != nil {

@@ -41,7 +41,8 @@ func command() *cobra.Command {
     changed or removed there, and adds the members' status up in the object's own;
   - the Clusters: it keeps their conditions, versions, APIs and resources up to date, and serves clusters/{name}/proxy.
 
-It may be stopped at any time; what it had begun goes on when it starts again.`,
+It may be stopped at any time; what it had begun goes on when it starts again. Several replicas need --leader-elect, and
+serve clusters/{name}/proxy with one certificate.`,
 		Version:       version.String(),
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
@@ -64,6 +65,8 @@ It may be stopped at any time; what it had begun goes on when it starts again.`,
 	flags.StringVar(&options.SkippedNamespaces, "skipped-propagating-namespaces", options.SkippedNamespaces,
 		"regular expression of namespaces whose objects are never propagated")
 	flags.IntVar(&options.Workers, "workers", options.Workers, "how many objects each controller works on at a time")
+	flags.BoolVar(&options.LeaderElection, "leader-elect", options.LeaderElection,
+		"work only while holding a lease in the fleet; needed with more than one replica")
 	flags.StringVar(&options.MetricsAddress, "metrics-address", options.MetricsAddress,
 		`address of /metrics, "0" for none`)
 	flags.StringVar(&options.HealthAddress, "health-address", options.HealthAddress,
@@ -82,6 +85,10 @@ It may be stopped at any time; what it had begun goes on when it starts again.`,
 		"address that clusters/{name}/proxy is served at for the fleet's kube-apiserver; none by default")
 	flags.StringVar(&options.MemberAPI.Address, "member-api-ip", os.Getenv("POD_IP"),
 		"IP address by which the fleet's kube-apiserver reaches --member-api-address (default: $POD_IP)")
+	flags.StringVar(&options.MemberAPI.CertFile, "member-api-cert-file", "",
+		"certificate of --member-api-address (PEM), its own authority, which all replicas have; by default each "+
+			"process makes one for itself")
+	flags.StringVar(&options.MemberAPI.KeyFile, "member-api-key-file", "", "key of the certificate (PEM)")
 	leave.add(flags)
 	failoverFlags(flags, &options.Failover)
 	deletionFlags(flags, &options.Deletions)

@@ -28,7 +28,7 @@ func command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resource-manager",
 		Short: "Deliver objects to a seed and its shoots",
-		Long: `resource-manager runs once per seed, in the seed's namespace "garden". It
+		Long: `resource-manager runs in the namespace "garden" of each seed, once or, with --leader-elect, several times. It
 
   - applies ManagedResources: those of class "seed" to the seed, all others to the shoot whose control plane runs in
     their namespace (through the Secret "gardener-internal"), and puts back what is changed or deleted there;
@@ -56,6 +56,8 @@ The seed is reached with --kubeconfig, $KUBECONFIG or the pod's service account.
 	flags.IntVar(&opts.Concurrency, "concurrency", 20, "how many ManagedResources are worked on at a time")
 	flags.StringVar(&opts.HealthAddress, "health-address", ":8081", `address of /healthz and /readyz, "0" for none`)
 	flags.StringVar(&opts.MetricsAddress, "metrics-address", "0", `address of /metrics, "0" for none`)
+	flags.BoolVar(&opts.LeaderElection, "leader-elect", false,
+		`work only while holding a lease in namespace "garden"; needed with more than one replica`)
 	addGoFlags(cmd, logging)
 	return cmd
 }

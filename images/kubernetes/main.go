@@ -1,30 +1,24 @@
-// The kubernetes binary holds the five upstream programs of Kubernetes and kubectl in one static file: it runs
-// the program that it was called as (argv[0]), so one image layer serves every container of a control plane.
+// The kubernetes binary holds the five upstream programs of Kubernetes in one static file: it runs the program that it
+// was called as (argv[0]), so one image layer serves every container of a control plane.
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sort"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/logs/json/register"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
-	kubectlcmd "k8s.io/kubectl/pkg/cmd"
-	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
-
-	kubeproxy "k8s.io/kubernetes/cmd/kube-proxy/app"
-
 	kubeapiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	kubecontrollermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	kubeproxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	kubescheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
-
-	"context"
 )
 
 func main() {
@@ -34,7 +28,6 @@ func main() {
 		"kube-scheduler":          func() int { return cli.Run(kubescheduler.NewSchedulerCommand()) },
 		"kube-proxy":              func() int { return cli.Run(kubeproxy.NewProxyCommand()) },
 		"kubelet":                 func() int { return cli.Run(kubelet.NewKubeletCommand(context.Background())) },
-		"kubectl":                 runKubectl,
 	}
 	name := filepath.Base(os.Args[0])
 	if run, ok := programs[name]; ok {
@@ -53,12 +46,4 @@ func main() {
 	sort.Strings(names)
 	fmt.Fprintf(os.Stderr, "kubernetes: call this file as, or with the first argument: %s\n", strings.Join(names, ", "))
 	os.Exit(2)
-}
-
-func runKubectl() int {
-	var command *cobra.Command = kubectlcmd.NewDefaultKubectlCommand()
-	if err := cli.RunNoErrOutput(command); err != nil {
-		kubectlutil.CheckErr(err)
-	}
-	return 0
 }

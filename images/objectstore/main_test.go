@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"testing"
 	"time"
@@ -12,20 +13,17 @@ import (
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/objectstore"
 	"github.com/trellis-garden/trellis/pkg/etcd/store"
 	"github.com/trellis-garden/trellis/pkg/etcd/store/storetest"
+	"github.com/trellis-garden/trellis/test/ports"
 )
 
 // start runs the gateway over a folder of its own, as the cloud does.
 func start(t *testing.T) *objectstore.Store {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := ports.Take()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
+	address, dir := fmt.Sprintf("127.0.0.1:%d", port), t.TempDir()
 	objects, err := objectstore.New(dir, address)
 	if err != nil {
 		t.Fatal(err)

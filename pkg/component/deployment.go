@@ -27,6 +27,8 @@ type ControlPlaneDeploymentValues struct {
 	Health HealthEndpoint
 	// Ports are further ports of the container, for people to read.
 	Ports []corev1.ContainerPort
+	// PriorityClass of the pods.
+	PriorityClass string
 	// Availability of the control plane, which says how replicas keep away from each other.
 	Availability Availability
 	// ConnectsTo are labels by which the pods ask for connections of theirs (LabelNetworkPolicyToDNS and others).
@@ -54,7 +56,7 @@ func ControlPlaneDeployment(v ControlPlaneDeploymentValues) *appsv1.Deployment {
 			Strategy:             strategy,
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: podLabels},
-				Spec: HardenedPod(corev1.PodSpec{
+				Spec: HardenedPod(v.PriorityClass, corev1.PodSpec{
 					TerminationGracePeriodSeconds: new(int64(10)),
 					TopologySpreadConstraints:     v.Availability.Spread(v.Labels, true),
 					Volumes:                       []corev1.Volume{ProjectedSecrets("secrets", v.Secrets...)},

@@ -1,6 +1,8 @@
 package component
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -17,6 +19,8 @@ type Facts struct {
 	// Kubernetes and SystemComponents are the user's settings.
 	Kubernetes       gardencorev1beta1.Kubernetes
 	SystemComponents *gardencorev1beta1.SystemComponents
+	// PriorityClass of the component's pods, which the list of components says.
+	PriorityClass string
 	// Availability of the control plane.
 	Availability Availability
 	// IsWorkerless: the cluster has no nodes.
@@ -46,6 +50,8 @@ type Facts struct {
 	// BackupClaim is the number by which etcd takes over backups of another seed, higher than those before; 0 if it
 	// never was on another one.
 	BackupClaim int64
+	// ETCDBackup says how etcd is backed up to that store.
+	ETCDBackup ETCDBackup
 	// RestoreETCD is the point in time that etcd-main was last asked to restore; empty if it never was.
 	RestoreETCD request.Restore
 
@@ -53,6 +59,24 @@ type Facts struct {
 	NodeAgentSecrets []string
 	// Most is what the worker pools may grow to.
 	Most PoolSizes
+}
+
+// ETCDBackup says how often an etcd is saved to its object store, and for how long that is kept.
+type ETCDBackup struct {
+	// DeltaSnapshotPeriod is how often changes are saved, and so how much of them the loss of the volume costs.
+	DeltaSnapshotPeriod time.Duration
+	// FullSnapshots is how many of these are kept, one an hour, and FullSnapshotAge the age above which only the newest
+	// is; 0 sets no limit.
+	FullSnapshots   int
+	FullSnapshotAge time.Duration
+	// VerificationPeriod is how often the newest backups are restored on trial; 0 turns it off.
+	VerificationPeriod time.Duration
+}
+
+// DefaultETCDBackup is how etcds are backed up where nobody says otherwise, as gardenlet's configuration does for those
+// of shoots.
+func DefaultETCDBackup() ETCDBackup {
+	return ETCDBackup{DeltaSnapshotPeriod: time.Minute, FullSnapshots: 12, VerificationPeriod: 24 * time.Hour}
 }
 
 // PoolSizes are sums over worker pools.

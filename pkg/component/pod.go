@@ -42,9 +42,11 @@ func Merge(parts ...map[string]string) map[string]string {
 	return result
 }
 
-// HardenedPod sets what every pod of a control plane has: no token for the seed's API, no environment variables of
-// services, no root, the runtime's system call filter. Files of volumes belong to the group NonRootID.
-func HardenedPod(spec corev1.PodSpec) corev1.PodSpec {
+// HardenedPod sets what every pod of a control plane has: a priority class, which its registry decides, no token for
+// the seed's API, no environment variables of services, no root, the runtime's system call filter. Files of volumes
+// belong to the group NonRootID.
+func HardenedPod(priorityClass string, spec corev1.PodSpec) corev1.PodSpec {
+	spec.PriorityClassName = priorityClass
 	spec.AutomountServiceAccountToken = new(false)
 	spec.EnableServiceLinks = new(false)
 	if spec.SecurityContext == nil {

@@ -13,12 +13,6 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
-// Priority classes that every cluster has.
-const (
-	PriorityNodeCritical    = "system-node-critical"
-	PriorityClusterCritical = "system-cluster-critical"
-)
-
 // LabelOrigin marks the system components that Trellis runs in a cluster.
 const LabelOrigin = "origin"
 

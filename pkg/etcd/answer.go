@@ -41,7 +41,7 @@ func (s *Steward) answerPeers(held dataState) (end func(), err error) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(answer)
 	})
-	// Etcds of other members try to reach this one meanwhile, which is no news.
+	// Etcds of other members try to reach this one meanwhile, as is expected.
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ErrorLog: zap.NewStdLog(zap.NewNop())}
 	ended := make(chan struct{})
 	go func() { _ = server.Serve(listener); close(ended) }()

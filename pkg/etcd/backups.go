@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,7 +141,7 @@ func (b *backups) prune(ctx context.Context) error {
 
 // retention keeps the newest full snapshots, as many as the options say and no older than they say, but at least one.
 func retention(options Options, objects []backup.Object, now time.Time) backup.Retention {
-	fulls := options.SnapshotRetention
+	fulls := cmp.Or(options.Store.SnapshotRetention, options.SnapshotRetention)
 	if age := options.Store.SnapshotRetentionAge; age > 0 {
 		young := 0
 		for _, object := range objects {

@@ -2,10 +2,12 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,10 +18,11 @@ import (
 
 	"github.com/anishathalye/porcupine"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// A longer run: go test ./pkg/etcd -run Linearizable -timeout 0 -faults 1000 -seed 7
+// A longer run: go test ./pkg/etcd -run Linearizable -timeout 0 -v -faults 1000 -seed 7
 var (
 	faultCount = flag.Int("faults", 10, "how many faults are injected while histories are recorded")
 	faultSeed  = flag.Uint64("seed", rand.Uint64(), "seed of the faults and of what clients do")
@@ -27,6 +30,22 @@ var (
 
 // checkedKeys are written between two faults.
 const checkedKeys, checkedClients = 4, 6
+
+// roundFaults are the most that happen to one etcd and have one history.
+const roundFaults = 50
+
+// inRounds has as many faults happen as are asked for, each round of them to an etcd of its own: one history of all
+// would be kept in memory to the end, and checked for longer than anybody waits. A round logs the flags that repeat it.
+func inRounds(t *testing.T, round func(t *testing.T, seed uint64, faults int)) {
+	t.Helper()
+	for n, left := uint64(0), *faultCount; left > 0; n, left = n+1, left-roundFaults {
+		seed, count := *faultSeed+n, min(left, roundFaults)
+		t.Run(fmt.Sprintf("round %d", n), func(t *testing.T) {
+			t.Logf("-seed %d -faults %d", seed, count)
+			round(t, seed, count)
+		})
+	}
+}
 
 // opKind is what kube-apiserver does with a key, besides writing it whatever it was.
 type opKind string
@@ -94,16 +113,34 @@ type historyRecorder struct {
 	client *clientv3.Client
 	began  time.Time
 	// epoch is after how many faults; its keys are written by nobody later, so that unknown outcomes do not add up.
-	epoch, count atomic.Int64
+	epoch atomic.Int64
+	// count is how often clients have tried something; of that, written are values that were acknowledged, refused what
+	// there was no room for.
+	count, written, refused atomic.Int64
 
 	mu   sync.Mutex
 	done []porcupine.Operation
 	// acknowledged are writes by revision; deletions are empty.
 	acknowledged map[int64]string
+
+	// happened are the changes that etcd has told of, by revision, before the revision next. Of those that are
+	// compacted it does not tell.
+	happened  map[int64]string
+	compacted map[int64]bool
+	next      int64
 }
 
-func newHistory(client *clientv3.Client) *historyRecorder {
-	return &historyRecorder{client: client, began: time.Now(), acknowledged: map[int64]string{}}
+// newHistory begins one.
+func newHistory(t *testing.T, client *clientv3.Client) *historyRecorder {
+	t.Helper()
+	revision, err := currentRevision(t.Context(), client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &historyRecorder{
+		client: client, began: time.Now(), acknowledged: map[int64]string{}, happened: map[int64]string{},
+		compacted: map[int64]bool{}, next: revision + 1,
+	}
 }
 
 // run is one client.
@@ -135,6 +172,10 @@ func (h *historyRecorder) run(ctx context.Context, id int, random *rand.Rand) {
 		}
 		h.count.Add(1)
 		switch {
+		case errors.Is(err, rpctypes.ErrNoSpace):
+			// What is refused is not done. Were it, a read would tell a value that nobody has written.
+			h.refused.Add(1)
+			continue
 		case err != nil && in.kind == opGet:
 			continue
 		case err != nil:
@@ -155,6 +196,9 @@ func (h *historyRecorder) add(o porcupine.Operation, revision int64) {
 	h.done = append(h.done, o)
 	if in, out := o.Input.(opInput), o.Output.(opOutput); out.done && in.kind != opGet {
 		h.acknowledged[revision] = in.value
+		if in.kind != opDelete {
+			h.written.Add(1)
+		}
 	}
 }
 
@@ -193,18 +237,25 @@ func (h *historyRecorder) do(ctx context.Context, in opInput, revision int64) (o
 // await waits until clients have tried so much more.
 func (h *historyRecorder) await(t *testing.T, more int64) {
 	t.Helper()
-	want, end := h.count.Load()+more, time.Now().Add(time.Minute)
-	for h.count.Load() < want {
+	awaitMore(t, &h.count, more, "clients do not go on")
+}
+
+// awaitMore waits until so much more is counted.
+func awaitMore(t *testing.T, count *atomic.Int64, more int64, otherwise string) {
+	t.Helper()
+	want, end := count.Load()+more, time.Now().Add(time.Minute)
+	for count.Load() < want {
 		if time.Now().After(end) {
-			t.Fatal("clients do not go on")
+			t.Fatal(otherwise)
 		}
 		pause(t.Context(), time.Millisecond)
 	}
 }
 
 // check holds the history to the model, and what was acknowledged to what etcd tells of all its changes.
-func (h *historyRecorder) check(t *testing.T, since int64) {
+func (h *historyRecorder) check(t *testing.T) {
 	t.Helper()
+	h.readChanges(t)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	result, info := porcupine.CheckOperationsVerbose(registers, h.done, 5*time.Minute)
@@ -213,20 +264,21 @@ func (h *historyRecorder) check(t *testing.T, since int64) {
 		err := porcupine.VisualizePath(registers, info, path)
 		t.Errorf("of %d operations the history is %s; see %s (go test -artifacts), %v", len(h.done), result, path, err)
 	}
-	t.Logf("%d operations, %d writes were acknowledged", len(h.done), len(h.acknowledged))
+	t.Logf("%d operations, %d writes were acknowledged, %d revisions were not read before they were compacted",
+		len(h.done), len(h.acknowledged), len(h.compacted))
 	if len(h.acknowledged) == 0 {
 		t.Error("nothing was written")
 	}
-	happened := h.changes(t, since)
 	for revision, value := range h.acknowledged {
-		if got, found := happened[revision]; !found || got != value {
+		got, found := h.happened[revision]
+		if !h.compacted[revision] && (!found || got != value) {
 			t.Errorf("revision %d was acknowledged to be %q, and is %q, %v", revision, value, got, found)
 		}
 	}
 }
 
-// changes are all that etcd tells, by revision.
-func (h *historyRecorder) changes(t *testing.T, since int64) map[int64]string {
+// readChanges reads all changes since it did so last.
+func (h *historyRecorder) readChanges(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -234,29 +286,48 @@ func (h *historyRecorder) changes(t *testing.T, since int64) map[int64]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	happened := map[int64]string{}
-	before := since
-	for response := range h.client.Watch(ctx, "check/", clientv3.WithPrefix(), clientv3.WithRev(since),
-		clientv3.WithProgressNotify()) {
+	for h.next <= last {
+		begin := h.next
+		if compacted := h.watch(ctx, t, last); compacted > 0 {
+			for h.next <= compacted {
+				h.compacted[h.next] = true
+				h.next++
+			}
+		}
+		if h.next == begin {
+			t.Fatalf("the changes end before revision %d of %d", h.next, last)
+		}
+	}
+}
+
+// watch reads changes up to a revision, and returns which one is compacted, if that is the next or after it.
+func (h *historyRecorder) watch(ctx context.Context, t *testing.T, last int64) (compacted int64) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for response := range h.client.Watch(ctx, "check/", clientv3.WithPrefix(), clientv3.WithRev(h.next)) {
+		if response.CompactRevision > 0 {
+			return response.CompactRevision
+		}
 		if err := response.Err(); err != nil {
 			t.Fatal(err)
 		}
 		for _, event := range response.Events {
-			if event.Kv.ModRevision < before {
-				t.Errorf("revision %d is told after %d", event.Kv.ModRevision, before)
+			revision := event.Kv.ModRevision
+			if revision < h.next {
+				t.Errorf("revision %d is told after %d", revision, h.next-1)
 			}
-			before = event.Kv.ModRevision
-			happened[before] = string(event.Kv.Value)
+			h.next = revision + 1
+			h.happened[revision] = string(event.Kv.Value)
 			if event.Type == mvccpb.DELETE {
-				happened[before] = ""
+				h.happened[revision] = ""
 			}
 		}
-		if before >= last {
-			return happened
+		if h.next > last {
+			return 0
 		}
 	}
-	t.Fatalf("the changes end at revision %d of %d", before, last)
-	return nil
+	return 0
 }
 
 // fault is something that happens to the members while clients go on. What it has harmed, it mends.
@@ -281,6 +352,19 @@ var faults = []fault{
 	{"a lost volume", restart(func(t *testing.T, o *Options) { o.DataDir = t.TempDir() })},
 	{"a damaged database", restart(func(t *testing.T, o *Options) { overwrite(t, dbPath(o.DataDir), 4096, 64<<10) })},
 	{"a damaged log", restart(func(t *testing.T, o *Options) { damageLog(t, o.DataDir) })},
+	{"a damaged backup and a lost volume", restart(func(t *testing.T, o *Options) {
+		damageBackup(t, *o)
+		o.DataDir = t.TempDir()
+	})},
+	{"a full disk", func(t *testing.T, c *testCluster, h *historyRecorder, ordinal int) {
+		// Etcd compacts its history then, whose changes are checked.
+		h.readChanges(t)
+		marker := fullMarker(c.options[ordinal].DataDir)
+		write(t, marker, "")
+		awaitMore(t, &h.refused, checkedClients, "writes are not refused")
+		removeAll(t, marker)
+		awaitMore(t, &h.written, 2*checkedClients, "writes are not served again")
+	}},
 	{"a crash of two", func(t *testing.T, c *testCluster, h *historyRecorder, ordinal int) {
 		other := (ordinal + 1) % memberCount
 		c.processes[ordinal].kill(t)
@@ -314,20 +398,52 @@ var faults = []fault{
 	}},
 }
 
+// fullMarker is a file that says that the volume of a data directory has no room left, whatever is free there.
+func fullMarker(dataDir string) string { return dataDir + ".full" }
+
+// measureUnlessFull measures volumes, all of which are full while that of the data directory is to be.
+func measureUnlessFull(dataDir string) measureFn {
+	return func(path string) (volume, error) {
+		v, err := measure(path)
+		if _, missing := os.Stat(fullMarker(dataDir)); missing == nil {
+			v.free = 0
+		}
+		return v, err
+	}
+}
+
+// damageBackup damages the newest object in the store of an etcd, and returns the revision up to which the others lead;
+// 0 if they lead nowhere.
+func damageBackup(t *testing.T, options Options) int64 {
+	t.Helper()
+	chain := chains(t, options)[0]
+	damaged, left := chain.Full, int64(0)
+	if n := len(chain.Deltas); n > 0 {
+		damaged = chain.Deltas[n-1]
+		left = damaged.First - 1
+	}
+	overwrite(t, filepath.Join(options.Store.Bucket, options.Store.Prefix, damaged.String()), damaged.Size/2, 10)
+	return left
+}
+
 func TestHistoriesOfThreeMembersAreLinearizable(t *testing.T) {
 	t.Parallel()
-	t.Logf("-seed %d -faults %d", *faultSeed, *faultCount)
-	random := rand.New(rand.NewPCG(*faultSeed, 0))
+	inRounds(t, checkThreeMembers)
+}
+
+func checkThreeMembers(t *testing.T, seed uint64, count int) {
+	random := rand.New(rand.NewPCG(seed, 0))
 	c := newTestCluster(t)
+	c.store(t)
+	for i := range c.options {
+		c.options[i].Store.DeltaSnapshotPeriod = time.Second
+	}
 	c.launch(t)
 	c.waitReady(t)
-	since, err := currentRevision(t.Context(), c.client)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := newHistory(c.client)
-	end := h.start(t)
-	for n, kinds := 0, random.Perm(len(faults)); n < *faultCount; n++ {
+	c.processes[0].waitForStore(t, 1)
+	h := newHistory(t, c.client)
+	end := h.start(t, seed)
+	for n, kinds := 0, random.Perm(len(faults)); n < count; n++ {
 		f, ordinal := faults[kinds[n%len(faults)]], random.IntN(memberCount)
 		if random.IntN(2) == 0 {
 			ordinal = c.leader(t)
@@ -342,16 +458,16 @@ func TestHistoriesOfThreeMembersAreLinearizable(t *testing.T) {
 	h.await(t, 100)
 	end()
 	c.voters(t)
-	h.check(t, since+1)
+	h.check(t)
 }
 
 // start has clients go on until what it returns is called.
-func (h *historyRecorder) start(t *testing.T) (end func()) {
+func (h *historyRecorder) start(t *testing.T, seed uint64) (end func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	for id := range checkedClients {
-		running.Go(func() { h.run(ctx, id, rand.New(rand.NewPCG(*faultSeed, uint64(id+1)))) })
+		running.Go(func() { h.run(ctx, id, rand.New(rand.NewPCG(seed, uint64(id+1)))) })
 	}
 	return func() { cancel(); running.Wait() }
 }
@@ -381,14 +497,17 @@ func (c *testCluster) awaitVoters(t *testing.T) {
 
 func TestHistoriesOfASingleMemberAreLinearizable(t *testing.T) {
 	t.Parallel()
-	t.Logf("-seed %d", *faultSeed)
+	inRounds(t, checkSingleMember)
+}
+
+// checkSingleMember crashes it for every fifth fault, and twice at least.
+func checkSingleMember(t *testing.T, seed uint64, count int) {
 	options := testOptions(t)
 	options.SnapshotPeriod = time.Hour
 	p := startProcess(t, options)
-	since := p.revision(t)
-	h := newHistory(p.client)
-	end := h.start(t)
-	for range max(2, *faultCount/5) {
+	h := newHistory(t, p.client)
+	end := h.start(t, seed)
+	for range max(2, count/5) {
 		h.epoch.Add(1)
 		h.await(t, 200)
 		p.kill(t)
@@ -398,16 +517,25 @@ func TestHistoriesOfASingleMemberAreLinearizable(t *testing.T) {
 	}
 	h.await(t, 200)
 	end()
-	h.check(t, since+1)
+	h.check(t)
 }
 
 // What a single member loses is what was written after the last delta.
 func TestASingleMemberLosesNoMoreThanADelta(t *testing.T) {
-	for name, harm := range map[string]func(t *testing.T, o *Options){
-		"a lost directory":  func(t *testing.T, o *Options) { removeAll(t, filepath.Join(o.DataDir, memberDir)) },
-		"a lost volume":     func(t *testing.T, o *Options) { o.DataDir = t.TempDir() },
-		"a damaged log":     func(t *testing.T, o *Options) { damageLog(t, o.DataDir) },
-		"a damaged backend": func(t *testing.T, o *Options) { overwrite(t, dbPath(o.DataDir), 4096, 64<<10) },
+	lostVolume := func(t *testing.T, o *Options) { o.DataDir = t.TempDir() }
+	for name, test := range map[string]struct {
+		harm          func(t *testing.T, o *Options)
+		damagedBackup bool
+	}{
+		"a lost directory": {
+			harm: func(t *testing.T, o *Options) { removeAll(t, filepath.Join(o.DataDir, memberDir)) },
+		},
+		"a lost volume": {harm: lostVolume},
+		"a damaged log": {harm: func(t *testing.T, o *Options) { damageLog(t, o.DataDir) }},
+		"a damaged backend": {
+			harm: func(t *testing.T, o *Options) { overwrite(t, dbPath(o.DataDir), 4096, 64<<10) },
+		},
+		"a damaged backup and a lost volume": {harm: lostVolume, damagedBackup: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -423,9 +551,20 @@ func TestASingleMemberLosesNoMoreThanADelta(t *testing.T) {
 				acknowledged[key] = response.Header.Revision
 			}
 			p.waitForStore(t, acknowledged["key/0100"])
+			if test.damagedBackup {
+				// The newest delta, which is damaged, has nothing that was saved before.
+				p.put(t, "last", "x")
+				p.waitForStore(t, p.revision(t))
+			}
 			p.kill(t)
 			saved := chains(t, options)[0].Last()
-			harm(t, &options)
+			if test.damagedBackup {
+				saved = damageBackup(t, options)
+			}
+			if saved < acknowledged["key/0100"] {
+				t.Fatalf("only revisions up to %d are saved", saved)
+			}
+			test.harm(t, &options)
 
 			p = startProcess(t, options)
 			defer p.kill(t)

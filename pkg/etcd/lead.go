@@ -106,7 +106,7 @@ func (c *memberCare) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.promoteConfirmed(ctx, members), c.defragmentInTurns(ctx))
+	return errors.Join(c.promoteConfirmed(ctx, members), c.defragmentMembers(ctx))
 }
 
 // list returns all members, after a quorum has confirmed that the list is the last.

@@ -63,7 +63,7 @@ func TestFollowersWriteNoBackups(t *testing.T) {
 	}
 }
 
-func TestMembersDefragmentInTurns(t *testing.T) {
+func TestMembersDefragmentOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t)
 	for i := range c.options {
@@ -92,11 +92,11 @@ func TestMembersDefragmentInTurns(t *testing.T) {
 	})
 }
 
-func TestTheLeaderIsTheLastInTurn(t *testing.T) {
+func TestTheLeaderDefragmentsLast(t *testing.T) {
 	members := []*etcdserverpb.Member{{ID: 3, Name: "a"}, {ID: 1, Name: "c"}, {ID: 2, Name: "b"}}
 	for leader, want := range map[uint64]string{3: "b c a", 1: "a b c", 2: "a c b"} {
 		var got []string
-		for _, m := range inTurn(members, leader) {
+		for _, m := range defragmentOrder(members, leader) {
 			got = append(got, m.Name)
 		}
 		if strings.Join(got, " ") != want {
@@ -105,8 +105,8 @@ func TestTheLeaderIsTheLastInTurn(t *testing.T) {
 	}
 }
 
-// One that was the leader, or says it was, has no turns to give.
-func TestTurnsAreTakenFromTheLeaderOnly(t *testing.T) {
+// One that was the leader, or says it was, is not obeyed.
+func TestMembersDefragmentForTheLeaderOnly(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t)
 	c.launch(t)
@@ -117,25 +117,25 @@ func TestTurnsAreTakenFromTheLeaderOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	right := turn{Leader: status.Leader, Term: status.RaftTerm}
+	right := defragmentRequest{Leader: status.Leader, Term: status.RaftTerm}
 	for name, test := range map[string]struct {
 		to      int
-		turn    turn
+		request defragmentRequest
 		refused bool
 	}{
 		"the leader":           {follower, right, false},
-		"an earlier term":      {follower, turn{right.Leader, right.Term - 1}, true},
-		"another member":       {follower, turn{status.Header.MemberId, right.Term}, true},
+		"an earlier term":      {follower, defragmentRequest{right.Leader, right.Term - 1}, true},
+		"another member":       {follower, defragmentRequest{status.Header.MemberId, right.Term}, true},
 		"a leader is told":     {leader, right, true},
-		"nobody in particular": {follower, turn{}, true},
+		"nobody in particular": {follower, defragmentRequest{}, true},
 	} {
-		if err := giveTestTurn(t, c, test.to, test.turn); (err != nil) != test.refused {
+		if err := requestTestDefragmentation(t, c, test.to, test.request); (err != nil) != test.refused {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-func giveTestTurn(t *testing.T, c *testCluster, to int, given turn) error {
+func requestTestDefragmentation(t *testing.T, c *testCluster, to int, request defragmentRequest) error {
 	t.Helper()
 	p := peers{&c.options[0], 5 * time.Second}
 	via, err := p.via(p.clientTLS())
@@ -143,6 +143,7 @@ func giveTestTurn(t *testing.T, c *testCluster, to int, given turn) error {
 		t.Fatal(err)
 	}
 	defer via.CloseIdleConnections()
-	body := fmt.Sprintf(`{"leader":%d,"term":%d}`, given.Leader, given.Term)
-	return do(t.Context(), via, "POST", c.options[to].ListenClientURL+defragmentPath, strings.NewReader(body), &turn{})
+	body := fmt.Sprintf(`{"leader":%d,"term":%d}`, request.Leader, request.Term)
+	return do(t.Context(), via, "POST", c.options[to].ListenClientURL+defragmentPath, strings.NewReader(body),
+		&defragmentRequest{})
 }

@@ -128,7 +128,7 @@ func (s *Steward) snapshotFile(ctx context.Context) (path string, discard func()
 	return taken.Path, keep, PruneSnapshots(s.options.BackupDir, s.options.SnapshotRetention)
 }
 
-// defragment gives space back when much of the database is free. Several members do so in turns.
+// defragment gives space back when much of the database is free. Several members do so as the leader requests.
 func (s *Steward) defragment(_ context.Context) error {
 	backend := s.etcd.Server.Backend()
 	if !s.alone() || s.options.DefragmentationPeriod == 0 ||

@@ -20,7 +20,7 @@
 //     Service of the peer URLs publishNotReadyAddresses.
 //   - Who has a certificate of the peers' authority is a member. The clients' authority must be another one. To ask and
 //     join the others, a member is their client, with the certificate of its server.
-//   - Only the leader saves changes in the store, compacts history, and gives turns to defragment.
+//   - Only the leader saves changes in the store, compacts history, and has the members defragment.
 //
 // Three things are not found out: the volume of a member that is set back to an earlier time while the cluster goes on,
 // unless it was alone then; one set back to when it was alone, while no other member answers at its start; and that a
@@ -83,7 +83,7 @@ type Options struct {
 	// SnapshotPeriod is the time between full snapshots, in the backup directory and in the store; none is taken when
 	// nothing has changed.
 	SnapshotPeriod time.Duration
-	// SnapshotRetention is how many full snapshots are kept, in each of them.
+	// SnapshotRetention is how many full snapshots are kept, in each of them unless the store has a number of its own.
 	SnapshotRetention int
 	// OnDataLoss says what to do with damaged data that no backup can replace.
 	OnDataLoss DataLossPolicy

@@ -96,7 +96,7 @@ func (s *Steward) relieve(ctx context.Context, alarm *etcdserverpb.AlarmMember, 
 	}
 	if s.relievedByDefragmenting(short != nil) {
 		if !s.alone() {
-			// Several members defragment in turns, which the leader gives.
+			// Several members defragment one after the other, as the leader requests.
 			return nil
 		}
 		if err := s.defragmentNow(volume.leastReserve); err != nil {

@@ -70,6 +70,7 @@ func newTestSteward(options Options, log *zap.Logger) *Steward {
 	delta := options.Store.DeltaSnapshotPeriod
 	options.Store.DeltaSnapshotPeriod = max(delta, leastDeltaPeriod)
 	s := New(options, log)
+	s.measure = measureUnlessFull(options.DataDir)
 	if s.backups != nil {
 		p := &s.backups.pace
 		p.delta, p.retry, p.mostRetry, p.retryFull = delta, 20*time.Millisecond, 100*time.Millisecond, time.Second

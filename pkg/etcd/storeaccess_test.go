@@ -133,6 +133,16 @@ func TestHelpOfStores(t *testing.T) {
 	}
 }
 
+// The bucket may have room for more than the volume.
+func TestTheStoreKeepsANumberOfItsOwn(t *testing.T) {
+	for own, want := range map[int]int{0: 2, 5: 5} {
+		options := Options{SnapshotRetention: 2, Store: StoreOptions{SnapshotRetention: own}}
+		if got := retention(options, nil, time.Now()).Fulls; got != want {
+			t.Errorf("of %d, %d are kept", own, got)
+		}
+	}
+}
+
 func TestEncryptionKeys(t *testing.T) {
 	one, two := strings.Repeat("A", 43)+"=", strings.Repeat("B", 42)+"A="
 	for _, test := range []struct {
@@ -194,6 +204,7 @@ func TestValidateStoreOptions(t *testing.T) {
 		{"another case", func(o *StoreOptions) { o.Provider = "swift" }, "--store-provider"},
 		{"wrong prefix", func(o *StoreOptions) { o.Prefix = "a/../b" }, "--store-prefix"},
 		{"often", func(o *StoreOptions) { o.DeltaSnapshotPeriod = time.Second }, "--delta-snapshot-period"},
+		{"negative number", func(o *StoreOptions) { o.SnapshotRetention = -1 }, "--store-snapshot-retention"},
 		{"negative age", func(o *StoreOptions) { o.SnapshotRetentionAge = -1 }, "--snapshot-retention-age"},
 		{"negative period", func(o *StoreOptions) { o.VerifyPeriod = -1 }, "--verify-period"},
 	} {

@@ -46,6 +46,8 @@ type StoreOptions struct {
 	Claim int64
 	// DeltaSnapshotPeriod is how often changes are saved, and so how much the loss of the volume costs.
 	DeltaSnapshotPeriod time.Duration
+	// SnapshotRetention is how many full snapshots are kept; 0: as many as in the backup directory.
+	SnapshotRetention int
 	// SnapshotRetentionAge is the age above which no full snapshot is kept, but for the newest; 0 sets no limit.
 	SnapshotRetentionAge time.Duration
 	// VerifyPeriod is how often the newest backups are verified and restored on trial; 0 turns it off.
@@ -69,6 +71,8 @@ func (o *StoreOptions) addFlags(flags *pflag.FlagSet) {
 			"not without; one with a lower number, or none, does not start any more")
 	flags.DurationVar(&o.DeltaSnapshotPeriod, "delta-snapshot-period", o.DeltaSnapshotPeriod,
 		"time between savings of changes to the store")
+	flags.IntVar(&o.SnapshotRetention, "store-snapshot-retention", o.SnapshotRetention,
+		"number of full snapshots to keep in the store; 0: that of --snapshot-retention")
 	flags.DurationVar(&o.SnapshotRetentionAge, "snapshot-retention-age", o.SnapshotRetentionAge,
 		"age above which full snapshots in the store are deleted, but for the newest; 0: no limit")
 	flags.DurationVar(&o.VerifyPeriod, "verify-period", o.VerifyPeriod,
@@ -103,6 +107,9 @@ func (o *StoreOptions) validate() error {
 	}
 	if o.Claim < 0 {
 		all = append(all, errors.New("--store-claim must not be negative"))
+	}
+	if o.SnapshotRetention < 0 {
+		all = append(all, errors.New("--store-snapshot-retention must not be negative"))
 	}
 	if o.SnapshotRetentionAge < 0 {
 		all = append(all, errors.New("--snapshot-retention-age must not be negative"))

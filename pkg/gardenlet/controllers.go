@@ -104,8 +104,8 @@ type ownSeed struct {
 	system     *seed.System
 }
 
-// register brings the seed's custom resource definitions, which must be there before the controllers start, and its
-// Seed object.
+// register brings the seed's custom resource definitions and priority classes, which must be there before the
+// controllers start, and its Seed object.
 func (a *agent) register(ctx context.Context) (*ownSeed, error) {
 	disco, err := discovery.NewDiscoveryClientForConfig(a.opts.Seed)
 	if err != nil {
@@ -119,6 +119,9 @@ func (a *agent) register(ctx context.Context) (*ownSeed, error) {
 		reconciler.CertificateExpiration = &metav1.Time{Time: end}
 	}
 	if err := system.InstallCRDs(ctx); err != nil {
+		return nil, err
+	}
+	if err := system.InstallPriorityClasses(ctx); err != nil {
 		return nil, err
 	}
 	object, err := reconciler.Ensure(ctx)
@@ -240,7 +243,7 @@ func (a *agent) addShoot(mgr manager.Manager, tokens *workloadidentity.Renewer) 
 	looks, states := make(chan event.GenericEvent, 100), make(chan event.GenericEvent, 100)
 	reconciler := &shoot.Reconciler{
 		Garden: a.gardenClient(mgr), Seed: a.seed, Config: a.config, Images: a.images, Identity: a.identity,
-		GardenIdentity: a.gardenIdentity,
+		GardenIdentity: a.gardenIdentity, Shoots: mgr.GetClient(),
 		AfterOperation: func(key client.ObjectKey) {
 			object := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 			for _, told := range []chan event.GenericEvent{looks, states} {

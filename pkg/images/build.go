@@ -182,7 +182,7 @@ func (b *builder) compilations() []compilation {
 	for _, version := range b.kubernetesVersions() {
 		all = append(all, of("Kubernetes "+version, kubernetes(version)))
 	}
-	return all
+	return append(all, of("kubectl", kubectl))
 }
 
 func (b *builder) kubernetesVersions() []string {

@@ -202,6 +202,18 @@ const kubernetesDir = "images/kubernetes"
 // kubernetes is the module of one version of Kubernetes; the default version is that of go.mod, the others have a
 // go-<version>.mod beside it.
 func kubernetes(version string) Module {
+	return ofKubernetes("kubernetes", version, ".")
+}
+
+// Kubectl is the name of kubectl in BinDir. It is of the default version only, and in no image.
+const Kubectl = "kubectl-v" + DefaultKubernetesVersion
+
+// kubectl is what users and tests run: one process for each call, so it is not a face of the Kubernetes binary, which
+// starts twice as long.
+var kubectl = ofKubernetes("kubectl", DefaultKubernetesVersion, "./kubectl")
+
+// ofKubernetes is a program of Kubernetes' module, which tells the version.
+func ofKubernetes(name, version, pkg string) Module {
 	info := "k8s.io/component-base/version"
 	major, minor := "", ""
 	if parts := strings.SplitN(version, ".", 3); len(parts) == 3 {
@@ -212,8 +224,8 @@ func kubernetes(version string) Module {
 		"-X", info + ".gitTreeState=clean", "-X", "k8s.io/client-go/pkg/version.gitVersion=v" + version,
 	}
 	return Module{
-		Name: "kubernetes-v" + version, Dir: kubernetesDir, Packages: []string{"."},
-		Output: "kubernetes-v" + version, LDFlags: strings.Join(flags, " "),
+		Name: name + "-v" + version, Dir: kubernetesDir, Packages: []string{pkg}, Output: name + "-v" + version,
+		LDFlags: strings.Join(flags, " "),
 	}
 }
 

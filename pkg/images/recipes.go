@@ -354,9 +354,7 @@ func (b *builder) kubernetesImages(context.Context) error {
 		entries := []LayerEntry{
 			{Path: "usr/local/bin/kubernetes", Source: b.bin("kubernetes-v" + version), Mode: 0o755},
 		}
-		names := []string{
-			"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl",
-		}
+		names := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet"}
 		for _, name := range names {
 			entries = append(entries, LayerEntry{Path: "usr/local/bin/" + name, Link: "kubernetes"})
 		}

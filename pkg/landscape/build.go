@@ -46,12 +46,11 @@ func (r *run) sharedFolder() string {
 	return filepath.Join(dir, "trellis")
 }
 
-// linkPrograms makes bin/trellisctl and bin/kubectl: links, because one program is also the plugin of the other, and
-// kubectl is one of the many faces of the Kubernetes binary.
+// linkPrograms makes bin/trellisctl and bin/kubectl: links, because one program is also the plugin of the other.
 func (l *Landscape) linkPrograms() error {
-	kubernetes := l.builtProgram("kubernetes-v" + images.DefaultKubernetesVersion)
 	targets := map[string]string{
-		"kubernetes": kubernetes, "kubectl": kubernetes,
+		"kubernetes": l.builtProgram("kubernetes-v" + images.DefaultKubernetesVersion),
+		"kubectl":    l.builtProgram(images.Kubectl),
 		"trellisctl": l.builtProgram("trellisctl"), "kubectl-trellis": l.builtProgram("trellisctl"),
 	}
 	if err := os.MkdirAll(l.BinDir(), 0o755); err != nil {

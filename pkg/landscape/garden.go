@@ -41,6 +41,18 @@ const (
 	workloadIdentitySecret = "garden-apiserver-workload-identity"
 )
 
+// The garden's etcd and kube-apiserver request more CPU than those of a shoot, as all wait for them. A node has not
+// much more to give (TestRequestsFitTheNode).
+const (
+	gardenETCDCPU      = "40m"
+	gardenAPIServerCPU = "60m"
+)
+
+// requestCPU are the least requests of a component of the garden.
+func requestCPU(cpu string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+}
+
 func (r *run) image(name string, options ...imagevector.FindOption) (string, error) {
 	vector, err := r.imageVector()
 	if err != nil {
@@ -130,6 +142,9 @@ func (r *run) deployGarden(ctx context.Context, c *cluster, manager secrets.Mana
 	if err := component.GenerateCertificateAuthorities(ctx, manager, kubeapiserver.Authorities()); err != nil {
 		return err
 	}
+	if err := r.backUpGarden(ctx, c.client); err != nil {
+		return err
+	}
 	first, second, err := r.gardenComponents(c.client, manager, stage)
 	if err != nil {
 		return err
@@ -200,20 +215,24 @@ func (r *run) gardenComponents(c client.Client, manager secrets.Manager,
 		}
 		found[name] = image
 	}
-	// The garden's objects are small: a seed's volumes are made for shoots.
-	etcdValues := func(role etcdcomponent.Role) etcdcomponent.Values {
-		return etcdcomponent.Values{
-			Role: role, Image: found["etcd-steward"], Replicas: 1, StorageCapacity: resource.MustParse("2Gi"),
-		}
+	first, second = gardenParts(c, manager, stage, version, found)
+	return first, second, nil
+}
+
+// gardenParts are the components of the garden with their images.
+func gardenParts(c client.Client, manager secrets.Manager, stage encryption.Stage, version string,
+	found map[string]string) (first, second []namedComponent) {
+	etcd := func(role etcdcomponent.Role) component.Component {
+		return etcdcomponent.New(c, gardenNS, manager, gardenEtcd(role, found["etcd-steward"]))
 	}
 	// No pods run in the garden, so its service and pod networks are never used.
 	services := []string{"100.64.0.0/16"}
 	first = []namedComponent{
-		{"etcd main", etcdcomponent.New(c, gardenNS, manager, etcdValues(etcdcomponent.Main))},
-		{"etcd events", etcdcomponent.New(c, gardenNS, manager, etcdValues(etcdcomponent.Events))},
+		{"etcd main", etcd(etcdcomponent.Main)}, {"etcd events", etcd(etcdcomponent.Events)},
 		{"kube-apiserver", kubeapiserver.New(c, gardenNS, manager, kubeapiserver.Values{
 			Version: version, Image: found["kube-apiserver"], Replicas: 1, ServiceNetworks: services,
 			ExternalHostnames: []string{gardenHost}, IsWorkerless: true,
+			PriorityClass: component.PriorityGardenSystem500, MinAllowed: requestCPU(gardenAPIServerCPU),
 			Encryption: kubeapiserver.EncryptionValues{Stage: stage},
 			// garden-apiserver knows what belongs to which seed.
 			AuthorizationWebhook: &kubeapiserver.AuthorizationWebhook{
@@ -227,9 +246,26 @@ func (r *run) gardenComponents(c client.Client, manager secrets.Manager,
 	second = []namedComponent{{"kube-controller-manager",
 		kubecontrollermanager.New(c, gardenNS, manager, kubecontrollermanager.Values{
 			Version: version, Image: found["kube-controller-manager"], Replicas: 1, ClusterName: "garden",
-			ServiceNetworks: services, IsWorkerless: true,
+			ServiceNetworks: services, IsWorkerless: true, PriorityClass: component.PriorityGardenSystem300,
 		})}}
-	return first, second, nil
+	return first, second
+}
+
+// gardenEtcd are the values of one of the garden's etcds. The garden's objects are small: a seed's volumes are made for
+// shoots. Events tell what others have as their status, and are kept for an hour: their etcd has no store, and begins
+// empty when it has lost its data.
+func gardenEtcd(role etcdcomponent.Role, image string) etcdcomponent.Values {
+	values := etcdcomponent.Values{
+		Role: role, Image: image, Replicas: 1, StorageCapacity: resource.MustParse("2Gi"),
+		PriorityClass: component.PriorityGardenSystem500,
+	}
+	if role == etcdcomponent.Main {
+		values.MinAllowed = requestCPU(gardenETCDCPU)
+		values.Store = &etcdcomponent.Store{
+			Prefix: gardenNS + "/" + etcdcomponent.Name(role), Backup: component.DefaultETCDBackup(),
+		}
+	}
+	return values
 }
 
 // routeGarden lets the gateway lead the garden's host names to its API server, and to what it publishes.

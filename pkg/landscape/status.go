@@ -145,7 +145,7 @@ var (
 	shootKind = gardencorev1beta1.SchemeGroupVersion.WithKind("Shoot")
 )
 
-// gardenHealth looks at seeds and shoots.
+// gardenHealth looks at the garden's backups, which tell why it may not answer, at seeds and at shoots.
 func (l *Landscape) gardenHealth(ctx context.Context) []health {
 	c, err := connect(l.GardenKubeconfig())
 	if err != nil {
@@ -153,10 +153,11 @@ func (l *Landscape) gardenHealth(ctx context.Context) []health {
 	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
+	lines := []health{l.gardenBackups(ctx)}
 	if err := c.client.Get(ctx, client.ObjectKey{Name: gardenNS}, &corev1.Namespace{}); err != nil {
-		return []health{{"garden", false, err.Error()}}
+		return append(lines, health{"garden", false, err.Error()})
 	}
-	lines := []health{{"garden", true, c.config.Host}}
+	lines = append(lines, health{"garden", true, c.config.Host})
 	for _, kind := range []schema.GroupVersionKind{seedKind, shootKind} {
 		items := &unstructured.UnstructuredList{}
 		items.SetGroupVersionKind(kind)

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/landscape/node"
 )
 
@@ -100,6 +102,11 @@ func systemPhase(ctx context.Context, r *run) error {
 	}
 	values, err := r.runtimeValues(firstNode)
 	if err != nil {
+		return err
+	}
+	// No pod with one of them starts before they are there.
+	classes := slices.Concat(component.SeedPriorityClasses(), component.GardenPriorityClasses())
+	if err := component.Apply(ctx, c.client, classes...); err != nil {
 		return err
 	}
 	text, err := render("system/coredns.yaml", values)

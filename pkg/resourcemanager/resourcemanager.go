@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -29,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/managers"
@@ -51,6 +53,10 @@ type Options struct {
 	Concurrency int
 	// HealthAddress serves /healthz and /readyz, MetricsAddress /metrics; "0" turns either off.
 	HealthAddress, MetricsAddress string
+	// LeaderElection lets one of several replicas work while the others stand by. With a single one it only costs time.
+	LeaderElection bool
+	// SkipNameValidation lets several run in one process; for tests.
+	SkipNameValidation bool
 }
 
 // Run starts the controllers on the seed and blocks until ctx ends.
@@ -94,7 +100,10 @@ func newManager(config *rest.Config, opts Options) (manager.Manager, error) {
 		Scheme:                 scheme,
 		Metrics:                metricsserver.Options{BindAddress: opts.MetricsAddress},
 		HealthProbeBindAddress: opts.HealthAddress,
-		Cache:                  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		LeaderElection:         opts.LeaderElection, LeaderElectionID: "resource-manager",
+		LeaderElectionNamespace: gardencorev1beta1.GardenNamespace,
+		Controller:              ctrlconfig.Controller{SkipNameValidation: &opts.SkipNameValidation},
+		Cache:                   cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 		Client: client.Options{
 			Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}},
 		},

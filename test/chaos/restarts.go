@@ -65,13 +65,19 @@ func (r restarts) add(ctx context.Context, cluster, kubeconfig string) error {
 	if err := json.Unmarshal(out, &pods); err != nil {
 		return fmt.Errorf("the pods of %s: %w", cluster, err)
 	}
-	for _, pod := range pods.Items {
-		for _, container := range pod.Status.ContainerStatuses {
+	r.addPods(cluster, pods.Items)
+	return nil
+}
+
+// addPods counts all containers that pods have: sidecars that Kubernetes starts before the others, and ends after them,
+// are among the init containers.
+func (r restarts) addPods(cluster string, pods []corev1.Pod) {
+	for _, pod := range pods {
+		for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 			r[strings.Join([]string{cluster, pod.Namespace + "/" + pod.Name, container.Name}, " ")] =
 				container.RestartCount
 		}
 	}
-	return nil
 }
 
 // since are the containers that were started again since before, with how often. One of a pod that is new since then

@@ -19,7 +19,7 @@ const (
 	pointInTime = "### Drill: back to a point in time"
 )
 
-// The objects of a cluster outlive the volume that they are on, and its pods run on meanwhile.
+// The objects of a cluster outlive the volume that they are on. Its pods run on meanwhile, and are reached by others.
 func etcdLosesItsVolume(t *testing.T) {
 	l := open(t)
 	l.waitForShoot(t, "member1", "", 5*time.Minute)
@@ -36,10 +36,11 @@ spec: {containers: [{name: nginx, image: nginx}]}
 `)
 	m1.run(t, "wait", "--for=condition=Ready", "pod/bystander", "--timeout=90s")
 	started := m1.run(t, "get", "pod", "bystander", "-o", "jsonpath={.metadata.uid} {.status.startTime}")
+	web := l.probeWeb(t, "member1", "pool", m1)
 	m1.run(t, "create", "configmap", "before-the-loss")
-	volume := l.volumeOfMember1(t)
+	volume := l.volumeOfEtcd(t, "shoot--demo--member1")
 	l.drill(t, lostVolume)
-	if now := l.volumeOfMember1(t); now == volume {
+	if now := l.volumeOfEtcd(t, "shoot--demo--member1"); now == volume {
 		t.Fatalf("etcd has the volume %s still", volume)
 	}
 	m1.eventually(t, 2*time.Minute, contains("before-the-loss"), "get", "configmap", "before-the-loss")
@@ -58,9 +59,11 @@ spec: {containers: [{name: nginx, image: nginx}]}
 	m1.eventually(t, time.Minute, contains(" Ready "), "get", "nodes", "--no-headers")
 	m1.eventually(t, time.Minute, equals(started), "get", "pod", "bystander", "-o",
 		"jsonpath={.metadata.uid} {.status.startTime}")
+	web.stop(t, m1).allAnswered(t, "web server, while etcd lost its volume")
 }
 
-// What was written after a point in time is gone, what was written before is there.
+// What was written after a point in time is gone, what was written before is there, and pods that were there are
+// reached by others all the while.
 func etcdGoesBackToAPointInTime(t *testing.T) {
 	l := open(t)
 	l.waitForShoot(t, "member1", "", 5*time.Minute)
@@ -69,26 +72,35 @@ func etcdGoesBackToAPointInTime(t *testing.T) {
 	t.Cleanup(func() {
 		_, _ = m1.try(context.Background(), "", "delete", "configmap", "kept", "regretted", "--ignore-not-found")
 	})
+	web := l.probeWeb(t, "member1", "pool", m1)
 	m1.run(t, "create", "configmap", "kept")
-	written := time.Now()
-	var saved time.Time
-	eventually(t, 3*time.Minute, func(ctx context.Context) (err error) {
-		if saved, err = l.newestBackupOfMember1(ctx); err == nil && !saved.After(written.Add(time.Second)) {
-			err = fmt.Errorf("all until %s is saved, want %s", saved, written)
-		}
-		return err
-	})
+	saved := l.waitForBackup(t, "shoot--demo--member1")
 	m1.run(t, "create", "configmap", "regretted")
 	l.drill(t, pointInTime, "GARDEN="+l.garden(), "TO="+saved.UTC().Format(time.RFC3339))
 	m1.eventually(t, 2*time.Minute, contains("kept"), "get", "configmap", "kept")
 	m1.eventually(t, time.Minute, equals(""), "get", "configmap", "regretted", "--ignore-not-found", "-o", "name")
 	m1.eventually(t, 2*time.Minute, contains(" Ready "), "get", "nodes", "--no-headers")
 	m1.eventually(t, time.Minute, contains("created"), "create", "configmap", "regretted")
+	web.stop(t, m1).allAnswered(t, "web server, while etcd went back to a point in time")
 }
 
-// newestBackupOfMember1 is until when the store has what etcd-main of member1 was told.
-func (l *landscape) newestBackupOfMember1(ctx context.Context) (time.Time, error) {
-	inPod := []string{"-n", "shoot--demo--member1"}
+// waitForBackup waits until the store has all that etcd-main of a namespace was told until now, and returns until when
+// it has that.
+func (l *landscape) waitForBackup(t *testing.T, namespace string) (saved time.Time) {
+	t.Helper()
+	written := time.Now()
+	eventually(t, 3*time.Minute, func(ctx context.Context) (err error) {
+		if saved, err = l.newestBackup(ctx, namespace); err == nil && !saved.After(written.Add(time.Second)) {
+			err = fmt.Errorf("all until %s is saved, want %s", saved, written)
+		}
+		return err
+	})
+	return saved
+}
+
+// newestBackup is until when the store has what etcd-main of a namespace was told.
+func (l *landscape) newestBackup(ctx context.Context, namespace string) (time.Time, error) {
+	inPod := []string{"-n", namespace}
 	seed := l.runtimeKubectl()
 	arguments, err := seed.try(ctx, "", append(inPod, "get", "pod", "etcd-main-0", "-o",
 		"jsonpath={.spec.containers[0].args[*]}")...)
@@ -107,9 +119,10 @@ func (l *landscape) newestBackupOfMember1(ctx context.Context) (time.Time, error
 	return time.Parse(time.RFC3339, fields[1])
 }
 
-func (l *landscape) volumeOfMember1(t *testing.T) string {
+// volumeOfEtcd is the one that etcd-main of a namespace has.
+func (l *landscape) volumeOfEtcd(t *testing.T, namespace string) string {
 	t.Helper()
-	return l.runtimeKubectl().run(t, "-n", "shoot--demo--member1", "get", "pvc", "main-etcd-etcd-main-0", "-o",
+	return l.runtimeKubectl().run(t, "-n", namespace, "get", "pvc", "main-etcd-etcd-main-0", "-o",
 		"jsonpath={.spec.volumeName}")
 }
 

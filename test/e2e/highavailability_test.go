@@ -34,8 +34,10 @@ func (l *landscape) growsToThree(t *testing.T, name string, shoot kubectl) {
 		t.Fatal(err)
 	}
 	l.waitForShoot(t, name, "Reconcile", 10*time.Minute)
-	api.stop().counted(t, "kube-apiserver, while the control plane grew")
+	api.stop().allAnswered(t, "kube-apiserver, while the control plane grew")
 	shoot.eventually(t, time.Minute, equals(before), uids...)
+	l.runtimeKubectl().eventually(t, 2*time.Minute, equals("2 2"), "-n", namespace, "get", "deployment",
+		"machine-controller-manager", "kube-scheduler", "-o", "jsonpath={.items[*].status.readyReplicas}")
 
 	l.losesMemberAndAPIServer(t, namespace, shoot)
 	l.losesPaths(t, namespace, shoot)

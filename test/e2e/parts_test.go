@@ -28,11 +28,12 @@ var (
 		"cmd/etcd-steward", "cmd/gardenlet", "cmd/vpn", "pkg/component", "pkg/etcd", "pkg/gardenlet", "pkg/vpn",
 	}
 	credentials = []string{
-		"extensions/pkg", "pkg/component", "pkg/encryption", "pkg/gardenlet", "pkg/nodeagent", "pkg/resourcemanager",
-		"pkg/secrets",
+		"cmd/etcd-steward", "extensions/pkg", "pkg/component", "pkg/encryption", "pkg/etcd", "pkg/gardenlet",
+		"pkg/nodeagent", "pkg/resourcemanager", "pkg/secrets",
 	}
-	backups     = []string{"cmd/etcd-steward", "pkg/component/etcd", "pkg/etcd", "pkg/gardenlet"}
-	autoscaling = []string{
+	backups       = []string{"cmd/etcd-steward", "pkg/component/etcd", "pkg/etcd", "pkg/gardenlet"}
+	gardenBackups = slices.Concat(backups, []string{"extensions/provider-local", "images/objectstore", "pkg/landscape"})
+	autoscaling   = []string{
 		"cmd/cluster-autoscaler", "extensions/pkg/worker", "extensions/provider-local", "pkg/clusterautoscaler",
 		"pkg/component/clusterautoscaler",
 	}
@@ -93,7 +94,7 @@ func TestCovered(t *testing.T) {
 			t.Errorf("%s: got %t, want %t", test.file, got, test.want)
 		}
 	}
-	all := slices.Concat(coveredByAll, controlPlane, credentials, backups, growth, managedSeeds, landscapes)
+	all := slices.Concat(coveredByAll, controlPlane, credentials, gardenBackups, growth, managedSeeds, landscapes)
 	for _, path := range all {
 		if _, err := os.Stat(filepath.Join("../..", path)); err != nil {
 			t.Errorf("a test covers what is not there: %v", err)

@@ -152,8 +152,11 @@ func TestTrellisctlTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", l.bin("")+string(os.PathListSeparator)+os.Getenv("PATH"))
-	nodes, err := exec.CommandContext(t.Context(), "bash", "-c",
-		script+"\nkubectl get nodes --no-headers").CombinedOutput()
+	// Who overrides the server has to tell its name.
+	const command = `
+cluster() { kubectl config view --minify -o jsonpath="{.clusters[0].cluster.$1}"; }
+kubectl --server "$(cluster server)" --tls-server-name "$(cluster tls-server-name)" get nodes --no-headers`
+	nodes, err := exec.CommandContext(t.Context(), "bash", "-euc", script+command).CombinedOutput()
 	if err != nil || contains(" Ready ")(string(nodes)) != nil {
 		t.Errorf("kubectl after kubectl-env: %s, %v", nodes, err)
 	}

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// period is the time between requests; each may take timeout. One that fails is tried again once, after pause: at
-	// once, it would only find that what has just stopped has stopped.
+	// period is the time between requests; each may take timeout, which is long for a machine with too much to do. One
+	// that fails is tried again once, after pause: at once, it would only find that what has just stopped has stopped.
 	period  = 100 * time.Millisecond
-	timeout = 5 * time.Second
+	timeout = 15 * time.Second
 	pause   = time.Second
 )
 

@@ -16,6 +16,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/answers"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/kubeconfig"
 )
 
@@ -91,6 +92,17 @@ func (c *Cluster) IsForceDeleted() bool {
 func (c *Cluster) IsHibernated() bool {
 	return c != nil && c.Shoot != nil && c.Shoot.Spec.Hibernation != nil &&
 		c.Shoot.Spec.Hibernation.Enabled != nil && *c.Shoot.Spec.Hibernation.Enabled
+}
+
+// Availability is what failures the control plane outlasts, and with it all that extensions run for it.
+func (c *Cluster) Availability() component.Availability {
+	if c == nil || c.Shoot == nil {
+		return component.Availability{}
+	}
+	return component.Availability{
+		Tolerance:    gardencorev1beta1.FailureToleranceOf(&c.Shoot.Spec),
+		IsSeedSingle: c.Annotations[gardencorev1beta1.AnnotationSingleNodeSeed] == "true",
+	}
 }
 
 // GenericTokenKubeconfig is the name of the Secret with the kubeconfig that components in the control plane use.

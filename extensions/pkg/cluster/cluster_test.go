@@ -16,6 +16,7 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/component"
 )
 
 func seed(t *testing.T, functions interceptor.Funcs, objects ...client.Object) client.Client {
@@ -169,5 +170,36 @@ func TestRESTConfigNamesTheSecret(t *testing.T) {
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
+	}
+}
+
+// Extensions know of a control plane's availability what gardenlet does.
+func TestAvailability(t *testing.T) {
+	const high = `{"spec":{"controlPlane":{"highAvailability":{"failureTolerance":{"type":"zone"}}}}}`
+	zone := component.Availability{Tolerance: gardencorev1beta1.FailureToleranceTypeZone}
+	single := zone
+	single.IsSeedSingle = true
+	for name, test := range map[string]struct {
+		shoot       string
+		annotations map[string]string
+		want        component.Availability
+	}{
+		"none":            {`{}`, nil, component.Availability{}},
+		"zone":            {high, nil, zone},
+		"zone, one node":  {high, map[string]string{gardencorev1beta1.AnnotationSingleNodeSeed: "true"}, single},
+		"zone, some text": {high, map[string]string{gardencorev1beta1.AnnotationSingleNodeSeed: "maybe"}, zone},
+	} {
+		c := object(test.shoot, "")
+		c.Annotations = test.annotations
+		decoded, err := Decode(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := decoded.Availability(); got != test.want {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+	if got := (*Cluster)(nil).Availability(); got.IsHigh() {
+		t.Errorf("without a shoot: %+v", got)
 	}
 }

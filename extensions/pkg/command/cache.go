@@ -5,6 +5,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +18,6 @@ func Uncached() []client.Object {
 		&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Namespace{}, &corev1.ServiceAccount{}, &corev1.Pod{},
 		&corev1.Service{},
 		&rbacv1.Role{}, &rbacv1.RoleBinding{}, &appsv1.Deployment{}, &coordinationv1.Lease{},
-		&networkingv1.NetworkPolicy{}, &resourcesv1alpha1.ManagedResource{},
+		&networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}, &resourcesv1alpha1.ManagedResource{},
 	}
 }

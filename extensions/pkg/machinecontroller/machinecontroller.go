@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/trellis-garden/trellis/extensions/pkg/command"
+	"github.com/trellis-garden/trellis/extensions/pkg/worker"
 	"github.com/trellis-garden/trellis/pkg/answers"
 )
 
@@ -79,38 +80,46 @@ func run(ctx context.Context, o Options, server *options.MCServer) error {
 	if err != nil {
 		return err
 	}
-	seed, err := seedManager(clusters.Control, server.Namespace, scheme, logger)
+	companions, err := seedManager(clusters.Control, server, scheme, logger)
 	if err != nil {
 		return err
 	}
-	parts := []manager.Runnable{seed}
 	if o.Shoot != nil && clusters.Target != nil {
 		shoot, err := shootManager(o, clusters.Target, scheme, logger)
 		if err != nil {
 			return err
 		}
-		parts = append(parts, shoot)
+		if err := addElected(companions, shoot); err != nil {
+			return err
+		}
 	}
 	// Whichever part ends first ends the program; the machine controller cannot be told to.
-	ended := make(chan error, len(parts)+1)
-	for _, part := range parts {
-		go func() { ended <- part.Start(ctx) }()
-	}
+	ended := make(chan error, 2)
+	go func() { ended <- companions.Start(ctx) }()
 	go func() { ended <- app.Run(server, machineDriver) }()
 	return <-ended
 }
 
-// seedManager paces deletions of the machines in a namespace.
+// seedManager paces deletions of the machines in a namespace. Where the machine controller is one of several replicas
+// that elect a leader, so is this, by a Lease of its own: that of the machine controller is within its library.
 func seedManager(
-	config *rest.Config, namespace string, scheme *runtime.Scheme, logger logr.Logger,
+	config *rest.Config, server *options.MCServer, scheme *runtime.Scheme, logger logr.Logger,
 ) (manager.Manager, error) {
 	options := command.Inside(scheme, logger)
-	options.Cache.DefaultNamespaces = map[string]cache.Config{namespace: {}}
+	options.Cache.DefaultNamespaces = map[string]cache.Config{server.Namespace: {}}
+	options.LeaderElection = server.LeaderElection.LeaderElect
+	options.LeaderElectionID, options.LeaderElectionNamespace = worker.CompanionsLease, server.Namespace
 	mgr, err := manager.New(rest.AddUserAgent(config, "machine-pacer"), options)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the seed: %w", err)
 	}
 	return mgr, addPacer(mgr)
+}
+
+// addElected has a manager run within another one, while that leads. A manager that is added as it is would be taken
+// for a cache, and run in each replica.
+func addElected(mgr, within manager.Manager) error {
+	return mgr.Add(manager.RunnableFunc(within.Start))
 }
 
 // shootManager runs what the provider adds.

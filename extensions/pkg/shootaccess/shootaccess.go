@@ -66,9 +66,10 @@ func emptySecret(namespace, name string) *corev1.Secret {
 
 // Pod returns the pod with kubeconfig and token in all of its containers, and with no more rights than pods of
 // control planes have: no token for the seed, no root, no capabilities, a root that cannot be written, the runtime's
-// system call filter. kubeconfigSecret is what Cluster.GenericTokenKubeconfig says.
+// system call filter. It has the priority of the controllers of control planes. kubeconfigSecret is what
+// Cluster.GenericTokenKubeconfig says.
 func Pod(pod corev1.PodSpec, kubeconfigSecret, name string) corev1.PodSpec {
-	pod = component.HardenedPod(pod)
+	pod = component.HardenedPod(component.PriorityControlPlane300, pod)
 	for i := range pod.Containers {
 		pod.Containers[i].SecurityContext = component.HardenedContainer()
 	}

@@ -6,17 +6,21 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/trellis-garden/trellis/extensions/pkg/disruptionbudget"
 	"github.com/trellis-garden/trellis/extensions/pkg/managedresource"
 	"github.com/trellis-garden/trellis/extensions/pkg/shootaccess"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/managers"
 )
 
 // ControllerName is the name of the container of the provider's machine driver.
@@ -26,7 +30,13 @@ const ControllerName = "machine-controller"
 // that belongs to it.
 const ManagerName = "machine-controller-manager"
 
+// CompanionsLease is the Lease of what runs beside the loops of a machine driver in its process.
+const CompanionsLease = "machine-controller-companions"
+
 const (
+	// driverLease is the Lease of those loops, by the name that machine-controller-manager's library gives it.
+	driverLease = "machine-controller"
+
 	managedResourceName = "shoot-core-machine-controller-manager"
 
 	managerPort    = 10258
@@ -61,7 +71,7 @@ func (t *Tuning) setDefaults() {
 
 // deployManager applies machine-controller-manager with the provider's driver.
 func (a *actuator) deployManager(ctx context.Context, scope Scope) error {
-	namespace := scope.Worker.Namespace
+	namespace, availability := scope.Worker.Namespace, scope.Cluster.Availability()
 	kubeconfig, err := scope.Cluster.GenericTokenKubeconfig()
 	if err != nil {
 		return err
@@ -70,12 +80,15 @@ func (a *actuator) deployManager(ctx context.Context, scope Scope) error {
 		shootRBAC(a.options.ShootRules)...); err != nil {
 		return err
 	}
-	if err := a.applyAccess(ctx, namespace); err != nil {
+	if err := a.applyAccess(ctx, namespace, availability); err != nil {
+		return err
+	}
+	if err := disruptionbudget.Apply(ctx, a.client, availability, namespace, ManagerName, labels()); err != nil {
 		return err
 	}
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ManagerName}}
 	if _, err := controllerutil.CreateOrPatch(ctx, a.client, deployment, func() error {
-		a.fillDeployment(deployment, kubeconfig)
+		a.fillDeployment(deployment, kubeconfig, availability)
 		if extender, ok := a.options.Delegate.(PodExtender); ok {
 			return extender.ExtendPod(scope, &deployment.Spec.Template.Spec)
 		}
@@ -87,7 +100,7 @@ func (a *actuator) deployManager(ctx context.Context, scope Scope) error {
 }
 
 // applyAccess makes the service account in the seed, and asks for a token in the shoot.
-func (a *actuator) applyAccess(ctx context.Context, namespace string) error {
+func (a *actuator) applyAccess(ctx context.Context, namespace string, availability component.Availability) error {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: ManagerName}
 	account := &corev1.ServiceAccount{ObjectMeta: meta}
 	if _, err := controllerutil.CreateOrPatch(ctx, a.client, account, func() error { return nil }); err != nil {
@@ -95,7 +108,7 @@ func (a *actuator) applyAccess(ctx context.Context, namespace string) error {
 	}
 	role := &rbacv1.Role{ObjectMeta: meta}
 	if _, err := controllerutil.CreateOrPatch(ctx, a.client, role,
-		func() error { role.Rules = seedRules(); return nil }); err != nil {
+		func() error { role.Rules = seedRules(availability); return nil }); err != nil {
 		return fmt.Errorf("Role %s/%s: %w", namespace, ManagerName, err)
 	}
 	binding := &rbacv1.RoleBinding{ObjectMeta: meta}
@@ -114,7 +127,11 @@ func (a *actuator) destroyManager(ctx context.Context, namespace string) error {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: ManagerName}
 	objects := []client.Object{
 		&appsv1.Deployment{ObjectMeta: meta}, &rbacv1.RoleBinding{ObjectMeta: meta}, &rbacv1.Role{ObjectMeta: meta},
-		&corev1.ServiceAccount{ObjectMeta: meta},
+		&corev1.ServiceAccount{ObjectMeta: meta}, &policyv1.PodDisruptionBudget{ObjectMeta: meta},
+	}
+	for _, lease := range electionLeases() {
+		objects = append(objects,
+			&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: lease}})
 	}
 	for _, object := range objects {
 		if err := client.IgnoreNotFound(a.client.Delete(ctx, object,
@@ -135,9 +152,12 @@ func (a *actuator) destroyManager(ctx context.Context, namespace string) error {
 	return nil
 }
 
+// labels select the pods.
+func labels() map[string]string { return component.Labels("kubernetes", ManagerName) }
+
 // fillDeployment sets what this controller cares about; labels and defaults that others add stay.
-func (a *actuator) fillDeployment(deployment *appsv1.Deployment, kubeconfig string) {
-	labels := map[string]string{"app": "kubernetes", "role": ManagerName}
+func (a *actuator) fillDeployment(deployment *appsv1.Deployment, kubeconfig string,
+	availability component.Availability) {
 	podLabels := map[string]string{
 		"app": "kubernetes", "role": ManagerName,
 		gardencorev1beta1.GardenRole:                           gardencorev1beta1.GardenRoleControlPlane,
@@ -152,20 +172,23 @@ func (a *actuator) fillDeployment(deployment *appsv1.Deployment, kubeconfig stri
 	setLabel(deployment, "role", ManagerName)
 	spec := &deployment.Spec
 	if !component.IsHeld(deployment) {
-		spec.Replicas = new(int32(1))
+		spec.Replicas = new(availability.Replicas(component.Pair))
 	}
 	spec.RevisionHistoryLimit = new(int32(1))
-	// Two of them must never act on the same machines, as no leader is elected.
+	// Two of them must never act on the same machines. A single one elects no leader, so none may begin beside it that
+	// does.
 	spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	if spec.Selector == nil {
-		spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+		spec.Selector = &metav1.LabelSelector{MatchLabels: labels()}
 	}
 	spec.Template.Labels = podLabels
 	pod := &spec.Template.Spec
 	pod.ServiceAccountName = ManagerName
 	pod.TerminationGracePeriodSeconds = new(int64(5))
+	pod.TopologySpreadConstraints = availability.Spread(labels(), true)
 	pod.Containers = []corev1.Container{
-		a.managerContainer(deployment.Namespace), a.controllerContainer(deployment.Namespace),
+		a.managerContainer(deployment.Namespace, availability),
+		a.controllerContainer(deployment.Namespace, availability),
 	}
 	pod.Volumes = nil
 	*pod = shootaccess.Pod(*pod, kubeconfig, ManagerName)
@@ -173,11 +196,11 @@ func (a *actuator) fillDeployment(deployment *appsv1.Deployment, kubeconfig stri
 	pod.AutomountServiceAccountToken = new(true)
 }
 
-func (a *actuator) managerContainer(namespace string) corev1.Container {
+func (a *actuator) managerContainer(namespace string, availability component.Availability) corev1.Container {
 	return finishContainer(corev1.Container{
 		Name:  ManagerName,
 		Image: a.options.MachineControllerManager,
-		Args: append(connectionArgs(namespace, managerPort),
+		Args: append(connectionArgs(namespace, managerPort, availability),
 			"--concurrent-syncs=5",
 			"--safety-up=2",
 			"--safety-down=1",
@@ -186,11 +209,11 @@ func (a *actuator) managerContainer(namespace string) corev1.Container {
 	}, managerPort)
 }
 
-func (a *actuator) controllerContainer(namespace string) corev1.Container {
+func (a *actuator) controllerContainer(namespace string, availability component.Availability) corev1.Container {
 	container := *a.options.MachineController.DeepCopy()
 	container.Name = ControllerName
 	tuning := a.options.Tuning
-	container.Args = append(container.Args, append(connectionArgs(namespace, controllerPort),
+	container.Args = append(container.Args, append(connectionArgs(namespace, controllerPort, availability),
 		"--concurrent-syncs=20",
 		"--machine-creation-timeout="+tuning.CreationTimeout.String(),
 		"--machine-health-timeout="+tuning.HealthTimeout.String(),
@@ -203,20 +226,37 @@ func (a *actuator) controllerContainer(namespace string) corev1.Container {
 	return finishContainer(container, controllerPort)
 }
 
-// connectionArgs are those that both programs share. The objects of machines are in the seed, nodes in the shoot. There
-// is one replica and it is replaced by recreation, so leader election would only cost writes, and time at each start.
-func connectionArgs(namespace string, port int) []string {
-	return []string{
+// connectionArgs are those that both programs share. The objects of machines are in the seed, nodes in the shoot.
+func connectionArgs(namespace string, port int, availability component.Availability) []string {
+	args := []string{
 		"--control-kubeconfig=inClusterConfig",
 		"--target-kubeconfig=" + shootaccess.KubeconfigFile,
 		"--namespace=" + namespace,
 		fmt.Sprintf("--port=%d", port),
-		"--leader-elect=false",
+	}
+	return append(append(args, electionArgs(availability)...),
 		"--kube-api-qps=100",
 		"--kube-api-burst=200",
 		"--v=2",
+	)
+}
+
+// electionArgs have one of several replicas work, by Leases in the seed. One that is alone elects no leader: that would
+// only cost writes, and time at each start.
+func electionArgs(availability component.Availability) []string {
+	if !availability.IsHigh() {
+		return []string{"--leader-elect=false"}
+	}
+	return []string{
+		"--leader-elect=true",
+		"--leader-elect-lease-duration=" + managers.LeaseDuration.String(),
+		"--leader-elect-renew-deadline=" + managers.RenewDeadline.String(),
+		"--leader-elect-retry-period=" + managers.RetryPeriod.String(),
 	}
 }
+
+// electionLeases are the names of the Leases that the programs hold while they work.
+func electionLeases() []string { return []string{ManagerName, driverLease, CompanionsLease} }
 
 // mostMemory has room for the nodes of a large shoot, whose owner may make them larger than they need to be.
 const mostMemory = "2Gi"
@@ -231,9 +271,9 @@ func finishContainer(container corev1.Container, port int32) corev1.Container {
 }
 
 // seedRules are what both programs do in their namespace of the seed.
-func seedRules() []rbacv1.PolicyRule {
+func seedRules(availability component.Availability) []rbacv1.PolicyRule {
 	all := []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
-	return []rbacv1.PolicyRule{
+	rules := []rbacv1.PolicyRule{
 		{
 			APIGroups: []string{"machine.sapcloud.io"},
 			Resources: []string{
@@ -250,8 +290,17 @@ func seedRules() []rbacv1.PolicyRule {
 			APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"},
 			Verbs: []string{"create", "patch", "update"},
 		},
-		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: all},
 	}
+	if !availability.IsHigh() {
+		return rules
+	}
+	group, resources := []string{coordinationv1.GroupName}, []string{"leases"}
+	return append(rules,
+		// What is to be created has no name yet that a rule could give.
+		rbacv1.PolicyRule{APIGroups: group, Resources: resources, Verbs: []string{"create"}},
+		rbacv1.PolicyRule{
+			APIGroups: group, Resources: resources, ResourceNames: electionLeases(), Verbs: []string{"get", "update"},
+		})
 }
 
 // shootRBAC is what both programs do in the shoot: read and drain nodes, hand out bootstrap tokens.

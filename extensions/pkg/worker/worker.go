@@ -59,7 +59,7 @@ type Options struct {
 	ShootRules []rbacv1.PolicyRule
 	// Tuning are the driver's time-outs.
 	Tuning Tuning
-	// ReadyTimeout bounds the wait for machines. Default 10 min.
+	// ReadyTimeout bounds the wait for machines. Default 9 min: gardenlet waits for 10, and is to hear what is missing.
 	ReadyTimeout time.Duration
 	// PollInterval is how often caches are looked at while waiting. Default 250 ms.
 	PollInterval time.Duration
@@ -68,7 +68,7 @@ type Options struct {
 // Add registers the Worker controller with the manager. Its scheme must know machine.sapcloud.io/v1alpha1.
 func Add(mgr manager.Manager, options Options) error {
 	if options.ReadyTimeout == 0 {
-		options.ReadyTimeout = 10 * time.Minute
+		options.ReadyTimeout = 9 * time.Minute
 	}
 	if options.PollInterval == 0 {
 		options.PollInterval = 250 * time.Millisecond
@@ -273,23 +273,18 @@ func (a *actuator) deleteUnusedClasses(ctx context.Context, namespace string, de
 }
 
 // waitReady returns when every MachineDeployment has the wanted machines and no others, or when machines cannot be
-// made.
+// made, or not go.
 func (a *actuator) waitReady(ctx context.Context, namespace string, deployments []Deployment) error {
 	var unready error
 	err := wait.PollUntilContextTimeout(ctx, a.options.PollInterval, a.options.ReadyTimeout, true,
 		func(ctx context.Context) (bool, error) {
 			unready = nil
 			for _, wanted := range deployments {
-				var deployment machinev1alpha1.MachineDeployment
-				if err := a.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: wanted.Name},
-					&deployment); err != nil {
-					unready = errors.Join(unready, err)
-					continue
-				}
-				if err := hopeless(&deployment); err != nil {
+				missing, err := a.missing(ctx, namespace, wanted)
+				if err != nil {
 					return false, err
 				}
-				unready = errors.Join(unready, readiness(&deployment, wanted.ClassName))
+				unready = errors.Join(unready, missing)
 			}
 			return unready == nil, nil
 		})
@@ -297,6 +292,25 @@ func (a *actuator) waitReady(ctx context.Context, namespace string, deployments 
 		return fmt.Errorf("machines are not ready after %s: %w", a.options.ReadyTimeout, unready)
 	}
 	return err
+}
+
+// missing tells what a MachineDeployment lacks until it is as wanted; an error is what does not come by waiting.
+func (a *actuator) missing(ctx context.Context, namespace string, wanted Deployment) (missing, err error) {
+	var deployment machinev1alpha1.MachineDeployment
+	if err := a.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: wanted.Name}, &deployment); err != nil {
+		return err, nil
+	}
+	if err := hopeless(&deployment); err != nil {
+		return nil, err
+	}
+	if missing = readiness(&deployment, wanted.ClassName); missing == nil {
+		return nil, nil
+	}
+	drains, err := a.drains(ctx, namespace, wanted.Name)
+	if err != nil {
+		return nil, err
+	}
+	return withDrains(missing, drains)
 }
 
 // Delete implements extension.Actuator: all machines, without draining them, then machine-controller-manager. It is

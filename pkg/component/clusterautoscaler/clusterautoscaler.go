@@ -40,6 +40,8 @@ var accessSecret = component.ShootAccessSecret(Name)
 type Values struct {
 	// Image of cluster-autoscaler.
 	Image string
+	// PriorityClass of the pods.
+	PriorityClass string
 	// Availability of the control plane. In a highly available one, replicas elect a leader.
 	Availability component.Availability `json:",omitzero"`
 	// Kubeconfig is the name of the Secret with the kubeconfig that reads its token from component.ShootTokenFile.
@@ -56,7 +58,10 @@ func Labels() map[string]string { return component.Labels("kubernetes", Name) }
 // Decide makes the values of a cluster's cluster-autoscaler, but for its kubeconfig and the machines, which are known
 // when the Worker is.
 func Decide(f component.Facts) Values {
-	return Values{Image: f.Images[Name], Availability: f.Availability, Config: f.Kubernetes.ClusterAutoscaler}
+	return Values{
+		Image: f.Images[Name], PriorityClass: f.PriorityClass, Availability: f.Availability,
+		Config: f.Kubernetes.ClusterAutoscaler,
+	}
 }
 
 // Machines tells which machines there are, with their limits.
@@ -185,7 +190,7 @@ func rules(availability component.Availability) []rbacv1.PolicyRule {
 const mostMemory = "4Gi"
 
 func deployment(namespace string, v Values) *appsv1.Deployment {
-	resources := component.Requests("10m", "40Mi")
+	resources := component.Requests("5m", "40Mi")
 	if v.Config != nil && v.Config.Autoscaling != nil {
 		resources = component.AtLeast(resources, v.Config.Autoscaling.MinAllowed)
 	}
@@ -212,7 +217,8 @@ func deployment(namespace string, v Values) *appsv1.Deployment {
 			gardencorev1beta1.LabelNetworkPolicyToDNS, gardencorev1beta1.LabelNetworkPolicyToShootAPIServer,
 			gardencorev1beta1.LabelNetworkPolicyToRuntimeAPIServer,
 		},
-		Availability: v.Availability,
+		PriorityClass: v.PriorityClass,
+		Availability:  v.Availability,
 	})
 	pod := &result.Spec.Template.Spec
 	pod.ServiceAccountName, pod.AutomountServiceAccountToken = Name, new(true)

@@ -35,6 +35,7 @@ const namespace = "shoot--demo--member1"
 func values(config *gardencorev1beta1.ClusterAutoscaler) Values {
 	return Values{
 		Image: "cluster-autoscaler:v1", Kubeconfig: "generic-token-kubeconfig-11111111", Config: config,
+		PriorityClass: component.PriorityControlPlane300,
 		MachineDeployments: []extensionsv1alpha1.MachineDeployment{
 			{Name: namespace + "-small-z1", Minimum: 1, Maximum: 3, Priority: new(int32(10))},
 			{Name: namespace + "-large-z1", Maximum: 2},
@@ -154,7 +155,8 @@ func TestDeployNeedsAToken(t *testing.T) {
 	machines := func(context.Context) ([]extensionsv1alpha1.MachineDeployment, error) {
 		return values(nil).MachineDeployments, nil
 	}
-	autoscaler := New(seed, namespace, keyring{}, Values{Image: "cluster-autoscaler:v1"}, machines)
+	autoscaler := New(seed, namespace, keyring{},
+		Values{Image: "cluster-autoscaler:v1", PriorityClass: component.PriorityControlPlane300}, machines)
 	if err := autoscaler.Deploy(t.Context()); err == nil || !strings.Contains(err.Error(), "no token for the shoot") {
 		t.Fatalf("got %v, want that there is no token", err)
 	}

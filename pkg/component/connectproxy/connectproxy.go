@@ -97,6 +97,8 @@ type Pod struct {
 	// MostMemory is the limit, before which garbage is collected.
 	MostMemory string
 	Files      []component.SecretFiles
+	// PriorityClass of the pods.
+	PriorityClass string
 }
 
 // Deployment returns the Deployment as part of a control plane.
@@ -115,6 +117,8 @@ func (p Proxy) Deployment(pod Pod) *appsv1.Deployment {
 		MountPath: p.MountPath,
 		Health:    component.Healthz(healthPort),
 		Ports:     p.Ports,
+
+		PriorityClass: pod.PriorityClass,
 	})
 }
 

@@ -126,9 +126,8 @@ func service(v Values) *corev1.Service {
 
 func deployment(v Values, config string) *appsv1.Deployment {
 	meta := component.SystemMeta(Name, app)
-	spec := component.HardenedPod(corev1.PodSpec{
+	spec := component.HardenedPod(component.PriorityClusterCritical, corev1.PodSpec{
 		ServiceAccountName: Name,
-		PriorityClassName:  component.PriorityClusterCritical,
 		Tolerations:        []corev1.Toleration{{Key: "CriticalAddonsOnly", Operator: corev1.TolerationOpExists}},
 		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
 			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,

@@ -130,6 +130,7 @@ const mostMemory = "3Gi"
 func deployment(v Values, files []component.SecretFiles) *appsv1.Deployment {
 	result := newProxy(nil).Deployment(connectproxy.Pod{
 		Image: v.Image, Replicas: 1, Args: Arguments(v), MostMemory: mostMemory, Files: files,
+		PriorityClass: component.PrioritySeedSystem900,
 	})
 	// It belongs to no control plane, and two of them do no harm.
 	result.Labels, result.Spec.Template.Labels = Labels(), Labels()

@@ -64,6 +64,8 @@ type Values struct {
 	Role Role
 	// Image of etcd-steward.
 	Image string
+	// PriorityClass of the pods.
+	PriorityClass string
 	// Availability of the control plane. If it is high, the etcd has three members.
 	Availability component.Availability
 	// Replicas are as many as there are members, or 0 for a hibernated control plane. Data stays with 0.
@@ -115,7 +117,8 @@ func Decide(role Role) func(component.Facts) Values {
 			Role: role, Image: f.Images["etcd-steward"], MinAllowed: minAllowed(f.Kubernetes.ETCD, role),
 			Availability: f.Availability, Replicas: f.Availability.Replicas(memberCount),
 			MinimumCapacity: f.MinimumVolumeSize, TrafficDistribution: f.TrafficDistribution,
-			Store: storeOf(role, f), Restore: restoreOf(role, f),
+			PriorityClass: f.PriorityClass,
+			Store:         storeOf(role, f), Restore: restoreOf(role, f),
 		}.withDefaults()
 	}
 }
@@ -405,9 +408,18 @@ func statefulSet(namespace string, v Values, names secretNames) *appsv1.Stateful
 	}
 }
 
+// cpuOf is what an etcd requests, which is its weight where CPU lacks: kube-apiserver is not ready without Main.
+func cpuOf(role Role) string {
+	if role == Main {
+		return "15m"
+	}
+	return "10m"
+}
+
 func podSpec(namespace string, v Values, names secretNames) corev1.PodSpec {
 	// The database itself is in the page cache, which the kernel takes back.
-	resources := component.LimitMemory(component.AtLeast(component.Requests("10m", "60Mi"), v.MinAllowed), mostMemory)
+	resources := component.LimitMemory(component.AtLeast(component.Requests(cpuOf(v.Role), "60Mi"), v.MinAllowed),
+		mostMemory)
 	health := component.HealthEndpoint{
 		Scheme: corev1.URISchemeHTTP, Port: HealthPort, Ready: "/readyz", Live: "/livez",
 	}
@@ -432,7 +444,7 @@ func podSpec(namespace string, v Values, names secretNames) corev1.PodSpec {
 			{Name: pkiVolume, MountPath: pkiMount, ReadOnly: true},
 		},
 	}
-	spec := component.HardenedPod(corev1.PodSpec{
+	spec := component.HardenedPod(v.PriorityClass, corev1.PodSpec{
 		TerminationGracePeriodSeconds: new(int64(60)),
 		Volumes:                       []corev1.Volume{certificates(pkiVolume, names.ca, names.server)},
 	})

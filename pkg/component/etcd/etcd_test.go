@@ -3,12 +3,14 @@ package etcd
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/golden"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
@@ -20,6 +22,13 @@ func TestObjects(t *testing.T) {
 		ca: "ca-etcd-bundle-11111111", server: "etcd-server-22222222", peerCA: "ca-etcd-peer-bundle-33333333",
 		peer: "etcd-peer-44444444",
 	}
+	store := &Store{
+		Prefix: "shoot--demo--member1--uid/etcd-main", provider: "S3", bucket: "bucket",
+		Backup: component.ETCDBackup{
+			DeltaSnapshotPeriod: time.Minute, FullSnapshots: 12, FullSnapshotAge: 48 * time.Hour,
+			VerificationPeriod: 24 * time.Hour,
+		},
+	}
 	for name, values := range map[string]Values{
 		"main": {
 			Role: Main, Image: "etcd-steward:v1", Replicas: 1, StorageClass: new("default"),
@@ -27,18 +36,19 @@ func TestObjects(t *testing.T) {
 		},
 		"backed-up": {
 			Role: Main, Image: "etcd-steward:v1", Replicas: 1,
-			Store: &Store{Prefix: "shoot--demo--member1--uid/etcd-main", provider: "S3", bucket: "bucket"},
+			Store: store,
 		},
 		"events": {Role: Events, Image: "etcd-steward:v1", Replicas: 0, MinAllowed: corev1.ResourceList{
 			corev1.ResourceMemory: resource.MustParse("300M"), corev1.ResourceCPU: resource.MustParse("1m"),
 		}},
 		"members-main": {
 			Role: Main, Image: "etcd-steward:v1", Replicas: 3, Availability: outlasts(zone),
-			Store: &Store{Prefix: "shoot--demo--member1--uid/etcd-main", provider: "S3", bucket: "bucket"},
+			Store: store,
 		},
 		"members-events": {Role: Events, Image: "etcd-steward:v1", Replicas: 3, Availability: outlasts(node)},
 	} {
 		t.Run(name, func(t *testing.T) {
+			values.PriorityClass = component.PriorityControlPlane500
 			golden.Check(t, name, objects(namespace, values.withDefaults(), names)...)
 		})
 	}

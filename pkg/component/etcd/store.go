@@ -41,6 +41,8 @@ type Store struct {
 	// Claim is the number by which etcd takes over backups of another seed: without data it begins with these only. 0
 	// if it never was on another one.
 	Claim int64
+	// Backup says how often is saved, and for how long that is kept.
+	Backup component.ETCDBackup
 	// provider and bucket are what the Secret says; Deploy finds them.
 	provider, bucket string
 }
@@ -50,7 +52,7 @@ func storeOf(role Role, f component.Facts) *Store {
 	if role != Main || f.BackupPrefix == "" {
 		return nil
 	}
-	return &Store{Prefix: f.BackupPrefix + "/" + Name(role), Claim: f.BackupClaim}
+	return &Store{Prefix: f.BackupPrefix + "/" + Name(role), Claim: f.BackupClaim, Backup: f.ETCDBackup}
 }
 
 // restoreOf is the point in time that an etcd restores; none where there is no store, nor where there are several
@@ -136,6 +138,10 @@ func (s *Store) arguments() []string {
 		"--store-bucket=" + s.bucket,
 		"--store-prefix=" + s.Prefix,
 		"--store-credentials-dir=" + storeMount,
+		"--delta-snapshot-period=" + s.Backup.DeltaSnapshotPeriod.String(),
+		"--store-snapshot-retention=" + strconv.Itoa(s.Backup.FullSnapshots),
+		"--snapshot-retention-age=" + s.Backup.FullSnapshotAge.String(),
+		"--verify-period=" + s.Backup.VerificationPeriod.String(),
 	}
 	if s.Claim > 0 {
 		arguments = append(arguments, "--store-claim="+strconv.FormatInt(s.Claim, 10))

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -81,6 +82,24 @@ func TestBackupsThatAreTakenOver(t *testing.T) {
 			got := slices.Contains(arguments(namespace, Decide(role)(facts)), "--store-claim=7")
 			if got != (want && claim == 7) {
 				t.Errorf("%s, claim %d: got %v", role, claim, got)
+			}
+		}
+	}
+}
+
+// How often is saved reaches what is backed up, and nothing else.
+func TestSettingsOfBackups(t *testing.T) {
+	facts := component.Facts{BackupPrefix: "p", ETCDBackup: component.ETCDBackup{
+		DeltaSnapshotPeriod: 10 * time.Second, FullSnapshots: 168, FullSnapshotAge: 7 * 24 * time.Hour,
+	}}
+	for role, want := range map[Role]bool{Main: true, Events: false} {
+		got := arguments(namespace, Decide(role)(facts))
+		for _, argument := range []string{
+			"--delta-snapshot-period=10s", "--store-snapshot-retention=168", "--snapshot-retention-age=168h0m0s",
+			"--verify-period=0s",
+		} {
+			if slices.Contains(got, argument) != want {
+				t.Errorf("%s has %q: want %s %v", role, got, argument, want)
 			}
 		}
 	}

@@ -19,7 +19,7 @@ func Decide(f component.Facts) Values {
 	user := ptr.Deref(f.Kubernetes.KubeAPIServer, gardencorev1beta1.KubeAPIServerConfig{})
 	values := Values{
 		Version: f.KubernetesVersion, Image: f.Images[Name], IsWorkerless: f.IsWorkerless,
-		Replicas: f.Availability.Replicas(component.Pair), Availability: f.Availability,
+		Replicas: f.Availability.Replicas(component.Pair), Availability: f.Availability, PriorityClass: f.PriorityClass,
 		TrafficDistribution: f.TrafficDistribution, ServiceNetworks: f.ServiceNetworks,
 		AdvertiseAddress: f.AdvertiseAddress, ExternalHostnames: f.Hostnames, PublishedHostname: f.Hostname,
 		EgressHost: egresscomponent.Host, EgressImage: f.Images["vpn"], AggregatorRouting: true,

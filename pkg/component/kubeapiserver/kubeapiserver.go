@@ -158,8 +158,8 @@ func (v Values) podAnnotations() map[string]string {
 const mostMemory = "4Gi"
 
 func podSpec(v Values, mounted mountedSecrets) corev1.PodSpec {
-	resources := component.LimitMemory(component.AtLeast(component.Requests("20m", "200Mi"), v.MinAllowed), mostMemory)
-	pod := component.HardenedPod(corev1.PodSpec{
+	resources := component.LimitMemory(component.AtLeast(component.Requests("25m", "200Mi"), v.MinAllowed), mostMemory)
+	pod := component.HardenedPod(v.PriorityClass, corev1.PodSpec{
 		HostAliases:                   v.HostAliases,
 		TerminationGracePeriodSeconds: new(int64(30)),
 		TopologySpreadConstraints:     v.Availability.Spread(Labels(), true),

@@ -66,6 +66,7 @@ func TestObjects(t *testing.T) {
 		"settings": allSettings(), "highly-available": pairValues(),
 	} {
 		t.Run(name, func(t *testing.T) {
+			values.PriorityClass = component.PriorityControlPlane500
 			mounted := mounted
 			if hasPaths(values) {
 				mounted.pki = maps.Clone(mounted.pki)

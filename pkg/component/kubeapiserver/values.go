@@ -61,6 +61,8 @@ type Values struct {
 	Image string
 	// Replicas; 0 for a hibernated control plane.
 	Replicas int32
+	// PriorityClass of the pods.
+	PriorityClass string
 	// Availability of the control plane.
 	Availability component.Availability `json:",omitzero"`
 	// TrafficDistribution of the Service; empty for the seed's default.

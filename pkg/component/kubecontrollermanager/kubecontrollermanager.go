@@ -42,6 +42,8 @@ type Values struct {
 	Image string
 	// Replicas; 0 for a hibernated control plane. With more than one they elect a leader.
 	Replicas int32
+	// PriorityClass of the pods.
+	PriorityClass string
 	// Availability of the control plane.
 	Availability component.Availability `json:",omitzero"`
 	// ClusterName appears in the names of what controllers make outside the cluster.
@@ -103,7 +105,7 @@ func Labels() map[string]string { return component.Labels("kubernetes", "control
 // Decide makes the values of a cluster's kube-controller-manager.
 func Decide(f component.Facts) Values {
 	values := Values{
-		Version: f.KubernetesVersion, Image: f.Images[Name], ClusterName: f.Namespace,
+		Version: f.KubernetesVersion, Image: f.Images[Name], ClusterName: f.Namespace, PriorityClass: f.PriorityClass,
 		Replicas: f.Availability.Replicas(component.Pair), Availability: f.Availability,
 		PodNetworks: f.PodNetworks, ServiceNetworks: f.ServiceNetworks, IsWorkerless: f.IsWorkerless,
 	}
@@ -283,7 +285,7 @@ func nodeFlags(v Values) map[string]string {
 
 func deployment(namespace string, v Values, files []component.SecretFiles) *appsv1.Deployment {
 	// It knows every object of the cluster.
-	resources := component.LimitMemory(component.Requests("10m", "80Mi"), mostMemory)
+	resources := component.LimitMemory(component.Requests("5m", "80Mi"), mostMemory)
 	return component.ControlPlaneDeployment(component.ControlPlaneDeploymentValues{
 		Namespace: namespace,
 		Name:      Name,
@@ -300,6 +302,7 @@ func deployment(namespace string, v Values, files []component.SecretFiles) *apps
 		ConnectsTo: []string{
 			gardencorev1beta1.LabelNetworkPolicyToDNS, gardencorev1beta1.LabelNetworkPolicyToShootAPIServer,
 		},
-		Availability: v.Availability,
+		PriorityClass: v.PriorityClass,
+		Availability:  v.Availability,
 	})
 }

@@ -40,6 +40,7 @@ func TestDeployment(t *testing.T) {
 		}),
 	} {
 		t.Run(name, func(t *testing.T) {
+			values.PriorityClass = component.PriorityControlPlane300
 			golden.Check(t, name, deployment(namespace, values.withDefaults(), files))
 		})
 	}

@@ -47,6 +47,8 @@ type Values struct {
 	Image string
 	// Replicas; 0 for a hibernated control plane. With more than one they elect a leader.
 	Replicas int32
+	// PriorityClass of the pods.
+	PriorityClass string
 	// Availability of the control plane.
 	Availability component.Availability `json:",omitzero"`
 	// Profile defaults to Balanced.
@@ -64,7 +66,7 @@ func Labels() map[string]string { return component.Labels("kubernetes", "schedul
 func Decide(f component.Facts) Values {
 	values := Values{
 		Version: f.KubernetesVersion, Image: f.Images[Name], Profile: Balanced,
-		Replicas: f.Availability.Replicas(component.Pair), Availability: f.Availability,
+		Replicas: f.Availability.Replicas(component.Pair), Availability: f.Availability, PriorityClass: f.PriorityClass,
 	}
 	if user := f.Kubernetes.KubeScheduler; user != nil {
 		values.FeatureGates = user.FeatureGates
@@ -130,7 +132,7 @@ func Arguments(v Values) []string {
 
 func deployment(namespace string, v Values, kubeconfig, config string) *appsv1.Deployment {
 	// It knows every pod and node of the cluster.
-	resources := component.LimitMemory(component.Requests("10m", "60Mi"), mostMemory)
+	resources := component.LimitMemory(component.Requests("5m", "60Mi"), mostMemory)
 	return component.ControlPlaneDeployment(component.ControlPlaneDeploymentValues{
 		Namespace: namespace,
 		Name:      Name,
@@ -150,6 +152,7 @@ func deployment(namespace string, v Values, kubeconfig, config string) *appsv1.D
 		ConnectsTo: []string{
 			gardencorev1beta1.LabelNetworkPolicyToDNS, gardencorev1beta1.LabelNetworkPolicyToShootAPIServer,
 		},
-		Availability: v.Availability,
+		PriorityClass: v.PriorityClass,
+		Availability:  v.Availability,
 	})
 }

@@ -21,6 +21,7 @@ func TestDeployment(t *testing.T) {
 			Availability: component.Availability{Tolerance: gardencorev1beta1.FailureToleranceTypeZone},
 		}),
 	} {
+		values.PriorityClass = component.PriorityControlPlane300
 		golden.Check(t, name, deployment(namespace, values, "kube-scheduler-11111111",
 			"kube-scheduler-config-22222222"))
 	}

@@ -153,9 +153,8 @@ func registration(bundle []byte) *apiregistrationv1.APIService {
 
 func deployment(v Values, files string) *appsv1.Deployment {
 	meta := component.SystemMeta(Name, Name)
-	spec := component.HardenedPod(corev1.PodSpec{
+	spec := component.HardenedPod(component.PriorityClusterCritical, corev1.PodSpec{
 		ServiceAccountName: Name,
-		PriorityClassName:  component.PriorityClusterCritical,
 		Tolerations:        []corev1.Toleration{{Key: "CriticalAddonsOnly", Operator: corev1.TolerationOpExists}},
 		Volumes: []corev1.Volume{component.ProjectedSecrets("files",
 			component.SecretFiles{Secret: files, Files: map[string]string{

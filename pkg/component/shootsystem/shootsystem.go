@@ -1,5 +1,5 @@
 // Package shootsystem holds the rules of access that every shoot starts with: how nodes join, what users that the
-// garden has authorized may do, and what node-agent may read.
+// garden has authorized may do, and what node-agent may read; and the priority classes that charts of extensions name.
 package shootsystem
 
 import (
@@ -46,6 +46,7 @@ func Objects(v Values) []client.Object {
 	if v.IsWorkerless {
 		return objects
 	}
+	objects = append(objects, component.ShootPriorityClasses()...)
 	return append(objects,
 		bindGroups("gardener.cloud:target:node-bootstrapper", "system:node-bootstrapper", groupBootstrappers),
 		bindGroups("gardener.cloud:target:approve-node-client-certificates",

@@ -74,6 +74,8 @@ func Proxies(availability component.Availability) []string {
 type Values struct {
 	// Path that it is the server of.
 	Path Path `json:",omitzero"`
+	// PriorityClass of the pods.
+	PriorityClass string
 	// Availability of the control plane.
 	Availability component.Availability `json:",omitzero"`
 	// Image of vpn.
@@ -91,7 +93,7 @@ type Values struct {
 func Decide(path Path) func(component.Facts) Values {
 	return func(f component.Facts) Values {
 		return Values{
-			Path: path, Availability: f.Availability,
+			Path: path, PriorityClass: f.PriorityClass, Availability: f.Availability,
 			Image: f.Images["vpn"], Replicas: 1, ClusterDNS: f.DNS, PodNetworks: f.PodNetworks,
 			ServiceNetworks: f.ServiceNetworks,
 		}
@@ -255,6 +257,7 @@ const mostMemory = "1Gi"
 func deployment(namespace string, v Values, files []component.SecretFiles) *appsv1.Deployment {
 	result := newProxy(nil, namespace, v.Path).Deployment(connectproxy.Pod{
 		Image: v.Image, Replicas: v.Replicas, Args: Arguments(v), MostMemory: mostMemory, Files: files,
+		PriorityClass: v.PriorityClass,
 	})
 	// Two pods with one key would take the tunnel from each other.
 	result.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}

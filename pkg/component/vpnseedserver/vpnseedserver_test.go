@@ -28,6 +28,7 @@ func values() Values {
 	return Values{
 		Image: "vpn:v1", Replicas: 1, NodeNetworks: []string{"10.180.0.0/24"}, PodNetworks: []string{"10.3.0.0/16"},
 		ServiceNetworks: []string{"10.4.0.0/16"}, ClusterDNS: "10.4.0.10",
+		PriorityClass: component.PriorityControlPlane300,
 	}
 }
 

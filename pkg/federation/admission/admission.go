@@ -29,6 +29,7 @@ func Policies() map[string]admissionregistrationv1.ValidatingAdmissionPolicySpec
 		"bindings.federation.trellis.garden":               bindingsOfNamespaces(),
 		"agents.federation.trellis.garden":                 agents(),
 		"deletion-protection.federation.trellis.garden":    deletionProtection(),
+		"leader-lease.federation.trellis.garden":           leaderLease(),
 	}
 	maps.Copy(policies, accountPolicies())
 	return policies

@@ -83,6 +83,8 @@ type Options struct {
 	// MetricsAddress and HealthAddress are listened on; "0" turns one off.
 	MetricsAddress string
 	HealthAddress  string
+	// LeaderElection lets one of several replicas work while the others stand by. All serve the API of members.
+	LeaderElection bool
 	// Clusters says how members are watched over.
 	Clusters ClusterOptions
 	// PromiseLapse is how long nothing may change in a member until replicas that it was told to run, and doesn't, hold
@@ -150,6 +152,8 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 		Scheme:                 scheme,
 		Metrics:                metricsserver.Options{BindAddress: options.MetricsAddress},
 		HealthProbeBindAddress: options.HealthAddress,
+		LeaderElection:         options.LeaderElection, LeaderElectionID: fleetv1alpha1.LeaderLease,
+		LeaderElectionNamespace: clusterv1alpha1.CredentialsNamespace,
 		Client: client.Options{
 			Cache: &client.CacheOptions{
 				DisableFor: []client.Object{&corev1.Secret{}, &corev1.Namespace{}}, Unstructured: true,

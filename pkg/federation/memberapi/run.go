@@ -30,6 +30,9 @@ type Options struct {
 	Listen string
 	// Address by which the fleet's kube-apiserver reaches what is listened on.
 	Address string
+	// CertFile and KeyFile are what all replicas serve with (NewCertificate). Without them the process is the only one,
+	// and makes its own.
+	CertFile, KeyFile string
 }
 
 // Add has a manager of a fleet serve the API of members, connected to by dial, while it runs. Its scheme must know
@@ -55,8 +58,12 @@ func Add(mgr manager.Manager, options Options, dial outside.Dial) error {
 	if err != nil {
 		return fmt.Errorf("connection to the fleet: %w", err)
 	}
+	p := &publisher{client: fleet, mayHandBack: mayHandBack}
+	if options.CertFile != "" {
+		return addReplica(mgr, server, p, options, ip)
+	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		return server.run(ctx, &publisher{client: fleet, mayHandBack: mayHandBack}, options.Listen, ip)
+		return server.run(ctx, p, options.Listen, ip)
 	}))
 }
 
@@ -66,31 +73,55 @@ func (s *Server) run(ctx context.Context, p *publisher, listen string, ip netip.
 	if err != nil {
 		return err
 	}
-	listener, err := tls.Listen("tcp", listen, &tls.Config{
+	answering, err := s.listen(ctx, listen, certificate)
+	if err != nil {
+		return err
+	}
+	if p.address, err = reachedAt(ip, answering.address); err != nil {
+		return err
+	}
+	p.authority = authority
+	s.keepPublished(ctx, p)
+	<-ctx.Done()
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	defer cancel()
+	return errors.Join(p.unpublish(bounded), answering.end(ctx))
+}
+
+// reachedAt is where the kube-apiserver reaches by an IP address what is listened on.
+func reachedAt(ip netip.Addr, listen string) (netip.AddrPort, error) {
+	_, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("address of the API of members: %w", err)
+	}
+	return netip.ParseAddrPort(net.JoinHostPort(ip.String(), port))
+}
+
+// answering is a server that listens.
+type answering struct {
+	server  *http.Server
+	address string
+	served  chan error
+}
+
+// listen has the server answer until end is called.
+func (s *Server) listen(ctx context.Context, address string, certificate tls.Certificate) (*answering, error) {
+	listener, err := tls.Listen("tcp", address, &tls.Config{
 		MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert, Certificates: []tls.Certificate{certificate},
 		NextProtos: []string{"h2", "http/1.1"},
 	})
 	if err != nil {
-		return fmt.Errorf("serving the API of members: %w", err)
+		return nil, fmt.Errorf("serving the API of members: %w", err)
 	}
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	if err != nil {
-		return err
+	a := &answering{
+		server: &http.Server{
+			Handler: s, ReadHeaderTimeout: 30 * time.Second,
+			BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+		},
+		address: listener.Addr().String(), served: make(chan error, 1),
 	}
-	address, err := netip.ParseAddrPort(net.JoinHostPort(ip.String(), port))
-	if err != nil {
-		return err
-	}
-	server := &http.Server{
-		Handler: s, ReadHeaderTimeout: 30 * time.Second,
-		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	p.address, p.authority = address, authority
-	s.keepPublished(ctx, p)
-	<-ctx.Done()
-	return s.end(context.WithoutCancel(ctx), p, server, served)
+	go func() { a.served <- a.server.Serve(listener) }()
+	return a, nil
 }
 
 const (
@@ -99,21 +130,19 @@ const (
 	drain   = time.Second
 )
 
-func (s *Server) end(ctx context.Context, p *publisher, server *http.Server, served <-chan error) error {
-	bounded, cancel := context.WithTimeout(ctx, goodbye)
-	defer cancel()
-	err := p.unpublish(bounded)
-	draining, stop := context.WithTimeout(ctx, drain)
+// end is called when ctx has ended.
+func (a *answering) end(ctx context.Context) error {
+	draining, stop := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer stop()
-	_ = server.Shutdown(draining)
-	_ = server.Close()
-	if serving := <-served; !errors.Is(serving, http.ErrServerClosed) {
-		err = errors.Join(err, serving)
+	_ = a.server.Shutdown(draining)
+	_ = a.server.Close()
+	if err := <-a.served; !errors.Is(err, http.ErrServerClosed) {
+		return err
 	}
-	return err
+	return nil
 }
 
-// certificateLife is longer than a process runs: each makes its own.
+// certificateLife is longer than a process runs.
 const certificateLife = 10 * 365 * 24 * time.Hour
 
 // selfSigned makes a certificate that is its own authority, and whose key never leaves the process.

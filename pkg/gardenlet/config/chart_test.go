@@ -1,15 +1,19 @@
 package config
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-garden/trellis/charts"
@@ -23,8 +27,9 @@ func TestChart(t *testing.T) {
 		"bootstrapKubeconfig": "apiVersion: v1\nkind: Config\n",
 		"hostAliases":         []any{map[string]any{"ip": "172.18.0.2", "hostnames": []any{"api.garden"}}},
 		"config": map[string]any{
-			"gateway":   map[string]any{"address": "172.18.0.2"},
-			"resources": map[string]any{"capacity": map[string]any{"shoots": 10000000}},
+			"gateway":    map[string]any{"address": "172.18.0.2"},
+			"resources":  map[string]any{"capacity": map[string]any{"shoots": 10000000}},
+			"etcdConfig": map[string]any{"deltaSnapshotPeriod": "30s"},
 			"seedConfig": map[string]any{
 				"metadata": map[string]any{"name": "local"},
 				"spec":     map[string]any{"provider": map[string]any{"type": "local"}},
@@ -40,6 +45,7 @@ func TestChart(t *testing.T) {
 		t.Fatalf("%v in\n%s", err, configMap.Data["config.yaml"])
 	}
 	if c.SeedConfig.Name != "local" || c.Resources.Capacity.Shoots != 10000000 ||
+		c.ETCDConfig.DeltaSnapshotPeriod.Duration != 30*time.Second ||
 		c.GardenClientConnection.BootstrapKubeconfig.Name != secret.Name {
 		t.Errorf("configuration is %+v", c)
 	}
@@ -63,6 +69,41 @@ func TestChartOfResourceManager(t *testing.T) {
 	if container := deployment.Spec.Template.Spec.Containers[0]; container.Image !=
 		"registry.example/resource-manager:v1" || container.Args[0] != "--cluster-id=seed-local" {
 		t.Errorf("container is %+v", container)
+	}
+}
+
+// One resource-manager elects no leader, and is replaced by recreation. Two keep apart, elect, and are drained one at a
+// time.
+func TestReplicasOfResourceManager(t *testing.T) {
+	for _, replicas := range []int{1, 2} {
+		documents := strings.Split(render(t, "resource-manager",
+			map[string]any{"replicas": replicas})["resource-manager/templates/deployment.yaml"], "\n---\n")
+		deployment := &appsv1.Deployment{}
+		decode(t, documents[0], deployment)
+		pod, several := &deployment.Spec.Template.Spec, replicas > 1
+		if got := int(*deployment.Spec.Replicas); got != replicas {
+			t.Errorf("%d replicas: got %d", replicas, got)
+		}
+		if got := slices.Contains(pod.Containers[0].Args, "--leader-elect"); got != several {
+			t.Errorf("%d replicas: elect a leader: %v", replicas, got)
+		}
+		if got := deployment.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType; got != several {
+			t.Errorf("%d replicas: updated by %+v", replicas, deployment.Spec.Strategy)
+		}
+		if got := len(pod.TopologySpreadConstraints); got != 2*(replicas-1) {
+			t.Errorf("%d replicas: kept apart by %+v", replicas, pod.TopologySpreadConstraints)
+		}
+		if len(documents) != replicas {
+			t.Fatalf("%d replicas: %d objects", replicas, len(documents))
+		}
+		for _, document := range documents[1:] {
+			budget := &policyv1.PodDisruptionBudget{}
+			decode(t, document, budget)
+			if budget.Spec.MaxUnavailable.IntValue() != 1 ||
+				!maps.Equal(budget.Spec.Selector.MatchLabels, deployment.Spec.Selector.MatchLabels) {
+				t.Errorf("budget is %+v", budget.Spec)
+			}
+		}
 	}
 }
 

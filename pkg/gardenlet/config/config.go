@@ -33,6 +33,8 @@ type Configuration struct {
 	ResourceManager ResourceManager `json:"resourceManager,omitempty"`
 	// Egress says where the kube-apiservers of the seed may connect to.
 	Egress Egress `json:"egress,omitempty"`
+	// ETCDConfig says how the etcds of shoots are backed up.
+	ETCDConfig ETCDConfig `json:"etcdConfig,omitempty"`
 }
 
 // GardenClientConnection says how the garden is reached: with the kubeconfig in KubeconfigSecret, which gardenlet gets
@@ -87,8 +89,11 @@ type SeedController struct {
 type ShootController struct {
 	// ConcurrentSyncs is how many shoots are worked on at a time; default 20.
 	ConcurrentSyncs int `json:"concurrentSyncs,omitempty"`
-	// SyncPeriod between reconciliations of a shoot that does not change; default 1h.
+	// SyncPeriod between reconciliations of a shoot that does not change; default 1h. It is up to a tenth longer.
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+	// RespectSyncPeriodOverwrite lets the annotation shoot.gardener.cloud/sync-period make it longer for a shoot. Those
+	// of namespace garden, which are the operators', always may.
+	RespectSyncPeriodOverwrite bool `json:"respectSyncPeriodOverwrite,omitempty"`
 	// RetryDuration after which a failing operation is given up; default 12h.
 	RetryDuration *metav1.Duration `json:"retryDuration,omitempty"`
 }
@@ -136,6 +141,9 @@ type ManagedSeedController struct {
 	ConcurrentSyncs int `json:"concurrentSyncs,omitempty"`
 	// SyncPeriod between installations of a gardenlet that does not change; default 1h.
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+	// SyncJitterPeriod is the time after the start of gardenlet over which it spreads the installations of those that
+	// are seeds already; default 5m.
+	SyncJitterPeriod *metav1.Duration `json:"syncJitterPeriod,omitempty"`
 	// WaitSyncPeriod between looks at whether a shoot is to be a seed, and at what is waited for; default 5s.
 	WaitSyncPeriod *metav1.Duration `json:"waitSyncPeriod,omitempty"`
 }
@@ -207,6 +215,22 @@ type Egress struct {
 	// well, and turn off the verification of certificates. That of ImagePolicyWebhook names no proxy in any case.
 	// garden-apiserver has a setting of its own.
 	InsecureKubeconfigs bool `json:"allowInsecureWebhookKubeconfigs,omitempty"`
+}
+
+// ETCDConfig says how etcds are backed up to the seed's object store. Without spec.backup of the Seed it is without
+// effect. Where etcd-druid has such a field, it has the name.
+type ETCDConfig struct {
+	// DeltaSnapshotPeriod is how often changes are saved, and so how much of them the loss of a volume costs: 10s to
+	// 5m, default 1m.
+	DeltaSnapshotPeriod *metav1.Duration `json:"deltaSnapshotPeriod,omitempty"`
+	// MaxBackupsLimitBasedGC is how many full snapshots are kept, one an hour: 1 to 1000, default 12.
+	MaxBackupsLimitBasedGC int64 `json:"maxBackupsLimitBasedGC,omitempty"`
+	// FullSnapshotRetentionPeriod is the age above which no full snapshot is kept but the newest: 1h or more; default
+	// 0, which sets no limit.
+	FullSnapshotRetentionPeriod metav1.Duration `json:"fullSnapshotRetentionPeriod,omitzero"`
+	// VerificationPeriod is how often the newest backups are restored on trial: 10m or more, default 24h; 0 turns it
+	// off.
+	VerificationPeriod *metav1.Duration `json:"verificationPeriod,omitempty"`
 }
 
 // Allowances are AllowedNetworks, read.

@@ -27,7 +27,11 @@ func TestDefaults(t *testing.T) {
 	}
 	if c.Controllers.Shoot.ConcurrentSyncs != 20 || c.Controllers.Shoot.SyncPeriod.Duration != time.Hour ||
 		*c.Controllers.Seed.LeaseResyncSeconds != 2 || c.Resources.Capacity.Shoots != 250 ||
-		c.Gateway.ProxyPort != 8443 ||
+		c.Gateway.ProxyPort != 8443 || c.Controllers.Shoot.RespectSyncPeriodOverwrite ||
+		c.Controllers.ManagedSeed.SyncJitterPeriod.Duration != 5*time.Minute ||
+		c.ETCDConfig.DeltaSnapshotPeriod.Duration != time.Minute ||
+		c.ETCDConfig.MaxBackupsLimitBasedGC != 12 || c.ETCDConfig.FullSnapshotRetentionPeriod.Duration != 0 ||
+		c.ETCDConfig.VerificationPeriod.Duration != 24*time.Hour ||
 		c.GardenClientConnection.KubeconfigSecret.Name != "gardenlet-kubeconfig" {
 		t.Errorf("defaults are %+v", c)
 	}
@@ -66,6 +70,29 @@ func TestMistakes(t *testing.T) {
 		_, err := Parse([]byte(strings.Replace(minimal, test.old, test.new, 1)))
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: error %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+// What is written reaches the settings, also the nothing that turns something off, and the bounds are part of them.
+func TestSettingsOfBackups(t *testing.T) {
+	for written, valid := range map[string]bool{
+		"deltaSnapshotPeriod: 10s": true, "deltaSnapshotPeriod: 9s": false,
+		"deltaSnapshotPeriod: 5m": true, "deltaSnapshotPeriod: 5m1s": false, "deltaSnapshotPeriod: 0s": false,
+		"maxBackupsLimitBasedGC: 1": true, "maxBackupsLimitBasedGC: -1": false,
+		"maxBackupsLimitBasedGC: 1000": true, "maxBackupsLimitBasedGC: 1001": false,
+		"fullSnapshotRetentionPeriod: 0s": true, "fullSnapshotRetentionPeriod: 1h": true,
+		"fullSnapshotRetentionPeriod: 59m": false, "fullSnapshotRetentionPeriod: -1h": false,
+		"verificationPeriod: 0s": true, "verificationPeriod: 10m": true,
+		"verificationPeriod: 9m": false, "verificationPeriod: -10m": false,
+	} {
+		c, err := Parse([]byte(minimal + "etcdConfig: {" + written + "}\n"))
+		name, _, _ := strings.Cut(written, ":")
+		if (err == nil) != valid || err != nil && !strings.HasPrefix(err.Error(), "etcdConfig."+name+" (") {
+			t.Errorf("%s: error %v", written, err)
+		}
+		if written == "verificationPeriod: 0s" && c.ETCDConfig.VerificationPeriod.Duration != 0 {
+			t.Errorf("it is turned off, and is every %s", c.ETCDConfig.VerificationPeriod.Duration)
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -29,7 +31,7 @@ func (c *Configuration) validate() error {
 		return fmt.Errorf("resources.reserved.shoots (%d) is more than resources.capacity.shoots (%d)",
 			c.Resources.Reserved.Shoots, c.Resources.Capacity.Shoots)
 	}
-	if err := c.validateHandlers(); err != nil {
+	if err := errors.Join(c.validateHandlers(), c.ETCDConfig.validate()); err != nil {
 		return err
 	}
 	_, err := c.Egress.Allowances()
@@ -51,6 +53,34 @@ func (c *Configuration) validateHandlers() error {
 				"address", path)
 		}
 		known[handler.Name] = true
+	}
+	return nil
+}
+
+// Bounds of backups. Changes have to reach the store well within the ten minutes after which EtcdBackupReady is False.
+const (
+	leastDeltaPeriod, mostDeltaPeriod = 10 * time.Second, 5 * time.Minute
+	mostFullSnapshots                 = 1000
+	leastRetentionPeriod              = time.Hour
+	leastVerificationPeriod           = 10 * time.Minute
+)
+
+// validate names the first setting of backups that is out of bounds.
+func (e ETCDConfig) validate() error {
+	delta, verification := e.DeltaSnapshotPeriod.Duration, e.VerificationPeriod.Duration
+	retention, count := e.FullSnapshotRetentionPeriod.Duration, e.MaxBackupsLimitBasedGC
+	switch {
+	case delta < leastDeltaPeriod || delta > mostDeltaPeriod:
+		return fmt.Errorf("etcdConfig.deltaSnapshotPeriod (%s) must be from %s to %s", delta, leastDeltaPeriod,
+			mostDeltaPeriod)
+	case count < 1 || count > mostFullSnapshots:
+		return fmt.Errorf("etcdConfig.maxBackupsLimitBasedGC (%d) must be from 1 to %d", count, mostFullSnapshots)
+	case retention != 0 && retention < leastRetentionPeriod:
+		return fmt.Errorf("etcdConfig.fullSnapshotRetentionPeriod (%s) must be 0, which sets no limit, or at least %s",
+			retention, leastRetentionPeriod)
+	case verification != 0 && verification < leastVerificationPeriod:
+		return fmt.Errorf("etcdConfig.verificationPeriod (%s) must be 0, which turns it off, or at least %s",
+			verification, leastVerificationPeriod)
 	}
 	return nil
 }

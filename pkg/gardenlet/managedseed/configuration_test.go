@@ -41,6 +41,7 @@ gateway: {address: 192.0.2.1}
 exposureClassHandlers: [{name: internet, address: 192.0.2.2}]
 controllers: {shoot: {concurrentSyncs: 7}, shootCare: {concurrentSyncs: 3}}
 resources: {capacity: {shoots: 10000000}}
+etcdConfig: {deltaSnapshotPeriod: 2m, verificationPeriod: 0s}
 seedConfig:
   metadata: {name: parent, labels: {of: parent}}
   spec:
@@ -87,6 +88,10 @@ func TestConfigurationIsMergedWithTheParents(t *testing.T) {
 	if parsed.Controllers.Shoot.ConcurrentSyncs != 2 || parsed.Controllers.ShootCare.ConcurrentSyncs != 3 ||
 		parsed.Resources.Capacity.Shoots != 10000000 {
 		t.Errorf("controllers %+v, capacity %d", parsed.Controllers, parsed.Resources.Capacity.Shoots)
+	}
+	if backup := parsed.ETCDConfig; backup.DeltaSnapshotPeriod.Duration != 2*time.Minute ||
+		backup.VerificationPeriod.Duration != 0 {
+		t.Errorf("etcds are backed up as %+v says", backup)
 	}
 	seed := parsed.SeedConfig
 	if seed.Name != "child" || len(seed.Labels) != 1 || len(seed.Spec.Taints) > 0 {

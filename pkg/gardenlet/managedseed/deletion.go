@@ -12,6 +12,7 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/deployment"
@@ -61,8 +62,8 @@ func (r *Reconciler) deleteSeed(ctx context.Context, name string) error {
 	return waitFor("SeedDeleting", "Seed %s is being deleted: %s", name, progress)
 }
 
-// uninstall takes gardenlet, its gateway and all of its namespace out of the shoot. A shoot without control plane has
-// nothing left.
+// uninstall takes gardenlet, its gateway and all of its namespace out of the shoot, and at last the priority classes of
+// a seed. A shoot without control plane has nothing left.
 func (r *Reconciler) uninstall(ctx context.Context, managedSeed *seedmanagementv1alpha1.ManagedSeed,
 	shoot *gardencorev1beta1.Shoot) error {
 	shootTarget, err := r.connect(ctx, shoot)
@@ -81,7 +82,7 @@ func (r *Reconciler) uninstall(ctx context.Context, managedSeed *seedmanagementv
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: deployment.Namespace}}
 	err = shootTarget.client.Delete(ctx, namespace)
 	if apierrors.IsNotFound(err) {
-		return nil
+		return component.Delete(ctx, shootTarget.client, component.SeedPriorityClasses()...)
 	}
 	if err != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("deleting namespace %s of the shoot: %w", namespace.Name, err)

@@ -16,9 +16,11 @@ import (
 	"github.com/trellis-garden/trellis/charts"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/bootstrap"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/deployment"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/spread"
 	"github.com/trellis-garden/trellis/pkg/helm"
 )
 
@@ -58,6 +60,10 @@ func (r *Reconciler) install(ctx context.Context, managedSeed *seedmanagementv1a
 	}
 	configuration, err := configuration(managedSeed, shoot, r.Config)
 	if err != nil {
+		return err
+	}
+	// Neither the gateway nor gardenlet waits for them.
+	if err := component.Apply(ctx, shootTarget.client, component.SeedPriorityClasses()...); err != nil {
 		return err
 	}
 	if configuration, err = r.withGateway(ctx, shootTarget, configuration); err != nil {
@@ -106,7 +112,8 @@ func (r *Reconciler) installChart(ctx context.Context, shootTarget *target, uid 
 	if err != nil {
 		return err
 	}
-	if !force && r.installed.upToDate(uid, sum, time.Now(), r.Config.Controllers.ManagedSeed.SyncPeriod.Duration) {
+	period := spread.Period(uid, r.Config.Controllers.ManagedSeed.SyncPeriod.Duration)
+	if !force && r.installed.upToDate(uid, sum, time.Now(), period) {
 		return nil
 	}
 	chart, err := helm.LoadFS(charts.FS, deployment.Name)
@@ -159,6 +166,22 @@ func checksum(values map[string]any) (string, error) {
 type installations struct {
 	lock sync.Mutex
 	all  map[types.UID]installation
+	// begun is when gardenlet first looked at one that was a seed already.
+	begun time.Time
+}
+
+// untilTurn says how long a seed waits that was one before gardenlet started, so that not all gardenlets below it
+// start at once: each has its turn in a window from then on.
+func (i *installations) untilTurn(uid types.UID, window time.Duration, now time.Time) time.Duration {
+	i.lock.Lock()
+	defer i.lock.Unlock()
+	if _, known := i.all[uid]; known {
+		return 0
+	}
+	if i.begun.IsZero() {
+		i.begun = now
+	}
+	return max(0, i.begun.Add(spread.Within(uid, window)).Sub(now))
 }
 
 type installation struct {

@@ -98,6 +98,9 @@ func (r *Reconciler) ensure(ctx context.Context, managedSeed *seedmanagementv1al
 	if r.installed.settled(managedSeed.UID, managedSeed.Generation, time.Now()) {
 		return nil
 	}
+	if r.untilTurn(managedSeed, time.Now()) > 0 {
+		return nil
+	}
 	shootReconciled := conditions.New(seedmanagementv1alpha1.ManagedSeedShootReconciled,
 		gardencorev1beta1.ConditionTrue,
 		"ShootReconciled", "Shoot "+client.ObjectKeyFromObject(shoot).String()+" is reconciled.")
@@ -109,6 +112,17 @@ func (r *Reconciler) ensure(ctx context.Context, managedSeed *seedmanagementv1al
 		r.installed.looked(managedSeed.UID, managedSeed.Generation, time.Now())
 	}
 	return r.reportOutcome(ctx, managedSeed, shootReconciled, err)
+}
+
+// untilTurn says how long the installation may wait: that of what is a seed already, as its ManagedSeed says, until its
+// turn after the start of gardenlet. What is new, was changed or is asked for does not wait.
+func (r *Reconciler) untilTurn(managedSeed *seedmanagementv1alpha1.ManagedSeed, now time.Time) time.Duration {
+	if managedSeed.Annotations[gardencorev1beta1.GardenerOperation] != "" ||
+		managedSeed.Status.ObservedGeneration != managedSeed.Generation ||
+		!conditions.IsTrue(managedSeed.Status.Conditions, seedmanagementv1alpha1.ManagedSeedSeedRegistered) {
+		return 0
+	}
+	return r.installed.untilTurn(managedSeed.UID, r.Config.Controllers.ManagedSeed.SyncJitterPeriod.Duration, now)
 }
 
 // reportOutcome writes the conditions. What is waited for is no failure.

@@ -43,8 +43,8 @@ func reservation(setting *gardencorev1beta1.SeedSettingExcessCapacityReservation
 func reservationOf(name string, config gardencorev1beta1.SeedSettingExcessCapacityReservationConfig,
 	image string) *appsv1.Deployment {
 	labels := map[string]string{component.LabelApp: reserveName, "name": name}
-	spec := component.HardenedPod(corev1.PodSpec{
-		PriorityClassName: reserveName, TerminationGracePeriodSeconds: new(int64(0)), NodeSelector: config.NodeSelector,
+	spec := component.HardenedPod(reserveName, corev1.PodSpec{
+		TerminationGracePeriodSeconds: new(int64(0)), NodeSelector: config.NodeSelector,
 		Tolerations: config.Tolerations,
 		Containers: []corev1.Container{{
 			Name: "pause", Image: image, ImagePullPolicy: corev1.PullIfNotPresent,

@@ -26,6 +26,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/finalizer"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/exposure"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/spread"
 	"github.com/trellis-garden/trellis/pkg/version"
 )
 
@@ -156,7 +157,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if installErr != nil {
 		return ctrl.Result{}, installErr
 	}
-	return ctrl.Result{RequeueAfter: r.Config.Controllers.Seed.SyncPeriod.Duration}, nil
+	return ctrl.Result{RequeueAfter: spread.Period(seed.UID, r.Config.Controllers.Seed.SyncPeriod.Duration)}, nil
 }
 
 // install brings what a seed has up to date, if it is a seed that can have it.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +23,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/crd"
 	"github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/seednodes"
 	"github.com/trellis-garden/trellis/pkg/helm"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
@@ -31,7 +33,7 @@ const (
 	resourceManagerName = "resource-manager"
 )
 
-// System is what every seed runs: custom resource definitions, the egress proxy and resource-manager.
+// System is what every seed runs: custom resource definitions, priority classes, the egress proxy and resource-manager.
 type System struct {
 	// Seed is a client of the seed.
 	Seed client.Client
@@ -46,6 +48,9 @@ type System struct {
 // Install brings everything up to date. It waits for nothing but the API server to serve new kinds.
 func (s *System) Install(ctx context.Context, seed *gardencorev1beta1.Seed) error {
 	if err := s.InstallCRDs(ctx); err != nil {
+		return err
+	}
+	if err := s.InstallPriorityClasses(ctx); err != nil {
 		return err
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: gardencorev1beta1.GardenNamespace}}
@@ -105,6 +110,12 @@ func EgressRules(networks *gardencorev1beta1.SeedNetworks, allowed []string) (eg
 	return rules, nil
 }
 
+// InstallPriorityClasses applies the priority classes that pods of the seed have, those of extensions and of control
+// planes too: without its class a pod is refused, and what makes it tries again only much later.
+func (s *System) InstallPriorityClasses(ctx context.Context) error {
+	return component.Apply(ctx, s.Seed, component.SeedPriorityClasses()...)
+}
+
 // InstallCRDs applies the custom resource definitions of a seed, and waits until they are served.
 func (s *System) InstallCRDs(ctx context.Context) error {
 	definitions, err := crd.Read(charts.FS, crdFolder)
@@ -114,7 +125,7 @@ func (s *System) InstallCRDs(ctx context.Context) error {
 	return crd.Install(ctx, s.Seed, apply.Gardenlet, definitions...)
 }
 
-// installResourceManager installs its chart.
+// installResourceManager installs its chart: with replicas where the seed has several nodes, whatever its shoots want.
 func (s *System) installResourceManager(ctx context.Context, seed *gardencorev1beta1.Seed) error {
 	image, err := s.Images.Find(resourceManagerName)
 	if err != nil {
@@ -124,19 +135,33 @@ func (s *System) installResourceManager(ctx context.Context, seed *gardencorev1b
 	if err != nil {
 		return err
 	}
+	replicas, err := s.replicas(ctx)
+	if err != nil {
+		return err
+	}
 	_, err = s.Helm.Install(ctx, helm.Release{
 		Namespace: gardencorev1beta1.GardenNamespace, Name: resourceManagerName, Chart: chart,
 		Values: map[string]any{
 			"image":      image.String(),
 			"clusterID":  "seed-" + seed.Name,
 			"syncPeriod": s.Config.ResourceManager.SyncPeriod.Duration.String(),
+			"replicas":   replicas,
 		},
 	})
 	return err
 }
 
+// replicas is how many there are of what keeps no data itself.
+func (s *System) replicas(ctx context.Context) (int32, error) {
+	single, err := seednodes.AreSingle(ctx, s.Seed)
+	if single || err != nil {
+		return 1, err
+	}
+	return component.Pair, nil
+}
+
 // Uninstall removes resource-manager, the egress proxy, the reserved capacity and the network policies. The custom
-// resource definitions stay: others may use them.
+// resource definitions and the priority classes stay: others may use them.
 func (s *System) Uninstall(ctx context.Context) error {
 	if err := s.releaseCapacity(ctx, nil); err != nil {
 		return err
@@ -145,6 +170,12 @@ func (s *System) Uninstall(ctx context.Context) error {
 		return err
 	}
 	if err := s.Helm.Uninstall(ctx, gardencorev1beta1.GardenNamespace, resourceManagerName); err != nil {
+		return err
+	}
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: gardencorev1beta1.GardenNamespace, Name: resourceManagerName},
+	}
+	if err := component.Delete(ctx, s.Seed, lease); err != nil {
 		return err
 	}
 	return networkpolicies.Apply(ctx, s.Seed, gardencorev1beta1.GardenNamespace, nil)

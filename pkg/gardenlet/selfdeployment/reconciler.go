@@ -20,6 +20,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/conditions"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/ocichart"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/spread"
 	"github.com/trellis-garden/trellis/pkg/helm"
 )
 
@@ -117,7 +118,8 @@ func (r *Reconciler) reportRollout(ctx context.Context,
 		return ctrl.Result{RequeueAfter: rolloutPeriod},
 			r.report(ctx, gardenlet, gardencorev1beta1.ConditionProgressing, reasonRollout, message)
 	}
-	return ctrl.Result{RequeueAfter: r.Config.Controllers.Gardenlet.SyncPeriod.Duration},
+	again := spread.Period(gardenlet.UID, r.Config.Controllers.Gardenlet.SyncPeriod.Duration)
+	return ctrl.Result{RequeueAfter: again},
 		r.report(ctx, gardenlet, gardencorev1beta1.ConditionTrue, reasonDeployed,
 			"Gardenlet is deployed as wanted, and runs.")
 }

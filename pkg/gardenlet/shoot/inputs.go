@@ -9,12 +9,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/apiserverconfig"
+	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 )
 
@@ -46,6 +49,16 @@ func readInputs(ctx context.Context, garden client.Client, shoot *gardencorev1be
 	}
 	in.Files = *files
 	return in, nil
+}
+
+// etcdBackup is how gardenlet's configuration says that etcds are backed up.
+func etcdBackup(c config.ETCDConfig) component.ETCDBackup {
+	return component.ETCDBackup{
+		DeltaSnapshotPeriod: ptr.Deref(c.DeltaSnapshotPeriod, metav1.Duration{}).Duration,
+		FullSnapshots:       int(c.MaxBackupsLimitBasedGC),
+		FullSnapshotAge:     c.FullSnapshotRetentionPeriod.Duration,
+		VerificationPeriod:  ptr.Deref(c.VerificationPeriod, metav1.Duration{}).Duration,
+	}
 }
 
 // readFiles reads the ConfigMaps and Secrets that the settings of kube-apiserver refer to.

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -53,6 +52,8 @@ type Reconciler struct {
 	// Identity of this process, GardenIdentity that of the garden.
 	Identity       gardencorev1beta1.Gardener
 	GardenIdentity string
+	// Shoots lists those of the seed, from a cache, when gardenlet starts.
+	Shoots client.Reader
 	// AfterOperation is called with the Shoot after every operation, to have its health checked.
 	AfterOperation func(key client.ObjectKey)
 	// WrapTask, if set, wraps the tasks of all flows; see flow.Options.
@@ -62,6 +63,7 @@ type Reconciler struct {
 
 	mu      sync.Mutex
 	running map[client.ObjectKey]run
+	resync  *resync
 	// files holds the state of the files of each shoot at its last operation, as a string by its key.
 	files sync.Map
 }
@@ -93,7 +95,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if shoot.DeletionTimestamp != nil {
 		return r.delete(ctx, shoot)
 	}
-	wait := r.untilSync(shoot, time.Now())
+	now := time.Now()
+	if err := r.beginResync(ctx, now); err != nil {
+		return ctrl.Result{}, err
+	}
+	wait := r.untilSync(shoot, now)
 	if status.IsFailed(shoot) || wait > 0 {
 		changed, err := r.filesChanged(ctx, shoot)
 		if err != nil || !changed {
@@ -102,35 +108,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		shoot.Status.RetryCycleStartTime = nil
 	}
 	return r.reconcile(ctx, shoot)
-}
-
-// untilSync says how long a settled Shoot may be left alone: until the next period has passed, or there is another
-// gardenlet. If changes of its specification are confined to its maintenance window, so is this, as it would roll
-// them out.
-func (r *Reconciler) untilSync(shoot *gardencorev1beta1.Shoot, now time.Time) time.Duration {
-	if !status.Settled(shoot) {
-		return 0
-	}
-	if wait := untilWindow(shoot, now); wait > 0 {
-		return wait
-	}
-	if shoot.Status.Gardener.Version != r.Identity.Version {
-		return 0
-	}
-	period := r.Config.Controllers.Shoot.SyncPeriod.Duration
-	if own, err := time.ParseDuration(shoot.Annotations[gardencorev1beta1.ShootSyncPeriod]); err == nil && own > 0 {
-		period = own
-	}
-	return max(0, period-now.Sub(shoot.Status.LastOperation.LastUpdateTime.Time))
-}
-
-// untilWindow says how long it is until changes of the specification may be rolled out.
-func untilWindow(shoot *gardencorev1beta1.Shoot, now time.Time) time.Duration {
-	maintenance := shoot.Spec.Maintenance
-	if maintenance == nil || maintenance.TimeWindow == nil || !ptr.Deref(maintenance.ConfineSpecUpdateRollout, false) {
-		return 0
-	}
-	return maintenance.TimeWindow.Until(now)
 }
 
 // begin registers what is done about a Shoot, so that Interrupt and Stop find it. The returned function must be
@@ -229,7 +206,7 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Sho
 	if err := r.succeeded(ctx, op, writer); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: soonest(r.Config.Controllers.Shoot.SyncPeriod.Duration, filesPeriodOf(shoot))}, nil
+	return ctrl.Result{RequeueAfter: soonest(r.periodOf(shoot), filesPeriodOf(shoot))}, nil
 }
 
 // succeeded writes the end of an operation, to the status at last: who is killed before that begins the operation
@@ -268,6 +245,7 @@ func (r *Reconciler) prepare(ctx context.Context, log logr.Logger, shoot *garden
 		return nil, err
 	}
 	in.InsecureKubeconfigs = r.Config.Egress.InsecureKubeconfigs
+	in.ETCDBackup = etcdBackup(r.Config.ETCDConfig)
 	if in.Asleep, err = hibernation.IsAsleep(ctx, r.Seed, plan.TechnicalID(in.ProjectName, shoot)); err != nil {
 		return nil, err
 	}

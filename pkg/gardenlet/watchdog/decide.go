@@ -11,22 +11,22 @@ type Tally struct {
 	Fresh, Expired, Open int
 }
 
-// Verdict is what the Leases of a shoot's nodes say.
-type Verdict string
+// Decision is what follows from the Leases of a shoot's nodes.
+type Decision string
 
-// Verdicts.
+// The decisions.
 const (
 	// Undecided leaves everything as it is.
-	Undecided Verdict = "Undecided"
+	Undecided Decision = "Undecided"
 	// Unheard: most nodes do not reach the API server.
-	Unheard Verdict = "Unheard"
+	Unheard Decision = "Unheard"
 	// Heard: most nodes reach it, or there are none.
-	Heard Verdict = "Heard"
+	Heard Decision = "Heard"
 )
 
 // Decide judges by the share of expired Leases. One node alone decides nothing: when it is broken, it looks the same as
 // when the way to it is.
-func Decide(t Tally) Verdict {
+func Decide(t Tally) Decision {
 	all := t.Fresh + t.Expired + t.Open
 	switch {
 	case all == 0:
@@ -59,8 +59,8 @@ type Step struct {
 // Steps returns what to do now, given the controllers in the order in which they are started. All are stopped at once,
 // in the other order. They are started one by one: the next when those before are ready, and all but the first when
 // that has settled.
-func Steps(verdict Verdict, controllers []State, settled bool) []Step {
-	switch verdict {
+func Steps(decision Decision, controllers []State, settled bool) []Step {
+	switch decision {
 	case Unheard:
 		return stops(controllers)
 	case Heard:

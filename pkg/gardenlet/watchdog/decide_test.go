@@ -9,7 +9,7 @@ import (
 func TestDecide(t *testing.T) {
 	for name, test := range map[string]struct {
 		tally Tally
-		want  Verdict
+		want  Decision
 	}{
 		"no nodes":                     {Tally{}, Heard},
 		"one that is fresh":            {Tally{Fresh: 1}, Undecided},
@@ -34,7 +34,7 @@ func TestDecide(t *testing.T) {
 // Whatever is counted: more expired Leases never lead to a start, more fresh ones never to a stop, and what is open
 // never to either.
 func TestDecideIsMonotonic(t *testing.T) {
-	rank := map[Verdict]int{Unheard: 0, Undecided: 1, Heard: 2}
+	rank := map[Decision]int{Unheard: 0, Undecided: 1, Heard: 2}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 10_000 {
 		tally := Tally{Fresh: random.IntN(20), Expired: random.IntN(20), Open: random.IntN(20)}
@@ -83,10 +83,10 @@ func TestSteps(t *testing.T) {
 	}
 	ignored := func(s *State) { s.Ignored = true }
 	for name, test := range map[string]struct {
-		verdict Verdict
-		states  []State
-		settled bool
-		want    []Step
+		decision Decision
+		states   []State
+		settled  bool
+		want     []Step
 	}{
 		"undecided":             {Undecided, all(held), true, nil},
 		"all are stopped":       {Unheard, all(nil), true, []Step{{ca, true}, {mcm, true}, {kcm, true}}},
@@ -127,7 +127,7 @@ func TestSteps(t *testing.T) {
 		"stopped by others is theirs": {Heard, all(stopped), true, nil},
 		"without any":                 {Unheard, nil, true, nil},
 	} {
-		if got := Steps(test.verdict, test.states, test.settled); !slices.Equal(got, test.want) {
+		if got := Steps(test.decision, test.states, test.settled); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}

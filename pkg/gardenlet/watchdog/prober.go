@@ -177,8 +177,8 @@ func (p *Prober) connect(ctx context.Context, namespace string) (kubernetes.Inte
 
 // act does what follows from the Leases.
 func (p *Prober) act(ctx context.Context, namespace string, tally Tally, known *memory) error {
-	verdict := Decide(tally)
-	if verdict == Undecided || verdict == Heard && known.free {
+	decision := Decide(tally)
+	if decision == Undecided || decision == Heard && known.free {
 		return nil
 	}
 	known.free = false
@@ -186,7 +186,7 @@ func (p *Prober) act(ctx context.Context, namespace string, tally Tally, known *
 	if err != nil {
 		return err
 	}
-	for _, step := range Steps(verdict, statesOf(deployments), p.hasSettled(deployments, known)) {
+	for _, step := range Steps(decision, statesOf(deployments), p.hasSettled(deployments, known)) {
 		i := slices.IndexFunc(deployments, func(d *appsv1.Deployment) bool { return d.Name == step.Name })
 		if err := p.take(ctx, step, deployments[i], tally); err != nil {
 			return err

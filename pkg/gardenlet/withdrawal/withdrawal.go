@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -28,25 +29,19 @@ type Withdrawer struct {
 	Seed   client.WithWatch
 	// SeedName is the name of this seed.
 	SeedName string
-	// Period is how often is looked.
+	// Period is the time between two looks.
 	Period time.Duration
 	Log    logr.Logger
 }
 
 // Start looks until ctx is done.
 func (w *Withdrawer) Start(ctx context.Context) error {
-	ticker := time.NewTicker(w.Period)
-	defer ticker.Stop()
-	for {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := w.Look(ctx); err != nil && ctx.Err() == nil {
 			w.Log.Error(err, "Taking down control planes that other seeds have failed, and is tried again")
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
+	}, w.Period)
+	return nil
 }
 
 // Look takes down what is not this seed's any more.

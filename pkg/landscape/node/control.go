@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // SuperviseCommand is the sub-command of the landscape binary that runs Supervise.
@@ -141,4 +144,13 @@ func (p Processes) Run(ctx context.Context, args ...string) (string, error) {
 			strings.TrimSpace(complaint.String()))
 	}
 	return output.String(), nil
+}
+
+// Dial connects to an address in the network of a running node. The address is no name: the host would look it up.
+func (p Processes) Dial(ctx context.Context, network, address string) (connection net.Conn, err error) {
+	err = inside(p.Init.PID, map[string]int{"net": unix.CLONE_NEWNET}, func() (err error) {
+		connection, err = (&net.Dialer{}).DialContext(ctx, network, address)
+		return err
+	})
+	return connection, err
 }

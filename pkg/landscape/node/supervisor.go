@@ -234,11 +234,18 @@ func startInNode(command *exec.Cmd, initPID int) error {
 	return inside(initPID, map[string]int{"net": unix.CLONE_NEWNET, "pid": unix.CLONE_NEWPID}, command.Start)
 }
 
-// inside runs a function in namespaces of a process. The thread that entered them is never used again.
+// inside runs a function in namespaces of a process. The thread that entered them is never used again. It is not the
+// main thread, which stands for the whole process in /proc.
 func inside(pid int, namespaces map[string]int, do func() error) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			// As long as this goroutine has it, another one has another thread.
+			done <- inside(pid, namespaces, do)
+			runtime.UnlockOSThread()
+			return
+		}
 		done <- func() error {
 			for kind, flag := range namespaces {
 				if err := enter(pid, kind, flag); err != nil {

@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -298,7 +299,7 @@ func shootNamespace(t *testing.T, seed client.Client, name string) {
 			gardencorev1beta1.AnnotationGenericTokenKubeconfigSecretName: "generic",
 		},
 	}}
-	const shoot = `{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot","metadata":{"name":"s"},"status":{"advertisedAddresses":[{"name":"internal","url":"https://api"}]}}`
+	const shoot = `{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot","metadata":{"name":"s"},"spec":{"controlPlane":{"highAvailability":{"failureTolerance":{"type":"node"}}}},"status":{"advertisedAddresses":[{"name":"internal","url":"https://api"}]}}`
 	cluster.Spec.Shoot.Raw = []byte(shoot)
 	cluster.Spec.CloudProfile.Raw = []byte(`{"apiVersion":"core.gardener.cloud/v1beta1","kind":"CloudProfile"}`)
 	cluster.Spec.Seed = &runtime.RawExtension{Raw: []byte(`{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Seed"}`)}
@@ -502,6 +503,9 @@ func extensionsWork(t *testing.T, seed client.WithWatch) {
 	}
 	for _, object := range []client.Object{
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: attackedShoot, Name: "machine-controller-manager"}},
+		&policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: attackedShoot, Name: "machine-controller-manager"},
+		},
 		&resourcesv1alpha1.ManagedResource{
 			ObjectMeta: metav1.ObjectMeta{Namespace: attackedShoot, Name: "extension-networking-flannel"},
 		},

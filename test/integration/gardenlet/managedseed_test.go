@@ -21,6 +21,7 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 	"github.com/trellis-garden/trellis/pkg/gardenlet"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/bootstrap"
@@ -85,8 +86,11 @@ func testManagedSeed(t *testing.T) {
 	seed := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: managedSeed.Name}}
 	eventually(t, func() error { return errors.Join(gone(c, seed), gone(c, managedSeed), gone(c, token)) })
 	stop()
-	if err := gone(inShoot, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden"}}); err != nil {
-		t.Error(err)
+	for _, object := range append(component.SeedPriorityClasses(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden"}}) {
+		if err := gone(inShoot, object); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -128,6 +132,11 @@ func checkInstallation(t *testing.T, inShoot client.Client) *config.Configuratio
 		if err := inShoot.Get(context.Background(), client.ObjectKey{Namespace: "garden", Name: name},
 			object); err != nil {
 			t.Fatal(err)
+		}
+	}
+	for _, class := range component.SeedPriorityClasses() {
+		if err := inShoot.Get(context.Background(), client.ObjectKeyFromObject(class), class); err != nil {
+			t.Errorf("priority classes of the seed: %v", err)
 		}
 	}
 	if deployment.Spec.Template.Labels["stage"] != "example" || *deployment.Spec.Replicas != 1 {

@@ -26,6 +26,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extensionrights"
 	"github.com/trellis-garden/trellis/pkg/vpn/gateway"
@@ -113,6 +114,11 @@ func testSeed(t *testing.T) {
 	}
 	if err := get(lease); err != nil || time.Since(lease.Spec.RenewTime.Time) > 30*time.Second {
 		t.Errorf("lease: %v, %+v", err, lease.Spec)
+	}
+	for _, class := range component.SeedPriorityClasses() {
+		if err := get(class); err != nil {
+			t.Errorf("priority classes of the seed: %v", err)
+		}
 	}
 	if err := get(&appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "resource-manager"},

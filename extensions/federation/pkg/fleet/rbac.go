@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,6 +90,12 @@ func credentialsRules() []rbacv1.PolicyRule {
 		{
 			APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"},
 			Verbs: []string{"create", "patch"},
+		},
+		// One of several processes leads. What is to be created has no name yet that a rule could give.
+		{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"create"}},
+		{
+			APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"},
+			ResourceNames: []string{fleetv1alpha1.LeaderLease}, Verbs: []string{"update"},
 		},
 	}
 }

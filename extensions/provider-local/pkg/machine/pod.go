@@ -23,6 +23,9 @@ const (
 	// userDataDir is where machine images expect the file userdata.
 	userDataDir = "/etc/machine"
 	userDataKey = "userdata"
+
+	// priorityClass is made by the chart of this extension.
+	priorityClass = "local-machine"
 )
 
 // podName is the name of a machine's pod, and of the Secret with its user data.
@@ -53,6 +56,7 @@ func podFor(machine, class string, spec apis.MachineSpec) *corev1.Pod {
 		},
 		Spec: corev1.PodSpec{
 			Hostname:                     hostname(machine),
+			PriorityClassName:            priorityClass,
 			RestartPolicy:                corev1.RestartPolicyAlways,
 			AutomountServiceAccountToken: new(false),
 			EnableServiceLinks:           new(false),

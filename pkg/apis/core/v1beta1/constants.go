@@ -88,6 +88,9 @@ const (
 	// AnnotationEgressClientSecretName names, on a Cluster, the Secret by which what extensions run for the control
 	// plane leaves the seed: tls.crt and tls.key for the egress proxy, and its authority, ca.crt.
 	AnnotationEgressClientSecretName = "egress-client.secret.trellis.garden/name"
+	// AnnotationSingleNodeSeed is "true" on the Cluster of a highly available control plane whose seed has one node at
+	// most that takes pods of control planes: replicas share it.
+	AnnotationSingleNodeSeed = "seed.trellis.garden/single-node"
 	// AnnotationShootUID is the UID of the Shoot on objects in its seed.
 	AnnotationShootUID = "shoot.gardener.cloud/uid"
 	// AnnotationPodSecurityEnforce, on a ControllerRegistration, is the level of PodSecurity that the extension's

@@ -202,8 +202,8 @@ func (c *Reconciler) controlPlane(ctx context.Context, namespace string, shoot *
 		return conditions.New(t, gardencorev1beta1.ConditionFalse, "ManagedResourceUnhealthy", message)
 	}
 	const healthy = "All control plane components are healthy."
-	if news := recovered(etcds, c.now()); news != "" {
-		return conditions.New(t, gardencorev1beta1.ConditionTrue, reasonRecovered, healthy+" "+news)
+	if recoveries := recovered(etcds, c.now()); recoveries != "" {
+		return conditions.New(t, gardencorev1beta1.ConditionTrue, reasonRecovered, healthy+" "+recoveries)
 	}
 	return conditions.New(t, gardencorev1beta1.ConditionTrue, "ControlPlaneRunning", healthy)
 }

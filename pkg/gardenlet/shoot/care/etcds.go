@@ -21,8 +21,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/etcd/status"
 )
 
-// newsAge is how long a recovery is told of in conditions, and may still become an event.
-const newsAge = 7 * 24 * time.Hour
+// recoveryAge is how long a recovery is told of in conditions, and may still become an event.
+const recoveryAge = 7 * 24 * time.Hour
 
 // etcdView is what is known of one etcd of a control plane.
 type etcdView struct {
@@ -175,17 +175,17 @@ func (m memberView) restoring() string {
 
 // recovered tells of recoveries that are not long ago; empty if there were none.
 func recovered(etcds []etcdView, now time.Time) string {
-	var news []string
+	var recoveries []string
 	for _, member := range membersOf(etcds) {
 		if member.told == nil || len(member.told.Recoveries) == 0 {
 			continue
 		}
 		last := member.told.Recoveries[len(member.told.Recoveries)-1]
-		if now.Sub(last.Finished) < newsAge {
-			news = append(news, member.name+" "+last.Describe())
+		if now.Sub(last.Finished) < recoveryAge {
+			recoveries = append(recoveries, member.name+" "+last.Describe())
 		}
 	}
-	return strings.Join(news, " ")
+	return strings.Join(recoveries, " ")
 }
 
 // spaceConstraint says whether the etcds have room for more; nothing if none of them has told.

@@ -44,7 +44,7 @@ func (c *Reconciler) tellRecoveries(ctx context.Context, shoot *gardencorev1beta
 	return errors.Join(all...)
 }
 
-// tellRecovery tells of one recovery of a member; the next one has its turn at the next look.
+// tellRecovery tells of one recovery of a member; the next one is told at the next look.
 func (c *Reconciler) tellRecovery(ctx context.Context, shoot *gardencorev1beta1.Shoot, etcd etcdView,
 	ordinal int) error {
 	member, annotation := etcd.members[ordinal], annotationOfMember(ordinal)
@@ -74,7 +74,7 @@ func (c *Reconciler) tellRecovery(ctx context.Context, shoot *gardencorev1beta1.
 // as far as clocks may differ, is nothing to tell.
 func untold(recoveries []status.Recovery, last string, now time.Time) *status.Recovery {
 	after, err := time.Parse(time.RFC3339Nano, last)
-	if oldest := now.Add(-newsAge); err != nil || after.Before(oldest) {
+	if oldest := now.Add(-recoveryAge); err != nil || after.Before(oldest) {
 		after = oldest
 	}
 	var first *status.Recovery

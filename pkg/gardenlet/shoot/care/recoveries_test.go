@@ -64,7 +64,7 @@ func TestRecoveriesAreToldOnce(t *testing.T) {
 		t.Errorf("a recovery was told again: %+v", events)
 	}
 	// The condition tells of it for a week.
-	l.care.Now = func() time.Time { return now.Add(newsAge) }
+	l.care.Now = func() time.Time { return now.Add(recoveryAge) }
 	shoot = l.look(t)
 	check(t, shoot.Status.Conditions, gardencorev1beta1.ShootControlPlaneHealthy, "True", "ControlPlaneRunning", "")
 }

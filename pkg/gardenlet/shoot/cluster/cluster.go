@@ -36,6 +36,10 @@ func Write(ctx context.Context, seed client.Client, namespace string, in *plan.I
 	cluster := &extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	_, err = controllerutil.CreateOrPatch(ctx, seed, cluster, func() error {
 		cluster.Spec = extensionsv1alpha1.ClusterSpec{CloudProfile: *profile, Seed: seedObject, Shoot: *shoot}
+		delete(cluster.Annotations, gardencorev1beta1.AnnotationSingleNodeSeed)
+		if in.IsSeedSingle {
+			metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, gardencorev1beta1.AnnotationSingleNodeSeed, "true")
+		}
 		return nil
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan/plantest"
 )
@@ -48,6 +49,26 @@ func TestClusterHasTheObjectsOfTheGarden(t *testing.T) {
 	for range 2 {
 		if err := Delete(t.Context(), seed, namespace); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// Extensions get to know whether replicas share the one node of the seed, and that they do so no longer.
+func TestClusterTellsOfTheOneNode(t *testing.T) {
+	const namespace = "shoot--demo--member1"
+	seed := fake.NewClientBuilder().WithScheme(apis.SeedScheme()).Build()
+	in := plantest.Inputs()
+	for _, single := range []bool{false, true, true, false} {
+		in.IsSeedSingle = single
+		if err := Write(t.Context(), seed, namespace, in); err != nil {
+			t.Fatal(err)
+		}
+		got := &extensionsv1alpha1.Cluster{}
+		if err := seed.Get(t.Context(), client.ObjectKey{Name: namespace}, got); err != nil {
+			t.Fatal(err)
+		}
+		if _, told := got.Annotations[gardencorev1beta1.AnnotationSingleNodeSeed]; told != single {
+			t.Errorf("single is %v, and annotations are %v", single, got.Annotations)
 		}
 	}
 }

@@ -54,6 +54,8 @@ type Component struct {
 	LeftOut func(*gardencorev1beta1.ShootSpec) bool
 	// Recipe makes it; empty if an extension of the seed deploys it.
 	Recipe Recipe
+	// PriorityClass of its pods in the seed; empty if it has none there, or an extension deploys it.
+	PriorityClass string
 
 	// Stage of a component of the control plane.
 	Stage Stage
@@ -72,38 +74,43 @@ type Component struct {
 var ControlPlane = []Component{
 	{
 		Name: etcdcomponent.Name(etcdcomponent.Main), Images: []string{"etcd-steward"}, Stage: Stores,
-		Recipe: etcdOf(etcdcomponent.Main),
+		PriorityClass: component.PriorityControlPlane500,
+		Recipe:        etcdOf(etcdcomponent.Main),
 	},
 	{
 		Name: etcdcomponent.Name(etcdcomponent.Events), Images: []string{"etcd-steward"}, Stage: Stores,
-		Recipe: etcdOf(etcdcomponent.Events),
+		PriorityClass: component.PriorityControlPlane500,
+		Recipe:        etcdOf(etcdcomponent.Events),
 	},
 	{
 		Name: kubeapiserver.Name, Images: []string{"kube-apiserver", "vpn"}, Stage: APIServers,
-		Authorities: kubeapiserver.Authorities(),
-		Recipe:      with(kubeapiserver.Decide, kubeAPIServer),
+		Authorities: kubeapiserver.Authorities(), PriorityClass: component.PriorityControlPlane500,
+		Recipe: with(kubeapiserver.Decide, kubeAPIServer),
 	},
 	{
 		Name: kubecontrollermanager.Name, Images: []string{"kube-controller-manager"}, Empties: true,
-		JudgesNodes: true, Recipe: inSeed(kubecontrollermanager.Decide, kubecontrollermanager.New),
+		JudgesNodes: true, PriorityClass: component.PriorityControlPlane300,
+		Recipe: inSeed(kubecontrollermanager.Decide, kubecontrollermanager.New),
 	},
 	{
 		Name: kubescheduler.Name, Images: []string{"kube-scheduler"}, LeftOut: isWorkerless,
-		Recipe: inSeed(kubescheduler.Decide, kubescheduler.New),
+		PriorityClass: component.PriorityControlPlane300, Recipe: inSeed(kubescheduler.Decide, kubescheduler.New),
 	},
 	{
 		Name: vpnseedserver.Name, Images: []string{"vpn"}, LeftOut: isWorkerless, Stage: Tunnels,
-		Authorities: []string{component.CAVPN},
-		Recipe:      vpnSeedServer(vpnseedserver.First),
+		Authorities: []string{component.CAVPN}, PriorityClass: component.PriorityControlPlane300,
+		Recipe: vpnSeedServer(vpnseedserver.First),
 	},
 	{
 		Name: vpnseedserver.Second.Named(vpnseedserver.Name), Images: []string{"vpn"}, LeftOut: hasOnePath,
-		Stage: Tunnels, After: vpnseedserver.Name, Recipe: vpnSeedServer(vpnseedserver.Second),
+		Stage: Tunnels, After: vpnseedserver.Name, PriorityClass: component.PriorityControlPlane300,
+		Recipe: vpnSeedServer(vpnseedserver.Second),
 	},
 	{Name: "machine-controller-manager", LeftOut: isWorkerless, JudgesNodes: true},
 	{
 		Name: clusterautoscaler.Name, Images: []string{"cluster-autoscaler"}, LeftOut: isFixed, Stage: Autoscalers,
-		JudgesNodes: true, Recipe: with(clusterautoscaler.Decide, clusterAutoscaler),
+		JudgesNodes: true, PriorityClass: component.PriorityControlPlane300,
+		Recipe: with(clusterautoscaler.Decide, clusterAutoscaler),
 	},
 }
 
@@ -184,6 +191,7 @@ func Decide(f component.Facts, shoot *gardencorev1beta1.ShootSpec) Values {
 	values := Values{}
 	for _, c := range slices.Concat(ControlPlane, System) {
 		if c.Recipe.Decide != nil && c.IsPartOf(shoot) {
+			f.PriorityClass = c.PriorityClass
 			values[c.Name] = c.Recipe.Decide(f)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -12,6 +13,8 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/clusterautoscaler"
+	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
+	"github.com/trellis-garden/trellis/pkg/component/kubecontrollermanager"
 )
 
 // Every component is told apart by its name, and made by one of its functions.
@@ -26,6 +29,45 @@ func TestComponentsAreWhole(t *testing.T) {
 		if inShoot != (c.Recipe.Objects != nil) || inShoot && c.Recipe.Build != nil {
 			t.Errorf("%s is not made by what makes components of its list", c.Name)
 		}
+	}
+}
+
+// What the gardenlet deploys into a control plane has a priority class that it makes, and etcd and kube-apiserver have
+// more than all that waits for them.
+func TestPriorities(t *testing.T) {
+	values := map[string]int32{}
+	for _, object := range component.SeedPriorityClasses() {
+		values[object.GetName()] = object.(*schedulingv1.PriorityClass).Value
+	}
+	first, others := values[component.PriorityControlPlane500], 0
+	for _, c := range ControlPlane {
+		value, found := values[c.PriorityClass]
+		isFirst := c.Stage == Stores || c.Stage == APIServers
+		switch {
+		case c.Recipe.Build == nil && c.PriorityClass == "":
+		case !found:
+			t.Errorf("%s has the priority class %q, which no seed has", c.Name, c.PriorityClass)
+		case isFirst != (value == first) || value > first:
+			t.Errorf("%s has %d, and etcd and kube-apiserver have %d", c.Name, value, first)
+		case !isFirst:
+			others++
+		}
+	}
+	if others < 4 {
+		t.Errorf("only %d components were compared", others)
+	}
+}
+
+// The list says which class the values have.
+func TestPriorityClassesReachTheValues(t *testing.T) {
+	values := Decide(component.Facts{}, &gardencorev1beta1.ShootSpec{})
+	if got := ValuesOf[etcdcomponent.Values](values, "etcd-main").PriorityClass; got !=
+		component.PriorityControlPlane500 {
+		t.Errorf("etcd-main has the priority class %q", got)
+	}
+	if got := ValuesOf[kubecontrollermanager.Values](values, kubecontrollermanager.Name).PriorityClass; got !=
+		component.PriorityControlPlane300 {
+		t.Errorf("%s has the priority class %q", kubecontrollermanager.Name, got)
 	}
 }
 

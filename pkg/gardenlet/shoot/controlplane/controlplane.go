@@ -70,8 +70,8 @@ type Restore interface {
 	Check(ctx context.Context) error
 }
 
-// Add adds etcd, the API server, and what needs no workers. The API server is deployed together with its etcds, not
-// after them: it waits for them by itself, and its start goes on meanwhile. Etcds wait for where they are backed up to:
+// Add adds etcd, the API server, and what needs no workers. An API server is created together with its etcds, not after
+// them: it waits for them by itself, and its start goes on meanwhile. Etcds wait for where they are backed up to:
 // one that starts empty looks for its backups first.
 func (c *ControlPlane) Add(g *flow.Graph, f foundation.Tasks, infrastructure, backup flow.TaskID) Tasks {
 	stores, storesReady := c.AddStage(g, components.Stores, f.Secrets, backup)
@@ -85,9 +85,11 @@ func (c *ControlPlane) Add(g *flow.Graph, f foundation.Tasks, infrastructure, ba
 		Name: "Deploying route to kube-apiserver", Fn: tasks.Retried(c.deployRoute),
 		Dependencies: []flow.TaskID{f.Namespace},
 	})
-	if c.Plan.Restore.ID != "" || c.Plan.APIServer().Availability.IsHigh() {
+	if c.Plan.Restore.ID != "" || c.Plan.APIServer().Availability.IsHigh() || c.Plan.Rotation.ReplacesAuthorities {
 		// It starts anew when etcd has been restored, not before; and of what there is several times, one loses a
-		// replica at a time: API servers stay while an etcd grows or is rolled.
+		// replica at a time: API servers stay while an etcd grows or is rolled. With other authorities, etcds are
+		// replaced in any case. One that is alone is back sooner when no API server starts beside it, and the API with
+		// it, as the API server of before goes on.
 		stores = storesReady
 	}
 	deployed := g.Add(flow.Task{

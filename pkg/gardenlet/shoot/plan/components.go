@@ -31,7 +31,7 @@ func (p *Plan) facts(in *Inputs) component.Facts {
 	}
 	if p.Seed.Backup != nil {
 		f.BackupPrefix, f.RestoreETCD = p.Seed.Backup.Entry, p.Restore.Restore
-		f.BackupClaim = claimOf(in)
+		f.BackupClaim, f.ETCDBackup = claimOf(in), in.ETCDBackup
 	}
 	if !p.Workerless {
 		f.AdvertiseAddress = advertiseAddress

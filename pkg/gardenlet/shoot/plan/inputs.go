@@ -6,6 +6,7 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apiserverconfig"
+	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/etcd/request"
 )
@@ -36,6 +37,8 @@ type Inputs struct {
 	// IsSeedSingle says that the seed has one node at most that takes pods of control planes. It is known for highly
 	// available ones only.
 	IsSeedSingle bool
+	// ETCDBackup says how etcd is backed up, where the seed has an object store.
+	ETCDBackup component.ETCDBackup
 	// Restore is the point in time that etcd-main was last asked to restore.
 	Restore Restore
 }

@@ -2,12 +2,14 @@ package plan
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/etcd/request"
 )
 
@@ -76,6 +78,26 @@ func TestPlanRestore(t *testing.T) {
 		f := p.facts(in)
 		if p.Restore != test.want || f.RestoreETCD != test.want.Restore || f.BackupPrefix != test.prefix {
 			t.Errorf("%s: planned %+v, facts %+v below %q", name, p.Restore, f.RestoreETCD, f.BackupPrefix)
+		}
+	}
+}
+
+// Where the seed has a store, gardenlet's settings of backups reach etcd.
+func TestPlanSettingsOfBackups(t *testing.T) {
+	settings := component.ETCDBackup{DeltaSnapshotPeriod: time.Minute, FullSnapshots: 3}
+	for backup, want := range map[*gardencorev1beta1.Backup]component.ETCDBackup{
+		nil: {}, {Provider: "store"}: settings,
+	} {
+		p := &Plan{
+			Identity: Identity{Namespace: "shoot--demo--one", UID: "uid"}, Internal: &Record{Hostname: "api.example"},
+		}
+		in := &Inputs{
+			Shoot: &gardencorev1beta1.Shoot{}, ETCDBackup: settings,
+			Seed: &gardencorev1beta1.Seed{Spec: gardencorev1beta1.SeedSpec{Backup: backup}},
+		}
+		p.planStore(in)
+		if got := p.facts(in).ETCDBackup; got != want {
+			t.Errorf("with the store %+v: %+v, want %+v", backup, got, want)
 		}
 	}
 }

@@ -56,11 +56,19 @@ func TestHibernationGoesOnWithoutFleets(t *testing.T) {
 // shootWith starts an API server that has these Leases and nothing else, and returns its kubeconfig.
 func shootWith(t *testing.T, leases func() coordinationv1.LeaseList) []byte {
 	t.Helper()
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
+	return shootAnswering(t, func(*http.Request) any {
 		list := leases()
 		list.TypeMeta = metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "LeaseList"}
-		_ = json.NewEncoder(w).Encode(list)
+		return list
+	})
+}
+
+// shootAnswering starts an API server that answers with objects, and returns its kubeconfig.
+func shootAnswering(t *testing.T, answer func(*http.Request) any) []byte {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(answer(r))
 	}))
 	t.Cleanup(server.Close)
 	config := clientcmdapi.NewConfig()

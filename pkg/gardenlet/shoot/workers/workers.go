@@ -87,10 +87,7 @@ func (w *Workers) Add(g *flow.Graph, f foundation.Tasks, infrastructure flow.Tas
 	})
 	workerReady := g.Add(flow.Task{
 		Name: "Waiting until worker pools are ready", SkipIf: w.Plan.Workerless, Dependencies: []flow.TaskID{worker},
-		Fn: func(ctx context.Context) error {
-			return extension.Wait(ctx, w.Seed, &extensionsv1alpha1.Worker{ObjectMeta: w.Plan.Meta(w.Plan.ShootName)},
-				extension.WorkerTiming)
-		},
+		Fn: w.waitForWorker,
 	})
 	w.Extensions.Add(g, gardencorev1beta1.AfterWorker, workerReady)
 	w.addContainerRuntimes(g, workerReady)

@@ -15,25 +15,25 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// An etcd that defragments answers nothing meanwhile. So the members take turns, which the leader gives: the followers
-// first, itself last, each only when all others answer. A member does what it is told only by the leader that it
-// knows, of the term that it knows, and decides by itself whether it is worth it and whether there is room.
+// An etcd that defragments answers nothing meanwhile. So the members do so one after the other, as the leader requests:
+// the followers first, itself last, each only when all others answer. A member takes requests only from the leader that
+// it knows, of the term that it knows, and decides by itself whether it is worth it and whether there is room.
 
 const (
-	// defragmentPath is where a member takes its turn, on its client URL. Clients can defragment an etcd anyway.
+	// defragmentPath is where a member takes requests, on its client URL. Clients can defragment an etcd anyway.
 	defragmentPath = "/etcd-steward/defragment"
-	// turnTimeout is how long a turn may take.
-	turnTimeout = 15 * time.Minute
+	// defragmentTimeout is how long one member may take.
+	defragmentTimeout = 15 * time.Minute
 )
 
-// turn is what a leader sends.
-type turn struct {
+// defragmentRequest is what a leader sends.
+type defragmentRequest struct {
 	Leader uint64 `json:"leader"`
 	Term   uint64 `json:"term"`
 }
 
-// inTurn returns the members in the order in which they defragment.
-func inTurn(members []*etcdserverpb.Member, leader uint64) []*etcdserverpb.Member {
+// defragmentOrder returns the members in the order in which they defragment.
+func defragmentOrder(members []*etcdserverpb.Member, leader uint64) []*etcdserverpb.Member {
 	last := func(m *etcdserverpb.Member) int {
 		if m.ID == leader {
 			return 1
@@ -55,8 +55,8 @@ func (c *memberCare) roundDue(now time.Time) bool {
 	return now.After(c.soonest) && (periodic || freed)
 }
 
-// defragmentInTurns has all members defragment, one after the other, when that is due.
-func (c *memberCare) defragmentInTurns(ctx context.Context) error {
+// defragmentMembers has all members defragment, one after the other, when that is due.
+func (c *memberCare) defragmentMembers(ctx context.Context) error {
 	if !c.roundDue(time.Now()) {
 		return nil
 	}
@@ -69,16 +69,16 @@ func (c *memberCare) defragmentInTurns(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, m := range inTurn(members, uint64(c.etcd.Server.MemberID())) {
-		if err := c.giveTurn(ctx, m); err != nil {
-			return fmt.Errorf("members defragment in turns: that of %s: %w", m.Name, err)
+	for _, m := range defragmentOrder(members, uint64(c.etcd.Server.MemberID())) {
+		if err := c.defragmentMember(ctx, m); err != nil {
+			return fmt.Errorf("members defragment one after the other: %s: %w", m.Name, err)
 		}
 	}
 	return nil
 }
 
-// giveTurn has one member defragment if all others answer, and waits until it has.
-func (c *memberCare) giveTurn(ctx context.Context, m *etcdserverpb.Member) error {
+// defragmentMember has one member defragment if all others answer, and waits until it has.
+func (c *memberCare) defragmentMember(ctx context.Context, m *etcdserverpb.Member) error {
 	members, err := c.list(ctx)
 	if err != nil {
 		return err
@@ -92,11 +92,11 @@ func (c *memberCare) giveTurn(ctx context.Context, m *etcdserverpb.Member) error
 		return errors.New("this member leads no longer")
 	}
 	if m.ID == uint64(c.etcd.Server.MemberID()) {
-		return c.takeTurn(ctx)
+		return c.defragmentOnRequest(ctx)
 	}
-	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
+	ctx, cancel := context.WithTimeout(ctx, defragmentTimeout)
 	defer cancel()
-	body, err := json.Marshal(turn{Leader: uint64(c.etcd.Server.MemberID()), Term: c.etcd.Server.Term()})
+	body, err := json.Marshal(defragmentRequest{uint64(c.etcd.Server.MemberID()), c.etcd.Server.Term()})
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,8 @@ func (c *memberCare) giveTurn(ctx context.Context, m *etcdserverpb.Member) error
 		return err
 	}
 	defer via.CloseIdleConnections()
-	return do(ctx, via, http.MethodPost, m.ClientURLs[0]+defragmentPath, bytes.NewReader(body), &turn{})
+	return do(ctx, via, http.MethodPost, m.ClientURLs[0]+defragmentPath, bytes.NewReader(body),
+		&defragmentRequest{})
 }
 
 // answers makes sure that a member does: one that defragments does not.
@@ -123,11 +124,11 @@ func (c *memberCare) answers(ctx context.Context, m *etcdserverpb.Member) error 
 	return errors.Join(err, client.Close())
 }
 
-// takeTurn has maintenance defragment this member, if it is worth it.
-func (s *Steward) takeTurn(ctx context.Context) error {
+// defragmentOnRequest has maintenance defragment this member, if it is worth it.
+func (s *Steward) defragmentOnRequest(ctx context.Context) error {
 	result := make(chan error, 1)
 	select {
-	case s.errands <- func() { result <- s.defragmentInTurn() }:
+	case s.errands <- func() { result <- s.defragmentIfWorth() }:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -135,8 +136,8 @@ func (s *Steward) takeTurn(ctx context.Context) error {
 	return <-result
 }
 
-// defragmentInTurn defragments if it is worth it.
-func (s *Steward) defragmentInTurn() error {
+// defragmentIfWorth defragments if it is worth it.
+func (s *Steward) defragmentIfWorth() error {
 	v, err := s.measure(s.options.DataDir)
 	if err != nil {
 		return err
@@ -154,20 +155,20 @@ func (s *Steward) defragmentInTurn() error {
 	}
 }
 
-// serveDefragmentation takes a turn that the leader gives.
+// serveDefragmentation takes a request of the leader.
 func (s *Steward) serveDefragmentation(w http.ResponseWriter, r *http.Request) {
-	var given turn
+	var given defragmentRequest
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostAnswered)).Decode(&given); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	server := s.etcd.Server
-	if s.leads() || given != (turn{Leader: uint64(server.Leader()), Term: server.Term()}) {
+	if s.leads() || given != (defragmentRequest{uint64(server.Leader()), server.Term()}) {
 		http.Error(w, fmt.Sprintf("the leader is %x of term %d", uint64(server.Leader()), server.Term()),
 			http.StatusConflict)
 		return
 	}
-	if err := s.takeTurn(r.Context()); err != nil {
+	if err := s.defragmentOnRequest(r.Context()); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}

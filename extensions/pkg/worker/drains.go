@@ -1,0 +1,117 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-garden/trellis/extensions/pkg/extension"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+const (
+	// drainPatience is how long a drain may be refused by PodDisruptionBudgets that allow no eviction although all of
+	// their pods are healthy, until the Worker fails with that. machine-controller-manager tries again all the while.
+	drainPatience = 2 * time.Minute
+	// mostOfFailure is how much of what machine-controller-manager says is told, in bytes; mostTold is how many budgets
+	// of a drain are told, and how many drains. Users choose the names and how many there are.
+	mostOfFailure, mostTold = 500, 5
+)
+
+// What machine-controller-manager writes into a machine's last operation when it cannot drain the node.
+var (
+	drainFailed = regexp.MustCompile(`^Drain failed due to - (?s:(.*))\. Will retry in next sync\. `)
+	strictest   = regexp.MustCompile(`pod disruption budget (\S+/\S+) is misconfigured`)
+)
+
+// drain is that of the node of a machine that goes.
+type drain struct {
+	machine, node string
+	// lasts is for how long the machine has been going.
+	lasts time.Duration
+	// failure is what the last attempt failed with; empty as long as there was none that did.
+	failure string
+	// budgets are those that cannot be content: they allow no eviction although all of their pods are healthy.
+	budgets []string
+}
+
+// drainsOf returns the drains of machines.
+func drainsOf(machines []machinev1alpha1.Machine, now time.Time) []drain {
+	var all []drain
+	for _, machine := range machines {
+		description := machine.Status.LastOperation.Description
+		if machine.DeletionTimestamp == nil || !strings.Contains(description, machineutils.InitiateDrain) {
+			continue
+		}
+		d := drain{
+			machine: machine.Name, node: machine.Labels[machinev1alpha1.NodeLabelKey],
+			lasts: now.Sub(machine.DeletionTimestamp.Time).Truncate(time.Second),
+		}
+		if found := drainFailed.FindStringSubmatch(description); found != nil {
+			d.failure = found[1]
+		}
+		for _, found := range strictest.FindAllStringSubmatch(d.failure, -1) {
+			d.budgets = append(d.budgets, found[1])
+		}
+		slices.Sort(d.budgets)
+		d.budgets = slices.Compact(d.budgets)
+		all = append(all, d)
+	}
+	return all
+}
+
+// String tells who is drained and what hinders it, as far as that is known.
+func (d drain) String() string {
+	text := fmt.Sprintf("node %s of machine %s has been drained for %s", d.node, d.machine, d.lasts)
+	switch {
+	case len(d.budgets) > 0:
+		text += fmt.Sprintf(", and PodDisruptionBudget %s allows no eviction although all its pods are healthy: "+
+			"give its pods more replicas, or allow one of them to be away", few(d.budgets))
+	case d.failure != "":
+		text += ": " + strings.ToValidUTF8(d.failure[:min(len(d.failure), mostOfFailure)], "")
+	}
+	return text
+}
+
+// isBlocked says whether the drain does not get on until somebody changes something in the shoot.
+func (d drain) isBlocked() bool { return len(d.budgets) > 0 && d.lasts >= drainPatience }
+
+// drains returns the drains of the machines of a MachineDeployment.
+func (a *actuator) drains(ctx context.Context, namespace, deployment string) ([]drain, error) {
+	machines := &machinev1alpha1.MachineList{}
+	if err := a.client.List(ctx, machines, client.InNamespace(namespace),
+		client.MatchingLabels{labelName: deployment}); err != nil {
+		return nil, fmt.Errorf("listing Machines: %w", err)
+	}
+	return drainsOf(machines.Items, time.Now()), nil
+}
+
+// withDrains adds to what is missing which drains there are. With one that does not get on, that is an error.
+func withDrains(missing error, drains []drain) (told, failed error) {
+	if len(drains) > 0 {
+		var texts []string
+		for _, d := range drains {
+			texts = append(texts, d.String())
+		}
+		missing = fmt.Errorf("%w; %s", missing, few(texts))
+	}
+	if slices.ContainsFunc(drains, drain.isBlocked) {
+		return nil, extension.WithCodes(missing, gardencorev1beta1.ErrorRetryableConfigurationProblem)
+	}
+	return missing, nil
+}
+
+// few joins texts, of which it leaves some out if there are many.
+func few(texts []string) string {
+	if more := len(texts) - mostTold; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(texts[:mostTold], ", "), more)
+	}
+	return strings.Join(texts, ", ")
+}
