@@ -33,7 +33,7 @@ import (
 const (
 	// binaryVariable names the Kubernetes binary that speaks as kube-apiserver when so called.
 	binaryVariable = "TRELLIS_KUBERNETES_BINARY"
-	startTimeout   = 90 * time.Second
+	startTimeout   = 5 * time.Minute
 	// pollInterval is not short: an API server that is not ready yet works, and writes, to say why.
 	pollInterval = 200 * time.Millisecond
 	// ClusterIdentity is the name of the garden.

@@ -38,7 +38,7 @@ const (
 	fleetToken = "federation-token"
 	// aliceToken is that of a user without rights, in group developers.
 	aliceToken   = "alice-token"
-	startTimeout = 90 * time.Second
+	startTimeout = 5 * time.Minute
 )
 
 // apiServers are any number of kube-apiservers on one etcd, each with a prefix of its own, and their files.

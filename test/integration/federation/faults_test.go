@@ -284,14 +284,7 @@ func TestFlappingMember(t *testing.T) {
 		w.reconnect(name)
 		time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
 	}
-	eventually(t, "both members are ready", func() error {
-		for _, name := range memberNames {
-			if err := w.readyIs(name, "True"); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	w.membersAreReady(t)
 	w.settledAs(t, namespace, 2, 4)
 	if after := uids(); after != before {
 		t.Errorf("objects were made anew: %v, then %v", before, after)

@@ -178,14 +178,29 @@ func (w *world) join(name string, config *rest.Config) error {
 	return errors.Join(w.fleet.Create(ctx, secret), w.fleet.Create(ctx, cluster))
 }
 
-// startFederation runs the controllers until the test ends or the returned function is called. The tests' members are
-// small and live for long, so that deletions need no confirmation unless a test wants it.
+// startFederation runs the controllers until the test ends or the returned function is called, and waits until they
+// know the members. These are small and live for long, so that deletions need no confirmation unless a test wants it.
 func (w *world) startFederation(t *testing.T, changes ...func(*controllers.Options)) (kill func()) {
 	t.Helper()
-	return w.startFederationWith(t, func(*rest.Config) {}, changes...)
+	kill = w.startFederationWith(t, func(*rest.Config) {}, changes...)
+	w.membersAreReady(t)
+	return kill
 }
 
-// startFederationWith changes the way to the fleet as well.
+// membersAreReady waits for those that can be reached: what is placed before goes elsewhere and stays there.
+func (w *world) membersAreReady(t *testing.T) {
+	t.Helper()
+	for _, name := range memberNames {
+		if w.lines[name].cut() {
+			continue
+		}
+		eventually(t, name+" is ready", func() error {
+			return client.IgnoreNotFound(w.readyIs(name, metav1.ConditionTrue))
+		})
+	}
+}
+
+// startFederationWith changes the way to the fleet as well, and waits for nothing.
 func (w *world) startFederationWith(t *testing.T, way func(*rest.Config),
 	changes ...func(*controllers.Options)) (kill func()) {
 	t.Helper()

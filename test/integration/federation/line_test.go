@@ -83,6 +83,12 @@ func (l *line) set(isCut bool) {
 	}
 }
 
+func (l *line) cut() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.isCut
+}
+
 // cutOff a member; the line is repaired when the test ends at the latest.
 func (w *world) cutOff(t *testing.T, name string) {
 	t.Helper()

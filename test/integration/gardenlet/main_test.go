@@ -49,7 +49,7 @@ import (
 )
 
 // patience is how long things may take on a busy machine.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 var (
 	env *environment.Environment
