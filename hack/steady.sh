@@ -5,9 +5,11 @@
 # has changed. It needs to be root, as the landscape does.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-mkdir -p .cache/bin /run/trellis-tree
+mkdir -p bin .cache/bin /run/trellis-tree
 go -C hack/tools build -o ../../.cache/bin/filetimes ./filetimes
 .cache/bin/filetimes
+# The Go command looks at links as well, and each clone makes those of bin anew.
+find bin -type l -exec touch --no-dereference --date=@1 {} +
 # shellcheck disable=SC2016 # the inner shell expands it
 exec unshare --mount bash -euc '
   mount --bind "$0" /run/trellis-tree

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -155,12 +156,11 @@ func (w *world) defineAll(t *testing.T, definitions []sample) {
 			remove(t, w.fleet, definition)
 			w.notServed(t, group)
 		})
-		eventually(t, s.file+" is established", func() error {
-			current, err := get(w.fleet, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", s.object.GetName())
-			if text := fmt.Sprint(current.Object["status"]); err != nil || !strings.Contains(text, "type:Established") {
-				return fmt.Errorf("%s %w", text, err)
-			}
-			return nil
+		// The client learns of kinds by discovery, which tells of one a while after it is established.
+		eventually(t, s.file+" is served", func() error {
+			kind, _, _ := unstructured.NestedString(s.object.Object, "spec", "names", "kind")
+			_, err := w.fleet.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+			return err
 		})
 	}
 }
