@@ -92,13 +92,3 @@ func clusterAutoscaler(t *testing.T) {
 	member.eventually(t, time.Minute, equals(""), "get", "clusterrole", "system:cluster-autoscaler",
 		"--ignore-not-found", "-o", "name")
 }
-
-// lines checks the number of lines.
-func lines(want int) func(string) error {
-	return func(out string) error {
-		if got := len(strings.Fields(out)); got != want {
-			return fmt.Errorf("got %d, want %d:\n%s", got, want, out)
-		}
-		return nil
-	}
-}

@@ -101,10 +101,6 @@ func becomesManagedSeed(t *testing.T) {
 	garden.eventually(t, time.Minute, equals(strings.TrimSpace(before)), leftInGarden...)
 }
 
-func conditionStatus(condition string) string {
-	return fmt.Sprintf("jsonpath={.status.conditions[?(@.type==%q)].status}", condition)
-}
-
 func managedSeedCondition(condition string) []string {
 	return []string{"-n", "garden", "get", "managedseed", "example", "-o", conditionStatus(condition)}
 }
