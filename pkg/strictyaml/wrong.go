@@ -13,8 +13,8 @@ import (
 )
 
 // firstWrong finds the first part of a value that cannot be decoded when it is there alone; nil if there is none. The
-// decoder doesn't name it: a quantity or a duration that it cannot understand has no path in its errors. alone decodes a
-// document that has only the given value at the path.
+// decoder doesn't name it: a quantity or a duration that it cannot understand has no path in its errors. alone decodes
+// a document that has only the given value at the path.
 func firstWrong(value any, path *field.Path, alone func(any) error) *field.Error {
 	err := alone(value)
 	if err == nil {
@@ -58,7 +58,8 @@ func firstWrongItem(items []any, path *field.Path, alone func(any) error) *field
 		return nil // no list belongs there
 	}
 	for i, item := range items {
-		if wrong := firstWrong(item, path.Index(i), func(value any) error { return alone([]any{value}) }); wrong != nil {
+		wrong := firstWrong(item, path.Index(i), func(value any) error { return alone([]any{value}) })
+		if wrong != nil {
 			return wrong
 		}
 	}
@@ -68,7 +69,9 @@ func firstWrongItem(items []any, path *field.Path, alone func(any) error) *field
 func forbidden(path *field.Path) *field.Error { return field.Forbidden(path, "there is no such field") }
 
 // takesAnyName tells maps, of which no type knows the names.
-func takesAnyName(alone func(any) error) bool { return alone(map[string]any{"\x00": nil}) == nil }
+func takesAnyName(alone func(any) error) bool {
+	return alone(map[string]any{"no field has this name": nil}) == nil
+}
 
 // decodes tells why a document cannot be decoded as a type.
 func decodes(document any, into reflect.Type) error {
