@@ -72,6 +72,7 @@ func needed() map[string][]right {
 			rights(attackedShoot, write, "resources.gardener.cloud", "managedresources"),
 			rights(attackedShoot, machines, "machine.sapcloud.io", "machines", "machinesets", "machinedeployments",
 				"machineclasses"),
+			rights("", "list", "", "nodes"),
 			rights("", "get,list,watch", "machine.sapcloud.io", "machines", "machinesets", "machinedeployments",
 				"machineclasses"),
 			rights(machinesOfShoot, write, "rbac.authorization.k8s.io", "roles", "rolebindings"),
