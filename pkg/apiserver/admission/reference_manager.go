@@ -75,8 +75,11 @@ func (r *referenceManager) validateDelete(ctx context.Context, a admission.Attri
 		return nil
 	}
 	return admission.NewForbidden(a, fmt.Errorf("it is still used by %s: delete or change these first",
-		few.Joined(users, usersShown, ", ")))
+		summary(users)))
 }
+
+// summary names some of the users of an object.
+func summary(users []string) string { return few.Joined(users, usersShown, ", ") }
 
 // reference is what a field of an object refers to.
 type reference struct {

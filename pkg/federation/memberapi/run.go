@@ -113,13 +113,14 @@ func (s *Server) listen(ctx context.Context, address string, certificate tls.Cer
 	if err != nil {
 		return nil, fmt.Errorf("serving the API of members: %w", err)
 	}
-	return answer(listener, &http.Server{
+	return serveAt(listener, &http.Server{
 		Handler: s, ReadHeaderTimeout: 30 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}), nil
 }
 
-func answer(listener net.Listener, server *http.Server) *answering {
+// serveAt serves until end.
+func serveAt(listener net.Listener, server *http.Server) *answering {
 	a := &answering{server: server, address: listener.Addr().String(), served: make(chan error, 1)}
 	go func() { a.served <- server.Serve(listener) }()
 	return a

@@ -10,7 +10,7 @@ import (
 // A request that goes on is cut off when the server ends, which is no error.
 func TestRequestsAreCutOffAtTheEnd(t *testing.T) {
 	begun, ended := make(chan struct{}), make(chan struct{})
-	a := answer(localListener(t), &http.Server{
+	a := serveAt(localListener(t), &http.Server{
 		Handler: http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
 			close(begun)
 			<-request.Context().Done()
@@ -43,7 +43,7 @@ var errHeld = errors.New("held")
 func (l heldListener) Close() error { return errors.Join(l.Listener.Close(), errHeld) }
 
 func TestWhatKeepsAServerFromEndingIsTold(t *testing.T) {
-	a := answer(heldListener{localListener(t)}, &http.Server{Handler: http.NotFoundHandler()})
+	a := serveAt(heldListener{localListener(t)}, &http.Server{Handler: http.NotFoundHandler()})
 	response, err := http.Get("http://" + a.address) // it serves, so that it has something to end
 	if err != nil {
 		t.Fatal(err)
