@@ -239,7 +239,7 @@ func needsNoKubeProxy(shoot *gardencorev1beta1.ShootSpec) bool {
 func etcdOf(role etcdcomponent.Role) Recipe {
 	return with(etcdcomponent.Decide(role), func(b *Builder, values etcdcomponent.Values) component.Component {
 		values.Role = role
-		return etcdcomponent.New(b.Seed, b.Namespace, b.Secrets, values)
+		return etcdcomponent.NewReloading(b.Seed, b.Namespace, b.Secrets, values, b.AskEtcd)
 	})
 }
 
