@@ -83,7 +83,7 @@ func nodeLocalDNSNotOffered(dns *NodeLocalDNS, path *field.Path) field.ErrorList
 func workerNotOffered(worker *Worker, path *field.Path) field.ErrorList {
 	errs := refuseIf(worker.ControlPlane != nil, path.Child("controlPlane"),
 		"control planes run in seeds, not on machines of the cluster", "leave it out")
-	errs = append(errs, refuseIf(isInPlace(worker), path.Child("updateStrategy"),
+	errs = append(errs, refuseIf(IsUpdatedInPlace(worker), path.Child("updateStrategy"),
 		"machines are replaced when they have to change", "use "+string(AutoRollingUpdate))...)
 	errs = append(errs, refuseIf(deref(worker.MachineControllerManager).InPlaceUpdateTimeout != nil,
 		path.Child("machineControllerManager", "inPlaceUpdateTimeout"),

@@ -366,7 +366,7 @@ func validateWorkersUpdate(spec, old *ShootSpec, path *field.Path) field.ErrorLi
 			continue // follows the control plane
 		}
 		u := versionUpdate{
-			kubeletVersion(worker, spec), kubeletVersion(previous, old), isInPlace(worker),
+			kubeletVersion(worker, spec), kubeletVersion(previous, old), IsUpdatedInPlace(worker),
 			at.Child("kubernetes", "version"),
 		}
 		errs = append(errs, u.validate()...)
@@ -409,13 +409,13 @@ func kubeletVersion(worker *Worker, spec *ShootSpec) string {
 }
 
 func validateWorkerUpdate(worker, old *Worker, path *field.Path) field.ErrorList {
-	if isInPlace(worker) != isInPlace(old) {
+	if IsUpdatedInPlace(worker) != IsUpdatedInPlace(old) {
 		return field.ErrorList{
 			field.Invalid(path.Child("updateStrategy"), deref(worker.UpdateStrategy),
 				"cannot change between rolling and in-place updates; create another pool"),
 		}
 	}
-	if !isInPlace(worker) {
+	if !IsUpdatedInPlace(worker) {
 		return nil
 	}
 	errs := validateImmutable(worker.Machine.Type, old.Machine.Type, path.Child("machine", "type"))
@@ -468,11 +468,6 @@ func validatePendingInPlaceUpdates(shoot, old *Shoot, path *field.Path) field.Er
 		}
 	}
 	return errs
-}
-
-func isInPlace(worker *Worker) bool {
-	strategy := deref(worker.UpdateStrategy)
-	return strategy == AutoInPlaceUpdate || strategy == ManualInPlaceUpdate
 }
 
 func workerVersion(worker *Worker) string {
