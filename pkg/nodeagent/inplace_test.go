@@ -279,6 +279,39 @@ func TestAnUpdateInPlaceThatFails(t *testing.T) {
 	}
 }
 
+// A machine hears from its node that it may be updated, and not whenever the kubelet reports.
+func TestAMachineHearsThatItIsDrained(t *testing.T) {
+	u := machineOf135(t)
+	heard := make(chan error, 1)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secretNamespace, Name: "osc"}}
+	node := u.node(t)
+	go func() { heard <- u.agent.waitForChange(t.Context(), u.client, secret, node) }()
+	watches := func() (count int) {
+		for _, action := range u.client.Actions() {
+			if action.GetVerb() == "watch" {
+				count++
+			}
+		}
+		return count
+	}
+	for watches() < 2 {
+		select {
+		case err := <-heard:
+			t.Fatalf("it did not wait: %v", err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	u.kubelet(t, "1.35.4")
+	u.manager(t, machinev1alpha1.SelectedForUpdate)
+	if len(heard) > 0 {
+		t.Fatalf("it did not wait: %v", <-heard)
+	}
+	u.manager(t, machinev1alpha1.ReadyForUpdate)
+	if err := <-heard; err != nil {
+		t.Error(err)
+	}
+}
+
 // A patch of Kubernetes needs no drain, as on machines that are replaced; nor does what is taken back.
 func TestWhatNeedsNoDrain(t *testing.T) {
 	u := machineOf135(t)

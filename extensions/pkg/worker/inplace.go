@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -61,7 +62,7 @@ func (a *actuator) missingInPlace(ctx context.Context, deployment *machinev1alph
 	if missing == nil {
 		return nil, nil
 	}
-	return errors.Join(missing, failedUpdates(machines)), nil
+	return withDrains(errors.Join(missing, failedUpdates(machines)), drainsOf(machines, time.Now()))
 }
 
 // readinessManual is readiness but for what waits for the owner.

@@ -1,12 +1,15 @@
 package worker
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -120,6 +123,32 @@ func TestUpdatesByHandAreNotWaitedFor(t *testing.T) {
 	pending := machineIn("m1", "d", "old", machinev1alpha1.MachinePending)
 	if err := readinessManual(deployment, "new", []machinev1alpha1.Machine{*pending}); err == nil {
 		t.Error("a machine is missing")
+	}
+}
+
+// A budget that blocks the drain for an update is told as one that blocks the drain of a machine that goes.
+func TestBlockedDrainsForUpdatesAreTold(t *testing.T) {
+	blocked := machineIn("m1", technicalID+"-auto-z1", "old", machinev1alpha1.MachineRunning)
+	blocked.Status.LastOperation.Description = "Drain failed due to - pod disruption budget default/web is " +
+		"misconfigured. Will retry in next sync. Initiate node drain"
+	selected := func(since time.Duration) []machinev1alpha1.Machine {
+		blocked.Status.Conditions = []corev1.NodeCondition{{
+			Type: machinev1alpha1.NodeInPlaceUpdate, Reason: machinev1alpha1.SelectedForUpdate,
+			LastTransitionTime: metav1.NewTime(time.Now().Add(-since)),
+		}}
+		return []machinev1alpha1.Machine{*blocked}
+	}
+	missing := errors.New("1 of 2")
+	if told, err := withDrains(missing, drainsOf(selected(time.Second), time.Now())); err != nil ||
+		!strings.Contains(told.Error(), "default/web") {
+		t.Errorf("got %v, %v", told, err)
+	}
+	if _, err := withDrains(missing, drainsOf(selected(drainPatience), time.Now())); err == nil {
+		t.Error("it is waited for what does not come")
+	}
+	blocked.Status.Conditions = nil
+	if drains := drainsOf([]machinev1alpha1.Machine{*blocked}, time.Now()); len(drains) > 0 {
+		t.Errorf("got %v", drains)
 	}
 }
 
