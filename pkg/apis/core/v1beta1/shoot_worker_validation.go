@@ -422,25 +422,28 @@ func validateWorkerUpdate(worker, old *Worker, path *field.Path) field.ErrorList
 	if worker.Machine.Image != nil && old.Machine.Image != nil {
 		errs = append(errs, validateImmutable(worker.Machine.Image.Name, old.Machine.Image.Name,
 			path.Child("machine", "image", "name"))...)
-		if before, after := deref(old.Machine.Image.Version), deref(worker.Machine.Image.Version); after != "" &&
-			compareVersions(after, before) < 0 {
+		if before, after := deref(old.Machine.Image.Version), deref(worker.Machine.Image.Version); after != before {
 			errs = append(errs, field.Invalid(path.Child("machine", "image", "version"), after,
-				"cannot be downgraded in place; it was "+before))
+				"cannot change, as no operating system is updated in place; create another pool; it was "+before))
 		}
 	}
+	errs = append(errs, validateImmutable(worker.ProviderConfig, old.ProviderConfig, path.Child("providerConfig"))...)
 	errs = append(errs, validateImmutable(worker.CRI, old.CRI, path.Child("cri"))...)
 	errs = append(errs, validateImmutable(worker.Volume, old.Volume, path.Child("volume"))...)
 	return append(errs, validateImmutable(worker.DataVolumes, old.DataVolumes, path.Child("dataVolumes"))...)
 }
 
 // validatePendingInPlaceUpdates refuses further updates of machines that have not had the last one, unless that is
-// asked for.
+// asked for. Another minor version is refused in any case: kubelets cannot skip one, and the last update may have been
+// one as well.
 func validatePendingInPlaceUpdates(shoot, old *Shoot, path *field.Path) field.ErrorList {
 	pending := deref(deref(old.Status.InPlaceUpdates).PendingWorkerUpdates)
 	names := slices.Concat(pending.AutoInPlaceUpdate, pending.ManualInPlaceUpdate)
-	if len(names) == 0 || slices.Contains(SplitOperations(shoot.Annotations[GardenerOperation]),
-		ShootOperationForceInPlaceUpdate) {
+	if len(names) == 0 {
 		return nil
+	}
+	if slices.Contains(SplitOperations(shoot.Annotations[GardenerOperation]), ShootOperationForceInPlaceUpdate) {
+		return validateForcedUpdate(&shoot.Spec, &old.Spec, names, path)
 	}
 	why := "cannot be changed while pools (" + strings.Join(names, ", ") +
 		") wait for in-place updates; annotate with " + GardenerOperation + "=" + ShootOperationForceInPlaceUpdate +
@@ -465,6 +468,30 @@ func validatePendingInPlaceUpdates(shoot, old *Shoot, path *field.Path) field.Er
 		}
 		if !apiequality.Semantic.DeepEqual(worker.Kubernetes, previous.Kubernetes) {
 			errs = append(errs, field.Forbidden(at.Child("kubernetes"), why))
+		}
+	}
+	return errs
+}
+
+// validateForcedUpdate refuses what not even an update by force may do with pools that have not had the last one.
+func validateForcedUpdate(spec, old *ShootSpec, pending []string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range spec.Provider.Workers {
+		worker := &spec.Provider.Workers[i]
+		at := path.Child("kubernetes", "version")
+		if workerVersion(worker) != "" {
+			at = path.Child("provider", "workers").Index(i).Child("kubernetes", "version")
+		}
+		for j := range old.Provider.Workers {
+			previous := &old.Provider.Workers[j]
+			if previous.Name != worker.Name || !slices.Contains(pending, worker.Name) {
+				continue
+			}
+			ahead, comparable := minorsBehind(kubeletVersion(previous, old), kubeletVersion(worker, spec))
+			if comparable && ahead > 0 {
+				errs = append(errs, field.Forbidden(at, fmt.Sprintf("cannot go to another minor version while pool %s "+
+					"waits for an in-place update, not even by force: its kubelets would skip one", worker.Name)))
+			}
 		}
 	}
 	return errs
