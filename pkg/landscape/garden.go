@@ -82,35 +82,6 @@ func gardenRecords() map[string]any {
 	return map[string]any{gardenHost: nodeIP, discoveryHost: nodeIP}
 }
 
-// gatewayPhase installs the one address of the seed.
-func gatewayPhase(ctx context.Context, r *run) error {
-	c, err := r.runtime()
-	if err != nil {
-		return err
-	}
-	crd, err := charts.FS.ReadFile("crds/seed/gateway.networking.k8s.io_tlsroutes.yaml")
-	if err != nil {
-		return err
-	}
-	if _, err := c.applyYAML(ctx, string(crd)); err != nil {
-		return err
-	}
-	chart, err := helm.LoadFS(charts.FS, "gateway")
-	if err != nil {
-		return err
-	}
-	image, err := r.image("vpn")
-	if err != nil {
-		return err
-	}
-	return r.installChart(ctx, helm.Release{
-		Namespace: gardenNS, Name: "gateway", Chart: chart,
-		Values: map[string]any{
-			"image": image, "nodeAddress": nodeIP, "nodeSelector": map[string]any{corev1.LabelHostname: nodeName},
-		},
-	})
-}
-
 // gardenPhase deploys the garden as it was left by the last rotation of its encryption keys.
 func gardenPhase(ctx context.Context, r *run) error {
 	c, err := r.runtime()
