@@ -72,7 +72,8 @@ func TestControllersOfTheGardenEndBeforeOthersBegin(t *testing.T) {
 // One of each costs what it did: nothing keeps its node from being drained, and it does not wait to end.
 func TestOneOfTheGarden(t *testing.T) {
 	given := gardenWith(1)
-	if budgets := objectsWith[policyv1.PodDisruptionBudget](t, "garden", "PodDisruptionBudget", given); len(budgets) != 0 {
+	budgets := objectsWith[policyv1.PodDisruptionBudget](t, "garden", "PodDisruptionBudget", given)
+	if len(budgets) != 0 {
 		t.Errorf("disruption budgets %+v", budgets)
 	}
 	for _, deployment := range deploymentsWith(t, "garden", given) {
