@@ -57,7 +57,10 @@ var (
 		"cmd/landscape", "hack/host-state.sh", "landscape", "pkg/images", "pkg/landscape", "test/e2e/second_test.go",
 	}
 	// otherTargets are tests that `make test-e2e` leaves to others.
-	otherTargets = []string{"test/e2e/lostseed_test.go", "test/e2e/nodes_test.go", "test/e2e/upgrade_test.go"}
+	otherTargets = []string{
+		"test/e2e/inplace_test.go", "test/e2e/lostseed_test.go", "test/e2e/nodes_test.go", "test/e2e/outage_test.go",
+		"test/e2e/upgrade_test.go",
+	}
 	// parts are all that tests say to cover.
 	parts = [][]string{
 		controlPlane, credentials, backups, gardenBackups, autoscaling, federation, growth, managedSeeds, landscapes,

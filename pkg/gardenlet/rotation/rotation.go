@@ -160,12 +160,31 @@ func Finish(shoot *gardencorev1beta1.Shoot, now metav1.Time) func(*gardencorev1b
 		rotation := status.Credentials.Rotation
 		for _, r := range present(rotation) {
 			r.forgetPools(shoot.Spec.Provider.Workers)
-			r.finish(now)
+			r.finish(now, machinesWait(status))
 		}
 		if ssh := rotation.SSHKeypair; ssh != nil && isUnderWay(ssh.LastInitiationTime, ssh.LastCompletionTime) {
 			ssh.LastCompletionTime = now.DeepCopy()
 		}
 	}
+}
+
+// MachinesUpdated is the change of the status when the last machine is updated of pools whose owner says when:
+// rotations that waited for just that are prepared.
+func MachinesUpdated(status *gardencorev1beta1.ShootStatus, now metav1.Time) {
+	if status.Credentials == nil || machinesWait(status) {
+		return
+	}
+	for _, r := range present(status.Credentials.Rotation) {
+		if *r.phase == gardencorev1beta1.RotationWaitingForWorkersRollout {
+			r.finish(now, false)
+		}
+	}
+}
+
+// machinesWait tells whether machines of some pool are to be updated in place still.
+func machinesWait(status *gardencorev1beta1.ShootStatus) bool {
+	return status.InPlaceUpdates != nil && status.InPlaceUpdates.PendingWorkerUpdates != nil &&
+		len(status.InPlaceUpdates.PendingWorkerUpdates.ManualInPlaceUpdate) > 0
 }
 
 // isUnderWay tells whether a rotation in one go has begun and not ended.

@@ -75,7 +75,11 @@ func (c *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		etcds = c.lookAtEtcds(ctx, shoot.Status.TechnicalID)
 	}
 	conditions, constraints := c.look(ctx, shoot, etcds, backedUp)
-	if err := c.report(ctx, shoot, conditions, constraints); err != nil {
+	updated, err := c.updatedInPlace(ctx, shoot)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := c.report(ctx, shoot, conditions, constraints, updated); err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := c.tellRecoveries(ctx, shoot, etcds); err != nil {
@@ -148,6 +152,7 @@ func (c *Reconciler) lookInside(ctx context.Context,
 		return append(found, unknown(gardencorev1beta1.ShootEveryNodeReady, err),
 			unknown(gardencorev1beta1.ShootSystemComponentsHealthy, err)), constraints
 	}
+	c.admitUpdatedNodes(ctx, shoot, clientset, nodes.Items)
 	return append(found, everyNodeReady(shoot.Spec.Provider.Workers, nodes.Items),
 		c.systemComponents(ctx, shoot, clientset, nodes.Items)), constraints
 }
@@ -357,9 +362,10 @@ func readyMessage(node *corev1.Node) string {
 
 // report writes the conditions and constraints.
 func (c *Reconciler) report(ctx context.Context, shoot *gardencorev1beta1.Shoot,
-	found, constraints []gardencorev1beta1.Condition) error {
+	found, constraints []gardencorev1beta1.Condition, updated func(*gardencorev1beta1.Shoot, time.Time)) error {
 	now := c.now()
 	before := shoot.DeepCopy()
+	updated(shoot, now)
 	for _, condition := range found {
 		previous := conditions.Get(shoot.Status.Conditions, condition.Type)
 		condition = soften(condition, previous, shoot.Status.LastOperation, c.threshold(condition.Type), now)
