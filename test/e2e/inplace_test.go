@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -46,11 +45,7 @@ spec:
 func TestUpgradeInPlace(t *testing.T) {
 	l := open(t)
 	l.explainShoot(t, "inplace")
-	text, err := os.ReadFile("testdata/shoot-inplace.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.gardenKubectl().apply(t, string(text))
+	l.gardenKubectl().apply(t, testdata(t, "shoot-inplace.yaml"))
 	l.waitForShoot(t, "inplace", "Create", 15*time.Minute)
 	shoot := l.shoot(t, "inplace")
 	shoot.eventually(t, time.Minute, equals(olderVersion+" "+olderVersion+" "+olderVersion), versionsOfNodes("")...)
