@@ -101,8 +101,9 @@ func setLinks(folder string) error {
 		}
 		sum := sha256.Sum256([]byte(target))
 		when := unix.NsecToTimespec(timeFrom(sum[:]).UnixNano())
-		if err := unix.UtimesNanoAt(unix.AT_FDCWD, at, []unix.Timespec{when, when}, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-			return fmt.Errorf("set the time of link %s: %w", at, err)
+		times := []unix.Timespec{when, when}
+		if err := unix.UtimesNanoAt(unix.AT_FDCWD, at, times, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return fmt.Errorf("setting the time of link %s: %w", at, err)
 		}
 	}
 	return nil

@@ -66,7 +66,8 @@ func TestDecisionsWaitForClustersOfWhichNothingIsKnown(t *testing.T) {
 		},
 		"a group that it cannot be in": {
 			[]Cluster{newcomer("m1", 30), member("m2", inRegion("eu"))},
-			Placement{Spread: []SpreadConstraint{spreadOver(FieldRegion, 1, 1), spreadOver(FieldCluster, 1, 1)}}, nil, false,
+			Placement{Spread: []SpreadConstraint{spreadOver(FieldRegion, 1, 1), spreadOver(FieldCluster, 1, 1)}},
+			nil, false,
 		},
 		"overflow": {
 			[]Cluster{member("m2", withRoom(9)), newcomer("m1", 30)},

@@ -25,16 +25,16 @@ func TestWhatIsKnownOfAClusterYet(t *testing.T) {
 		began           time.Time
 		want            time.Time
 	}{
-		"nobody asked it":                         {"", "", minutes(-9), soon},
-		"nobody could ask it":                     {"", "", minutes(9), minutes(9).Add(time.Second)},
-		"it does not answer":                      {unreachable, "", minutes(-9), time.Time{}},
-		"it is ready":                             {"ClusterReady", version, minutes(-9), time.Time{}},
-		"it sleeps":                               {clusterv1alpha1.ReasonHibernated, "", minutes(-9), time.Time{}},
-		"it has no credentials":                   {clusterv1alpha1.ReasonNotConnected, "", minutes(9), soon},
-		"it has no credentials any more":          {clusterv1alpha1.ReasonNotConnected, version, minutes(9), time.Time{}},
-		"no agent was accepted":                   {clusterv1alpha1.ReasonNotAccepted, "", minutes(9), soon},
-		"its agent has not reported":              {clusterv1alpha1.ReasonNotReported, "", minutes(-9), soon},
-		"the fleet has not read the first report": {clusterv1alpha1.ReasonNotReported, version, minutes(9), soon},
+		"nobody asked it":               {"", "", minutes(-9), soon},
+		"nobody could ask it":           {"", "", minutes(9), minutes(9).Add(time.Second)},
+		"it does not answer":            {unreachable, "", minutes(-9), time.Time{}},
+		"it is ready":                   {"ClusterReady", version, minutes(-9), time.Time{}},
+		"it sleeps":                     {clusterv1alpha1.ReasonHibernated, "", minutes(-9), time.Time{}},
+		"it has no credentials":         {clusterv1alpha1.ReasonNotConnected, "", minutes(9), soon},
+		"it has lost its credentials":   {clusterv1alpha1.ReasonNotConnected, version, minutes(9), time.Time{}},
+		"no agent was accepted":         {clusterv1alpha1.ReasonNotAccepted, "", minutes(9), soon},
+		"its agent has not reported":    {clusterv1alpha1.ReasonNotReported, "", minutes(-9), soon},
+		"its first report was not read": {clusterv1alpha1.ReasonNotReported, version, minutes(9), soon},
 	} {
 		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(noon)}}
 		c.Status.KubernetesVersion = tc.version
