@@ -19,6 +19,8 @@ import (
 	kubeproxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	kubescheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
+
+	_ "github.com/trellis-garden/trellis/images/kubernetes/reconnect"
 )
 
 func main() {
