@@ -178,6 +178,21 @@ func contains(want ...string) func(string) error {
 	}
 }
 
+// lines checks the number of lines.
+func lines(want int) func(string) error {
+	return func(out string) error {
+		if got := len(strings.Fields(out)); got != want {
+			return fmt.Errorf("got %d, want %d:\n%s", got, want, out)
+		}
+		return nil
+	}
+}
+
+// conditionStatus prints the status of a condition.
+func conditionStatus(condition string) string {
+	return fmt.Sprintf("jsonpath={.status.conditions[?(@.type==%q)].status}", condition)
+}
+
 func (l *landscape) gardenKubectl() kubectl  { return kubectl{l: l, kubeconfig: l.garden()} }
 func (l *landscape) runtimeKubectl() kubectl { return kubectl{l: l, kubeconfig: l.runtime()} }
 
