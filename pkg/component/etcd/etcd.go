@@ -95,9 +95,8 @@ type Values struct {
 	Quota resource.Quantity
 	// MinAllowed are the least requests of the container.
 	MinAllowed corev1.ResourceList
-
-	// reloads says that a single member serves on while its certificates change; see NewReloading.
-	reloads bool
+	// Reloads says that a single member serves on while its certificates change; see NewReloading, which sees to it.
+	Reloads bool
 }
 
 // Name returns the name of the StatefulSet for a role.

@@ -57,7 +57,7 @@ func NewReloading(c client.Client, namespace string, manager secrets.Manager, va
 	if ask == nil {
 		ask = askAtAddress
 	}
-	values.reloads = true
+	values.Reloads = true
 	return &deployer{client: c, namespace: namespace, secrets: manager, values: values.withDefaults(), ask: ask}
 }
 
@@ -71,7 +71,7 @@ func (n secretNames) areOwn(role Role) bool { return n.ca == ownSecretName(role)
 
 // ofSingle are the Secrets that a single member mounts when it is to have what is in others, beside those of before.
 func (n secretNames) ofSingle(v Values, before secretNames, asleep bool) secretNames {
-	if !v.reloads {
+	if !v.Reloads {
 		return n
 	}
 	own, peer := ownSecretName(v.Role), ownPeerSecretName(v.Role)
