@@ -105,7 +105,8 @@ func (w workloads) none() workloads {
 func (w workloads) scale(t *testing.T, k kubectl) {
 	t.Helper()
 	for name, count := range w.replicas {
-		if out, err := k.try(context.Background(), "", "-n", w.namespace, "scale", name, "--replicas="+count); err != nil {
+		if out, err := k.try(context.Background(), "", "-n", w.namespace, "scale", name,
+			"--replicas="+count); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
 	}
