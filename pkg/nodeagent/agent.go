@@ -43,6 +43,9 @@ type Agent struct {
 	// failing is since when an update in place fails, and patience how long it may; updatePatience if 0.
 	failing  time.Time
 	patience time.Duration
+	// renewed says which rotation this process has got the kubelet's certificates for. What is left of an update may
+	// fail for long, and that often no certificate is asked for.
+	renewed string
 }
 
 // New connects to systemd and remembers what was applied before.

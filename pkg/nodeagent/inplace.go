@@ -177,6 +177,9 @@ func (a *Agent) update(ctx context.Context, client kubernetes.Interface, node *c
 	}
 	if err == nil {
 		a.failing = time.Time{}
+		if latest, err := a.isLatest(ctx, client, wanted); err != nil || !latest {
+			return err
+		}
 		return a.tell(ctx, client, node, machinev1alpha1.LabelValueNodeUpdateSuccessful, nil)
 	}
 	err = fmt.Errorf("updating the machine in place: %w", err)
@@ -191,12 +194,32 @@ func (a *Agent) update(ctx context.Context, client kubernetes.Interface, node *c
 	return errors.Join(err, a.tell(ctx, client, node, machinev1alpha1.LabelValueNodeUpdateFailed, &reason))
 }
 
+// isLatest says whether what was done is all that is wanted by now. machine-controller-manager takes a machine that
+// says that it is updated to be what its MachineDeployment asks for at the time; so what has come meanwhile is done
+// before.
+func (a *Agent) isLatest(ctx context.Context, client kubernetes.Interface, done *desired) (bool, error) {
+	name := a.config.OperatingSystemConfigSecretName
+	secret, err := client.CoreV1().Secrets(secretNamespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("fetching Secret %s/%s: %w", secretNamespace, name, err)
+	}
+	latest, err := wantedBy(secret)
+	if err != nil {
+		return false, err
+	}
+	return !done.waitsForDrain(latest), nil
+}
+
 // tryUpdate does what an update consists of. Credentials are first: those that there are still serve to get others.
 func (a *Agent) tryUpdate(ctx context.Context, client kubernetes.Interface, wanted *desired) error {
-	if a.applied.renews(wanted) {
+	if a.applied.renews(wanted) && a.renewed != wanted.InPlace.Authorities {
 		if err := a.renewCredentials(ctx, client, wanted); err != nil {
 			return err
 		}
+		a.renewed = wanted.InPlace.Authorities
 	}
 	if err := a.forgetCPUs(ctx, wanted); err != nil {
 		return err

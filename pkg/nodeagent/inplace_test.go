@@ -93,7 +93,7 @@ func (u *updated) kubelet(t *testing.T, version string) {
 		node.Status.NodeInfo.KubeletVersion = "v" + version
 		ready := corev1.NodeCondition{
 			Type: corev1.NodeReady, Status: corev1.ConditionTrue,
-			LastHeartbeatTime: metav1.NewTime(time.Now().Add(time.Second)),
+			LastHeartbeatTime: metav1.NewTime(time.Now().Add(time.Minute)),
 		}
 		node.Status.Conditions = append(slices.DeleteFunc(node.Status.Conditions,
 			func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady }), ready)
@@ -341,24 +341,7 @@ func daemon(name, kind string) *corev1.Pod {
 // made anew, once.
 func TestARotationInPlace(t *testing.T) {
 	u := machineOf135(t, daemon("proxy", "DaemonSet"), daemon("static", "Node"))
-	var issued []byte
-	u.client.PrependReactor("create", "certificatesigningrequests",
-		func(action clienttesting.Action) (bool, runtime.Object, error) {
-			request := action.(clienttesting.CreateAction).GetObject().(*certificatesv1.CertificateSigningRequest)
-			request.Name, request.UID = "renewal", "renewal"
-			request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
-				{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue},
-			}
-			issued = sign(t, request)
-			request.Status.Certificate = issued
-			return false, nil, nil
-		})
-	const kubeconfig = `
-clusters: [{name: c, cluster: {server: https://a, certificate-authority-data: b2xk}}]
-`
-	if err := writeIfChanged(u.agent.machine.path(KubeletKubeconfigPath), []byte(kubeconfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	issued := u.rotating(t)
 	serving := u.agent.machine.path(filepath.Join(kubeletCertificates, servingCertificate))
 	if err := writeIfChanged(serving, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
@@ -383,7 +366,7 @@ clusters: [{name: c, cluster: {server: https://a, certificate-authority-data: b2
 		t.Errorf("got %s", got)
 	}
 	current := u.content(t, filepath.Join(kubeletCertificates, "kubelet-client-current.pem"))
-	if !strings.HasPrefix(current, string(issued)) || !strings.Contains(current, "PRIVATE KEY") {
+	if len(*issued) != 1 || !strings.HasPrefix(current, (*issued)[0]) || !strings.Contains(current, "PRIVATE KEY") {
 		t.Error("the kubelet does not have the new certificate")
 	}
 	if _, err := os.Stat(serving); !os.IsNotExist(err) {
@@ -396,6 +379,86 @@ clusters: [{name: c, cluster: {server: https://a, certificate-authority-data: b2
 	pods, err := u.client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(pods.Items) != 1 || pods.Items[0].Name != "static" || u.result(t) != "successful" {
 		t.Errorf("got %v, %v, %s", pods, err, u.result(t))
+	}
+}
+
+// rotating has the machine's kubelet joined, and its requests for certificates signed. It returns what was issued.
+func (u *updated) rotating(t *testing.T) *[]string {
+	t.Helper()
+	issued := &[]string{}
+	u.client.PrependReactor("create", "certificatesigningrequests",
+		func(action clienttesting.Action) (bool, runtime.Object, error) {
+			request := action.(clienttesting.CreateAction).GetObject().(*certificatesv1.CertificateSigningRequest)
+			request.Name, request.UID = "renewal", "renewal"
+			request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+				{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue},
+			}
+			request.Status.Certificate = sign(t, request)
+			*issued = append(*issued, string(request.Status.Certificate))
+			return false, nil, nil
+		})
+	const kubeconfig = `
+clusters: [{name: c, cluster: {server: https://a, certificate-authority-data: b2xk}}]
+`
+	if err := writeIfChanged(u.agent.machine.path(KubeletKubeconfigPath), []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return issued
+}
+
+// An update that fails on after the kubelet has its certificate asks for no further one.
+func TestARotationThatFailsAsksForOneCertificate(t *testing.T) {
+	u := machineOf135(t)
+	issued := u.rotating(t)
+	u.manager(t, machinev1alpha1.ReadyForUpdate)
+	u.broken = errors.New("no such image")
+	for range 3 {
+		_, err := u.round(t, configuration("1.36.3", func(d *desired) { d.InPlace.Authorities = "now" }))
+		if err == nil || !strings.Contains(err.Error(), "no such image") {
+			t.Fatalf("got %v", err)
+		}
+	}
+	if len(*issued) != 1 {
+		t.Errorf("got %d certificates", len(*issued))
+	}
+}
+
+// A rotation of the key for tokens changes nothing of a kubelet. It is started again all the same, as one that runs on
+// reports only after minutes.
+func TestARotationOfTheKeyAlone(t *testing.T) {
+	u := machineOf135(t)
+	u.manager(t, machinev1alpha1.ReadyForUpdate)
+	wanted := configuration("1.35.4", func(d *desired) {
+		d.InPlace = &inPlace{Hash: "rotated", Kubelet: "1.35.4", Key: "now"}
+	})
+	_, _ = u.round(t, wanted) // the kubelet may not have reported yet
+	u.kubelet(t, "1.35.4")
+	if _, err := u.round(t, wanted); err != nil || u.result(t) != "successful" {
+		t.Errorf("got %v, %s", err, u.result(t))
+	}
+	if got := strings.Join(u.units.calls, ","); strings.Count(got, "restart kubelet.service") != 1 {
+		t.Errorf("got %s", got)
+	}
+}
+
+// What is asked of a machine while it is updated is done before it says that it is updated.
+func TestAnUpdateThatIsOvertaken(t *testing.T) {
+	u := machineOf135(t, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: secretNamespace, Name: "osc"},
+		Data: map[string][]byte{DataKey: []byte(`
+metadata: {annotations: {worker.gardener.cloud/in-place-update: newer}}
+spec: {inPlaceUpdates: {kubelet: 1.36.3, operatingSystemVersion: 12.11.0}}
+`)},
+	})
+	u.agent.config.OperatingSystemConfigSecretName = "osc"
+	u.manager(t, machinev1alpha1.ReadyForUpdate)
+	for _, test := range []struct{ hash, result string }{{"older", ""}, {"newer", "successful"}} {
+		wanted := configuration("1.36.3", func(d *desired) { d.InPlace.Hash = test.hash })
+		_, _ = u.round(t, wanted) // the kubelet may not have reported yet
+		u.kubelet(t, "1.36.3")
+		if _, err := u.round(t, wanted); err != nil || u.result(t) != test.result {
+			t.Errorf("%s: got %v, %s", test.hash, err, u.result(t))
+		}
 	}
 }
 

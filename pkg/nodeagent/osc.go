@@ -176,7 +176,8 @@ func diff(applied, wanted *desired) changes {
 		}
 	}
 	result.diffContainerd(applied, wanted)
-	if applied.renews(wanted) {
+	if applied.waitsForDrain(wanted) || applied.renews(wanted) {
+		// Only a kubelet that is started again reports soon; one that has nothing new to say, every five minutes.
 		result.restartKubelet(wanted)
 	}
 	return result
@@ -204,7 +205,7 @@ func (c *changes) diffContainerd(applied, wanted *desired) {
 }
 
 // restartKubelet starts kubelet again for another cgroup driver, which it asks containerd for only when it starts, or
-// for other certificates. apply does that after containerd's own start.
+// in an update in place. apply does that after containerd's own start.
 func (c *changes) restartKubelet(wanted *desired) {
 	i := slices.IndexFunc(wanted.Units, isKubelet)
 	if i >= 0 && !slices.ContainsFunc(c.restart, isKubelet) {

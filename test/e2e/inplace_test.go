@@ -68,6 +68,7 @@ func TestUpgradeInPlace(t *testing.T) {
 		t.Errorf("nodes and data were\n%s and are\n%s", before, after)
 	}
 
+	shoot = l.shoot(t, "inplace") // A kubeconfig is good for an hour.
 	before = kept(t, shoot, "/machine/id")
 	l.rotateInPlace(t, shoot)
 	if after := kept(t, l.shoot(t, "inplace"), "/machine/id"); after != before {
@@ -91,7 +92,8 @@ func (l *landscape) rotateInPlace(t *testing.T, shoot kubectl) {
 	l.waitForPhase(t, "inplace", "certificateAuthorities", "Completed", 8*time.Minute)
 	between.eventually(t, 3*time.Minute, equals("True True True"), "get", "nodes", "-o",
 		`jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}`)
-	between.eventually(t, 3*time.Minute, contains("3/3"), "rollout", "status", "daemonset/keeper", "--watch=false")
+	between.eventually(t, 3*time.Minute, contains("successfully rolled out"), "rollout", "status",
+		"daemonset/keeper", "--watch=false")
 }
 
 // updateByHand chooses the nodes of pool hand, as owners of shoots do.

@@ -49,6 +49,7 @@ func TestASeedIsAway(t *testing.T) {
 	}
 	back()
 
+	shoot = l.shoot(t, name) // A kubeconfig is good for an hour.
 	shoot.eventually(t, 10*time.Minute, contains("ok"), "get", "--raw", "/readyz")
 	for _, condition := range []string{"APIServerAvailable", "ControlPlaneHealthy", "EveryNodeReady"} {
 		garden.eventually(t, 10*time.Minute, equals("True"), "-n", "garden-demo", "get", "shoot", name, "-o",
@@ -69,7 +70,8 @@ func TestASeedIsAway(t *testing.T) {
 // runningIn tells of the nodes, machines and pods of a shoot, and how often their containers were started again.
 func runningIn(t *testing.T, shoot, seed kubectl, namespace string) string {
 	t.Helper()
-	return shoot.run(t, "get", "nodes", "-o", "go-template={{range .items}}{{.metadata.name}} {{.metadata.uid}}\n{{end}}") +
+	return shoot.run(t, "get", "nodes", "-o",
+		"go-template={{range .items}}{{.metadata.name}} {{.metadata.uid}}\n{{end}}") +
 		seed.run(t, "-n", namespace, "get", "machines.machine.sapcloud.io", "-o", "name") +
 		shoot.run(t, "get", "pods", "-A", "--field-selector=status.phase=Running", "-o",
 			"go-template={{range .items}}{{.metadata.namespace}}/{{.metadata.name}} on {{.spec.nodeName}}:"+
@@ -103,7 +105,8 @@ func (w workloads) none() workloads {
 func (w workloads) scale(t *testing.T, k kubectl) {
 	t.Helper()
 	for name, count := range w.replicas {
-		if out, err := k.try(context.Background(), "", "-n", w.namespace, "scale", name, "--replicas="+count); err != nil {
+		if out, err := k.try(context.Background(), "", "-n", w.namespace, "scale", name,
+			"--replicas="+count); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
 	}

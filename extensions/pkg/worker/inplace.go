@@ -8,6 +8,7 @@ import (
 	"time"
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,6 +53,11 @@ func (d Deployment) strategy() machinev1alpha1.MachineDeploymentStrategy {
 // waited for, nor are the machines that have theirs at the time.
 func (a *actuator) missingInPlace(ctx context.Context, deployment *machinev1alpha1.MachineDeployment,
 	wanted Deployment) (missing, err error) {
+	if deployment.Status.ObservedGeneration >= deployment.Generation {
+		if err := a.allowNewMachines(ctx, deployment, wanted.ClassName); err != nil {
+			return nil, err
+		}
+	}
 	machines, err := a.machinesOf(ctx, deployment)
 	if err != nil {
 		return nil, err
@@ -64,6 +70,30 @@ func (a *actuator) missingInPlace(ctx context.Context, deployment *machinev1alph
 		return nil, nil
 	}
 	return withDrains(errors.Join(missing, failedUpdates(machines)), drainsOf(machines, time.Now()))
+}
+
+// allowNewMachines lets a MachineSet of the wanted class have new machines. machine-controller-manager forbids that to
+// those that machines are to leave, and does not take it back when such a class is wanted again.
+func (a *actuator) allowNewMachines(ctx context.Context, deployment *machinev1alpha1.MachineDeployment,
+	class string) error {
+	sets := &machinev1alpha1.MachineSetList{}
+	if err := a.client.List(ctx, sets, client.InNamespace(deployment.Namespace),
+		client.MatchingLabels{labelName: deployment.Name}); err != nil {
+		return fmt.Errorf("listing MachineSets: %w", err)
+	}
+	for i := range sets.Items {
+		set := &sets.Items[i]
+		_, forbidden := set.Labels[machineutils.LabelKeyMachineSetScaleUpDisabled]
+		if !forbidden || set.Spec.Template.Spec.Class.Name != class {
+			continue
+		}
+		before := set.DeepCopy()
+		delete(set.Labels, machineutils.LabelKeyMachineSetScaleUpDisabled)
+		if err := client.IgnoreNotFound(a.client.Patch(ctx, set, client.MergeFrom(before))); err != nil {
+			return fmt.Errorf("allowing MachineSet %s/%s new machines: %w", set.Namespace, set.Name, err)
+		}
+	}
+	return nil
 }
 
 // readinessManual is readiness but for what waits for the owner.

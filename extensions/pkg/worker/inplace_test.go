@@ -7,6 +7,7 @@ import (
 	"time"
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -107,6 +108,35 @@ func TestClassesOfUpdatedMachinesStay(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]string{"auto": "2"}, worker.Status.InPlaceUpdates.WorkerPoolToHashMap); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A MachineSet whose class is wanted again may have new machines; one that machines are to leave may not.
+func TestAClassThatIsWantedAgain(t *testing.T) {
+	const label = machineutils.LabelKeyMachineSetScaleUpDisabled
+	set := func(name, class string) *machinev1alpha1.MachineSet {
+		s := &machinev1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{
+			Namespace: technicalID, Name: name, Labels: map[string]string{labelName: "d", label: "true"},
+		}}
+		s.Spec.Template.Spec.Class.Name = class
+		return s
+	}
+	c := seed(t, set("again", "wanted"), set("left", "other"))
+	wanted := Deployment{
+		Name: "d", ClassName: "wanted", Pool: poolInPlace("auto", "1", gardencorev1beta1.AutoInPlaceUpdate),
+	}
+	deployment := &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: technicalID, Name: "d"}}
+	if _, err := actuatorOf(c).missingInPlace(t.Context(), deployment, wanted); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"again": false, "left": true} {
+		got := &machinev1alpha1.MachineSet{}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: technicalID, Name: name}, got); err != nil {
+			t.Fatal(err)
+		}
+		if _, forbidden := got.Labels[label]; forbidden != want {
+			t.Errorf("%s: got %v", name, got.Labels)
+		}
 	}
 }
 

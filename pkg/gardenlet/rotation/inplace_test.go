@@ -6,15 +6,17 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
-// A rotation is prepared only when machines know of it that are updated when their owner says so: with the old
-// authority forgotten, their kubelets would be locked out.
-func TestRotationsWaitForMachinesThatAreUpdatedByHand(t *testing.T) {
-	waiting := &gardencorev1beta1.InPlaceUpdatesStatus{
-		PendingWorkerUpdates: &gardencorev1beta1.PendingWorkerUpdates{ManualInPlaceUpdate: []string{"a"}},
-	}
-	for _, operation := range []string{"rotate-credentials-start", "rotate-credentials-start-without-workers-rollout"} {
+// A rotation is prepared only when machines know of it that are updated when their owner says so, or have just ceased
+// to be: with the old authority forgotten, their kubelets would be locked out.
+func TestRotationsWaitForMachinesThatAreUpdatedInPlace(t *testing.T) {
+	for operation, waiting := range map[string]gardencorev1beta1.PendingWorkerUpdates{
+		"rotate-credentials-start":                         {ManualInPlaceUpdate: []string{"a"}},
+		"rotate-credentials-start-without-workers-rollout": {AutoInPlaceUpdate: []string{"a"}},
+	} {
 		shoot := shootWith("a")
-		status := &gardencorev1beta1.ShootStatus{InPlaceUpdates: waiting}
+		status := &gardencorev1beta1.ShootStatus{
+			InPlaceUpdates: &gardencorev1beta1.InPlaceUpdatesStatus{PendingWorkerUpdates: &waiting},
+		}
 		Begin(shoot, []string{operation}, at(0))(status)
 		Begin(shoot, []string{"rotate-rollout-workers=*"}, at(0))(status)
 		for range 2 {

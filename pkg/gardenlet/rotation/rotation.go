@@ -168,7 +168,7 @@ func Finish(shoot *gardencorev1beta1.Shoot, now metav1.Time) func(*gardencorev1b
 	}
 }
 
-// MachinesUpdated is the change of the status when the last machine is updated of pools whose owner says when:
+// MachinesUpdated is the change of the status when the last machine is updated of pools that are updated in place:
 // rotations that waited for just that are prepared.
 func MachinesUpdated(status *gardencorev1beta1.ShootStatus, now metav1.Time) {
 	if status.Credentials == nil || machinesWait(status) {
@@ -183,8 +183,11 @@ func MachinesUpdated(status *gardencorev1beta1.ShootStatus, now metav1.Time) {
 
 // machinesWait tells whether machines of some pool are to be updated in place still.
 func machinesWait(status *gardencorev1beta1.ShootStatus) bool {
-	return status.InPlaceUpdates != nil && status.InPlaceUpdates.PendingWorkerUpdates != nil &&
-		len(status.InPlaceUpdates.PendingWorkerUpdates.ManualInPlaceUpdate) > 0
+	if status.InPlaceUpdates == nil || status.InPlaceUpdates.PendingWorkerUpdates == nil {
+		return false
+	}
+	pending := status.InPlaceUpdates.PendingWorkerUpdates
+	return len(pending.AutoInPlaceUpdate)+len(pending.ManualInPlaceUpdate) > 0
 }
 
 // isUnderWay tells whether a rotation in one go has begun and not ended.

@@ -377,7 +377,12 @@ func (c *Reconciler) report(ctx context.Context, shoot *gardencorev1beta1.Shoot,
 	if apiequality.Semantic.DeepEqual(before.Status, shoot.Status) {
 		return nil
 	}
-	if err := c.Garden.Status().Patch(ctx, shoot, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+	patch := client.MergeFrom(before)
+	if !apiequality.Semantic.DeepEqual(before.Status.InPlaceUpdates, shoot.Status.InPlaceUpdates) {
+		// An operation that has begun meanwhile may have pools wait again.
+		patch = client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	}
+	if err := c.Garden.Status().Patch(ctx, shoot, patch); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the conditions of Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
 	}
 	return nil

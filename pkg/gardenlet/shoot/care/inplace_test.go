@@ -6,7 +6,9 @@ import (
 	"time"
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
@@ -87,5 +89,34 @@ func TestUpdatesByHandAreSeen(t *testing.T) {
 			test.state != gardencorev1beta1.LastOperationStateProcessing {
 			t.Errorf("%s: of a pool that is gone is told %v", name, shoot.Status)
 		}
+	}
+}
+
+// What care has read is no reason to say of a Shoot that has changed meanwhile that its pools wait no more.
+func TestPoolsOfAnotherOperationStayPending(t *testing.T) {
+	shoot := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "one"}}
+	shoot.Status.InPlaceUpdates = &gardencorev1beta1.InPlaceUpdatesStatus{
+		PendingWorkerUpdates: &gardencorev1beta1.PendingWorkerUpdates{ManualInPlaceUpdate: []string{"hand"}},
+	}
+	garden := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(shoot).
+		WithStatusSubresource(shoot).Build()
+	key := client.ObjectKeyFromObject(shoot)
+	read := &gardencorev1beta1.Shoot{}
+	if err := garden.Get(t.Context(), key, read); err != nil {
+		t.Fatal(err)
+	}
+	begun := read.DeepCopy()
+	begun.Status.LastOperation = &gardencorev1beta1.LastOperation{State: gardencorev1beta1.LastOperationStateProcessing}
+	if err := garden.Status().Update(t.Context(), begun); err != nil {
+		t.Fatal(err)
+	}
+	settled := func(shoot *gardencorev1beta1.Shoot, _ time.Time) { shoot.Status.InPlaceUpdates = nil }
+	c := &Reconciler{Garden: garden}
+	if err := c.report(t.Context(), read, nil, nil, settled); !apierrors.IsConflict(err) {
+		t.Errorf("got %v", err)
+	}
+	after := &gardencorev1beta1.Shoot{}
+	if err := garden.Get(t.Context(), key, after); err != nil || after.Status.InPlaceUpdates == nil {
+		t.Errorf("got %v, %v", after.Status, err)
 	}
 }

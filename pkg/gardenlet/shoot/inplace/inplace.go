@@ -40,31 +40,35 @@ func Begin(status *gardencorev1beta1.ShootStatus, pools []extensionsv1alpha1.Wor
 	}
 	pending := pendingOf(status)
 	for _, pool := range pools {
-		list := &pending.AutoInPlaceUpdate
-		if isManual(pool.UpdateStrategy) {
-			list = &pending.ManualInPlaceUpdate
-		}
-		if !slices.Contains(*list, pool.Name) {
-			*list = append(*list, pool.Name)
-		}
+		add(&pending, pool.Name, pool.UpdateStrategy)
 	}
 	write(status, pending)
 }
 
-// Settle takes pools out of the status that do not wait any more: those that have had the update, and those that the
-// shoot has no longer.
-func Settle(status *gardencorev1beta1.ShootStatus, workers []gardencorev1beta1.Worker, updated []string) {
-	pending := pendingOf(status)
-	waits := func(names []string, manual bool) []string {
-		return slices.DeleteFunc(names, func(name string) bool {
-			exists := slices.ContainsFunc(workers, func(w gardencorev1beta1.Worker) bool {
-				return w.Name == name && gardencorev1beta1.IsUpdatedInPlace(&w) && isManual(w.UpdateStrategy) == manual
-			})
-			return !exists || slices.Contains(updated, name)
-		})
+func add(pending *gardencorev1beta1.PendingWorkerUpdates, pool string,
+	strategy *gardencorev1beta1.MachineUpdateStrategy) {
+	list := &pending.AutoInPlaceUpdate
+	if isManual(strategy) {
+		list = &pending.ManualInPlaceUpdate
 	}
-	pending.AutoInPlaceUpdate = waits(pending.AutoInPlaceUpdate, false)
-	pending.ManualInPlaceUpdate = waits(pending.ManualInPlaceUpdate, true)
+	if !slices.Contains(*list, pool) {
+		*list = append(*list, pool)
+	}
+}
+
+// Settle takes pools out of the status that do not wait any more: those that have had the update, and those that the
+// shoot has no longer. One that its owner has others update by now waits on.
+func Settle(status *gardencorev1beta1.ShootStatus, workers []gardencorev1beta1.Worker, updated []string) {
+	before := pendingOf(status)
+	pending := gardencorev1beta1.PendingWorkerUpdates{}
+	for _, name := range slices.Concat(before.AutoInPlaceUpdate, before.ManualInPlaceUpdate) {
+		i := slices.IndexFunc(workers, func(w gardencorev1beta1.Worker) bool {
+			return w.Name == name && gardencorev1beta1.IsUpdatedInPlace(&w)
+		})
+		if i >= 0 && !slices.Contains(updated, name) {
+			add(&pending, name, workers[i].UpdateStrategy)
+		}
+	}
 	write(status, pending)
 }
 

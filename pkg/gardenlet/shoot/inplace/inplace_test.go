@@ -62,6 +62,25 @@ func TestPoolsWait(t *testing.T) {
 	}
 }
 
+// A pool waits on when its owner says that its machines are updated by themselves, or by hand, from now on.
+func TestPoolsWaitWithAnotherStrategy(t *testing.T) {
+	const auto, manual = gardencorev1beta1.AutoInPlaceUpdate, gardencorev1beta1.ManualInPlaceUpdate
+	status := &gardencorev1beta1.ShootStatus{}
+	Begin(status, []extensionsv1alpha1.WorkerPool{pool("a", "1", auto), pool("b", "1", manual)})
+	workers := []gardencorev1beta1.Worker{
+		{Name: "a", UpdateStrategy: new(manual)}, {Name: "b", UpdateStrategy: new(auto)},
+	}
+	for range 2 {
+		Settle(status, workers, nil)
+	}
+	want := &gardencorev1beta1.InPlaceUpdatesStatus{PendingWorkerUpdates: &gardencorev1beta1.PendingWorkerUpdates{
+		AutoInPlaceUpdate: []string{"b"}, ManualInPlaceUpdate: []string{"a"},
+	}}
+	if diff := cmp.Diff(want, status.InPlaceUpdates); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestUpdated(t *testing.T) {
 	deployment := func(name, pool, hash string, replicas, updated int32) *machinev1alpha1.MachineDeployment {
 		d := &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
