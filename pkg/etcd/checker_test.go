@@ -59,6 +59,7 @@ var faults = []fault{
 	{"a lost volume", restart(func(t *testing.T, o *Options) { o.DataDir = t.TempDir() })},
 	{"a damaged database", restart(func(t *testing.T, o *Options) { overwrite(t, dbPath(o.DataDir), 4096, 64<<10) })},
 	{"a damaged log", restart(func(t *testing.T, o *Options) { damageLog(t, o.DataDir) })},
+	{"one byte of a value", changeOneByte},
 	{"a damaged backup and a lost volume", restart(func(t *testing.T, o *Options) {
 		damageBackup(t, *o)
 		o.DataDir = t.TempDir()

@@ -208,6 +208,21 @@ func (h *historyRecorder) do(ctx context.Context, in opInput, revision int64) (o
 	return opOutput{done: response.Succeeded, value: in.value}, response.Header.Revision, nil
 }
 
+// readBy reads a key by a client of one member, if that answers, and tells whether it did.
+func (h *historyRecorder) readBy(ctx context.Context, client *clientv3.Client, key string) bool {
+	reader := historyRecorder{client: client}
+	call := time.Since(h.began).Nanoseconds()
+	in := opInput{key: key, kind: opGet}
+	out, revision, err := reader.do(ctx, in, 0)
+	if err != nil {
+		return false
+	}
+	h.add(porcupine.Operation{
+		ClientId: checkedClients, Input: in, Call: call, Output: out, Return: time.Since(h.began).Nanoseconds(),
+	}, revision)
+	return true
+}
+
 // await waits until clients have tried so much more.
 func (h *historyRecorder) await(t *testing.T, more int64) {
 	t.Helper()
