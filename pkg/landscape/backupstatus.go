@@ -49,6 +49,9 @@ func backupProblem(told *status.Status) string {
 	if told.Phase != status.Serving {
 		return fmt.Sprintf("%s: %s", name, told.Phase)
 	}
+	if told.Differs != nil {
+		return name + " " + told.Differs.Describe()
+	}
 	if saved := told.Store.Delta.Succeeded; told.Time.Sub(saved) > unsavedAge {
 		return fmt.Sprintf("%s has saved no changes for more than %s", name, unsavedAge)
 	}
