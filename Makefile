@@ -27,8 +27,8 @@ export GOFLAGS := $(filter-out $(TEST_FLAGS),$(GOFLAGS)) $(TEST_FLAGS)
 # The checker of known vulnerabilities, which asks a database on the internet.
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
-.PHONY: help up down status test test-race test-e2e test-upgrade test-nodes test-lost-seed bench chaos fuzz generate \
-	check vulncheck images landscape clean
+.PHONY: help up down status test test-race test-e2e test-upgrade test-nodes test-lost-seed test-outage bench chaos \
+	fuzz generate check vulncheck images landscape clean
 
 help: ## Show this help
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,7 +49,7 @@ images: landscape ## Build programs and images, and start nothing
 # is built and run meanwhile. What go vet would say is said by make check. Processors are short and memory is not: with
 # less garbage collection an API server starts with a seventh less of their time.
 test: bin/kubernetes ## Run unit and integration tests
-	GOGC=400 go test -vet=off -p 6 -timeout 20m ./pkg/etcd ./test/integration/federation ./test/integration/garden \
+	GOGC=400 go test -vet=off -p 6 -timeout 40m ./pkg/etcd ./test/integration/federation ./test/integration/garden \
 		./test/integration/gardenlet ./test/kills ./...
 	go -C test/schedulerfilters test -timeout 10m ./...
 	go -C test/objectstores test -timeout 10m ./...
@@ -71,6 +71,10 @@ test-nodes: ## Drain a zone of the seed while requests are counted; the landscap
 
 test-lost-seed: ## Lose a managed seed, and restore its shoot on the landscape's own seed
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -tags e2e,lostseed -run TestASeedIsLost ./test/e2e
+
+test-outage: ## Take a seed away for OUTAGE (30m), and see that a shoot of it goes on
+	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 90m -tags e2e,outage -run TestASeedIsAway ./test/e2e \
+		-outage $(or $(OUTAGE),30m)
 
 # AREAS are some of federation, fleet, placement, garden, gateway, restore, up, shoot, growth, density, upgrade and
 # fresh; the last three only by name. Flags come before them: AREAS='--density-count 20 density'. What each area

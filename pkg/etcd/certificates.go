@@ -97,7 +97,8 @@ func (f files) equal(other files) bool {
 func (c *certificates) parse(read files) (presented, error) {
 	certificate, err := tls.X509KeyPair(read.certificate, read.key)
 	if err != nil {
-		return presented{}, fmt.Errorf("--cert-file %s and --key-file %s: %w", c.options.CertFile, c.options.KeyFile, err)
+		return presented{}, fmt.Errorf("--cert-file %s and --key-file %s: %w", c.options.CertFile, c.options.KeyFile,
+			err)
 	}
 	parsed := presented{
 		certificate: certificate, checksum: status.CertificatesChecksum(read.authorities, read.certificate),
@@ -178,7 +179,8 @@ func (p presented) verify(chain []*x509.Certificate) error {
 		return errors.New("the client has presented no certificate")
 	}
 	options := x509.VerifyOptions{
-		Roots: p.authorities, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		Roots: p.authorities, Intermediates: x509.NewCertPool(),
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	for _, certificate := range chain[1:] {
 		options.Intermediates.AddCert(certificate)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -358,5 +357,4 @@ func (s *Steward) configurePeers(config *embed.Config) {
 	if s.joining != "" {
 		config.InitialCluster, config.ClusterState = s.joining, embed.ClusterStateFlagExisting
 	}
-	config.UserHandlers = map[string]http.Handler{defragmentPath: http.HandlerFunc(s.serveDefragmentation)}
 }

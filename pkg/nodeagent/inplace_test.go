@@ -23,8 +23,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
-	k8stesting "k8s.io/client-go/testing"
+	kubernetesfake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/clientcmd"
 
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
@@ -57,7 +57,7 @@ func configuration(version string, change ...func(*desired)) *desired {
 type updated struct {
 	agent  *Agent
 	units  *recordedUnits
-	client *fake.Clientset
+	client *kubernetesfake.Clientset
 	// broken is why no file can be taken out of an image.
 	broken error
 }
@@ -65,7 +65,7 @@ type updated struct {
 func machineOf135(t *testing.T, pods ...runtime.Object) *updated {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
-	u := &updated{units: &recordedUnits{}, client: fake.NewClientset(append(pods, node)...)}
+	u := &updated{units: &recordedUnits{}, client: kubernetesfake.NewClientset(append(pods, node)...)}
 	u.agent = &Agent{
 		config: &Config{MachineName: "m1"}, log: logr.Discard(), applied: &desired{},
 		machine: &machine{root: t.TempDir(), log: logr.Discard(), units: u.units, extract: u.extract},
@@ -343,8 +343,8 @@ func TestARotationInPlace(t *testing.T) {
 	u := machineOf135(t, daemon("proxy", "DaemonSet"), daemon("static", "Node"))
 	var issued []byte
 	u.client.PrependReactor("create", "certificatesigningrequests",
-		func(action k8stesting.Action) (bool, runtime.Object, error) {
-			request := action.(k8stesting.CreateAction).GetObject().(*certificatesv1.CertificateSigningRequest)
+		func(action clienttesting.Action) (bool, runtime.Object, error) {
+			request := action.(clienttesting.CreateAction).GetObject().(*certificatesv1.CertificateSigningRequest)
 			request.Name, request.UID = "renewal", "renewal"
 			request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
 				{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue},

@@ -15,10 +15,11 @@ type store struct {
 }
 
 type config struct {
-	Count  int32            `json:"count"`
-	Store  *store           `json:"store,omitempty"`
-	Others []store          `json:"others,omitempty"`
-	Ports  map[string]int32 `json:"ports,omitempty"`
+	Count  int32                      `json:"count"`
+	Store  *store                     `json:"store,omitempty"`
+	Others []store                    `json:"others,omitempty"`
+	Ports  map[string]int32           `json:"ports,omitempty"`
+	Ages   map[string]metav1.Duration `json:"ages,omitempty"`
 }
 
 // The error names the field, and says no more of Go's types than which numbers and texts are meant.
@@ -40,14 +41,15 @@ func TestUnmarshal(t *testing.T) {
 		"large number": {
 			"count: 9007199254740993", "count: Invalid value: 9007199254740993: must be of type int32, not number",
 		},
-		"in a map":         {"ports: {a: 1, b: c}", `ports[b]: Invalid value: "c": must be of type int32, not string`},
-		"no object":        {"store: [1]", "store: Invalid value: must be an object, not array"},
-		"no map":           {"ports: 1", "ports: Invalid value: 1: must be an object, not number"},
-		"no list":          {"others: {a: b}", "others: Invalid value: must be a list, not object"},
-		"another object":   {"[1]", "must be an object, not array"},
-		"the first of two": {"ports: {a: b}\ncount: many", "count: Invalid value"},
-		"twice":            {"count: 3\ncount: 4", `error converting YAML to JSON: yaml: unmarshal errors:`},
-		"no YAML":          {"count: [", "error converting YAML to JSON: yaml: "},
+		"in a map":          {"ports: {a: 1, b: c}", `ports[b]: Invalid value: "c": must be of type int32, not string`},
+		"duration in a map": {"ages: {a: soon}", `ages[a]: Invalid value: "soon": time: invalid duration "soon"`},
+		"no object":         {"store: [1]", "store: Invalid value: must be an object, not array"},
+		"no map":            {"ports: 1", "ports: Invalid value: 1: must be an object, not number"},
+		"no list":           {"others: {a: b}", "others: Invalid value: must be a list, not object"},
+		"another object":    {"[1]", "must be an object, not array"},
+		"the first of two":  {"ports: {a: b}\ncount: many", "count: Invalid value"},
+		"twice":             {"count: 3\ncount: 4", `error converting YAML to JSON: yaml: unmarshal errors:`},
+		"no YAML":           {"count: [", "error converting YAML to JSON: yaml: "},
 	} {
 		requireError(t, name, Unmarshal([]byte(test.text), &config{}, nil), test.want)
 		if test.want == "" {

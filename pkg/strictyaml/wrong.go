@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
@@ -43,7 +44,7 @@ func firstWrongField(fields map[string]any, path *field.Path, alone func(any) er
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		field := func(value any) error { return alone(map[string]any{name: value}) }
-		if field(nil) != nil {
+		if unknown(field(nil), name) {
 			return forbidden(child(name))
 		}
 		if wrong := firstWrong(fields[name], child(name), field); wrong != nil {
@@ -70,7 +71,13 @@ func forbidden(path *field.Path) *field.Error { return field.Forbidden(path, "th
 
 // takesAnyName tells maps, of which no type knows the names.
 func takesAnyName(alone func(any) error) bool {
-	return alone(map[string]any{"no field has this name": nil}) == nil
+	const name = "no field has this name"
+	return !unknown(alone(map[string]any{name: nil}), name)
+}
+
+// unknown tells whether the decoder does not know a field. It has no type for this error.
+func unknown(err error, name string) bool {
+	return err != nil && strings.HasSuffix(err.Error(), fmt.Sprintf("json: unknown field %q", name))
 }
 
 // decodes tells why a document cannot be decoded as a type.

@@ -57,7 +57,10 @@ var (
 		"cmd/landscape", "hack/host-state.sh", "landscape", "pkg/images", "pkg/landscape", "test/e2e/second_test.go",
 	}
 	// otherTargets are tests that `make test-e2e` leaves to others.
-	otherTargets = []string{"test/e2e/lostseed_test.go", "test/e2e/nodes_test.go", "test/e2e/upgrade_test.go"}
+	otherTargets = []string{
+		"test/e2e/inplace_test.go", "test/e2e/lostseed_test.go", "test/e2e/nodes_test.go", "test/e2e/outage_test.go",
+		"test/e2e/upgrade_test.go",
+	}
 	// parts are all that tests say to cover.
 	parts = [][]string{
 		controlPlane, credentials, backups, gardenBackups, autoscaling, federation, growth, managedSeeds, landscapes,
@@ -103,9 +106,8 @@ func whenChanged(covers []string, run func(t *testing.T)) func(t *testing.T) {
 
 // counts tells whether one of the changed files is of what a test covers, or of what all depend on.
 func counts(changed, covers []string) bool {
-	return covered(changed, slices.Concat(coveredByAll, covers)) || slices.ContainsFunc(changed, func(file string) bool {
-		return strings.HasPrefix(file, testFolder) && !inParts(file)
-	})
+	ofAll := func(file string) bool { return strings.HasPrefix(file, testFolder) && !inParts(file) }
+	return covered(changed, slices.Concat(coveredByAll, covers)) || slices.ContainsFunc(changed, ofAll)
 }
 
 // covered tells whether a file lies in one of the folders, or is one of them.
@@ -152,7 +154,8 @@ func TestFilesOfParts(t *testing.T) {
 			}
 			for _, used := range usedNames(other) {
 				if slices.Contains(declared, used) {
-					t.Errorf("%s uses %s of %s, which counts for some tests only: declare it elsewhere", user, used, name)
+					t.Errorf("%s uses %s of %s, which counts for some tests only: declare it elsewhere", user, used,
+						name)
 				}
 			}
 		}
@@ -161,9 +164,8 @@ func TestFilesOfParts(t *testing.T) {
 
 // mayUse tells whether each part that has the user has what it uses, or no target runs it beside others.
 func mayUse(user, used string) bool {
-	return slices.Contains(otherTargets, user) || inParts(user) && !slices.ContainsFunc(parts, func(part []string) bool {
-		return slices.Contains(part, user) && !slices.Contains(part, used)
-	})
+	without := func(part []string) bool { return slices.Contains(part, user) && !slices.Contains(part, used) }
+	return slices.Contains(otherTargets, user) || inParts(user) && !slices.ContainsFunc(parts, without)
 }
 
 func parsedTests(t *testing.T) map[string]*ast.File {

@@ -395,7 +395,8 @@ func statefulSet(namespace string, v Values, names secretNames) *appsv1.Stateful
 			Selector:             &metav1.LabelSelector{MatchLabels: Labels(v.Role)},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{
-					Labels: component.Merge(meta.Labels, v.Store.labels(), peerLabels), Annotations: names.annotations(),
+					Labels:      component.Merge(meta.Labels, v.Store.labels(), peerLabels),
+					Annotations: names.annotations(),
 				},
 				Spec: podSpec(namespace, v, names),
 			},

@@ -240,7 +240,9 @@ func TestAMemberThatSleepsIsNotAsked(t *testing.T) {
 }
 
 func TestObjectsOfAReloadingMember(t *testing.T) {
-	values := Values{Role: Main, Image: "etcd-steward:v1", Replicas: 1, reloads: true}.withDefaults()
+	values := Values{
+		Role: Main, Image: "etcd-steward:v1", Replicas: 1, PriorityClass: component.PriorityControlPlane500, reloads: true,
+	}.withDefaults()
 	names := secretNames{ca: "ca-11111111", server: "server-22222222", peerCA: "peer-ca-33333333", peer: "peer-44444444"}
 	golden.Check(t, "reloading", objects(namespace, values, names.ofSingle(values, secretNames{}, true))...)
 }

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/cert"
+	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/certificate/csr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -185,7 +185,7 @@ func requestFor(t *testing.T, as kubernetes.Interface, node string,
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := cert.MakeCSR(key,
+	request, err := certutil.MakeCSR(key,
 		&pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func requestFor(t *testing.T, as kubernetes.Interface, node string,
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := cert.ParseCertsPEM(issued)
+	parsed, err := certutil.ParseCertsPEM(issued)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
-	gardenletextension "github.com/trellis-garden/trellis/pkg/gardenlet/extension"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extensionrights"
 	"github.com/trellis-garden/trellis/pkg/images"
 )
@@ -156,7 +156,7 @@ func TestAttackExtensionTakesObjectsOfOthers(t *testing.T) {
 	attacker := accountOf(t, seed, "provider-local")
 	object := &extensionsv1alpha1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Namespace: otherProvider, Name: "other"}}
 	shootNamespace(t, seed, otherProvider)
-	if err := gardenletextension.Deploy(ctx, seed, object, false,
+	if err := extension.Deploy(ctx, seed, object, false,
 		func() { object.Spec.Type, object.Spec.Region = "other", "r" }); err != nil {
 		t.Fatal(err)
 	}

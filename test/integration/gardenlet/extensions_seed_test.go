@@ -20,7 +20,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
-	gardenletextension "github.com/trellis-garden/trellis/pkg/gardenlet/extension"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extensionrights"
 	"github.com/trellis-garden/trellis/pkg/helm"
 	"github.com/trellis-garden/trellis/pkg/images"
@@ -126,11 +126,11 @@ func shootNamespace(t *testing.T, seed client.Client, name string) {
 }
 
 // objectsOfShoots are what gardenlet writes into the namespaces of shoots.
-func objectsOfShoots() []gardenletextension.Object {
+func objectsOfShoots() []extension.Object {
 	meta := metav1.ObjectMeta{Namespace: attackedShoot, Name: "s"}
 	local, credentials := extensionsv1alpha1.DefaultSpec{Type: "local"},
 		corev1.SecretReference{Namespace: attackedShoot, Name: "cloudprovider"}
-	return []gardenletextension.Object{
+	return []extension.Object{
 		&extensionsv1alpha1.Infrastructure{
 			ObjectMeta: meta, Spec: extensionsv1alpha1.InfrastructureSpec{
 				DefaultSpec: local, Region: "r", SecretRef: credentials,
@@ -183,7 +183,7 @@ func shoots(t *testing.T, seed client.WithWatch) {
 		shootNamespace(t, seed, name)
 	}
 	for _, object := range objectsOfShoots() {
-		if err := gardenletextension.Deploy(ctx, seed, object, true, func() {}); err != nil {
+		if err := extension.Deploy(ctx, seed, object, true, func() {}); err != nil {
 			t.Fatal(err)
 		}
 	}
