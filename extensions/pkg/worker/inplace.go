@@ -13,6 +13,7 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/few"
 )
 
 // isInPlace says whether machines of a pool stay when they have to change.
@@ -103,7 +104,8 @@ func failedUpdates(machines []machinev1alpha1.Machine) error {
 	if len(texts) == 0 {
 		return nil
 	}
-	return fmt.Errorf("updates in place have failed, which node-agents try again: %s", few(texts))
+	return fmt.Errorf("updates in place have failed, which node-agents try again: %s",
+		few.Joined(texts, mostTold, ", "))
 }
 
 func (a *actuator) machinesOf(ctx context.Context,
