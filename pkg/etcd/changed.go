@@ -3,6 +3,7 @@ package etcd
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 
 	bolt "go.etcd.io/bbolt"
@@ -27,7 +28,8 @@ import (
 // revisionsAtOnce is how many are compared while a transaction of the database lasts.
 const revisionsAtOnce = 1000
 
-// findChanged returns the revisions of the database in a file that etcd has, too, with other bytes: the first ones.
+// findChanged returns the revisions of the database in a file that etcd has, too, with other bytes: the first ones. It
+// ends when the room on the volume is used up meanwhile, for which maintenance, which waits for it, has to care.
 func (s *Steward) findChanged(ctx context.Context, path string) (found []status.Changed, err error) {
 	defer recoverFault(&err)()
 	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: openTimeout})
@@ -47,13 +49,13 @@ func (s *Steward) findChanged(ctx context.Context, path string) (found []status.
 				keys, values = append(keys, key), append(values, value)
 			}
 			found = append(found, changedOf(s.etcd.Server.Backend(), keys, values)...)
-			if ctx.Err() != nil {
-				return ctx.Err()
+			if err := errors.Join(ctx.Err(), s.checkRoomLeft(s.options.DataDir)); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
-	return found, err
+	return found[:min(status.MostChanged, len(found))], err
 }
 
 // changedOf compares some revisions, in order.

@@ -144,14 +144,14 @@ var (
 	errOtherVersion = errors.New("its hash cannot be compared")
 )
 
-// compare compares once, at a revision; 0 is the newest that this member has. It does not wait for answers that change
-// nothing, nor much longer for any than the own hash took.
+// compare compares once, at a revision; 0 is the newest that this member has. For a hash that it has not reckoned while
+// it compacted, an etcd reads all its data and applies nothing meanwhile. So the others are asked one after the other,
+// the leader last, and no more of them than a quorum needs. None is waited for much longer than the own hash took.
 func (s *Steward) compare(ctx context.Context, revision int64) comparison {
 	c := comparison{agreement: unknownAgreement}
-	if kv := s.etcd.Server.KV(); revision == 0 && kv.Rev() <= kv.FirstRev() {
-		if err := s.writeToCompare(ctx); err != nil {
-			c.own.err = fmt.Errorf("nothing was written since a compaction: %w", err)
-			c.hopeless = errors.Is(err, rpctypes.ErrNoSpace)
+	if revision == 0 {
+		if err := s.catchUp(ctx); err != nil {
+			c.own.err, c.hopeless = err, errors.Is(err, rpctypes.ErrNoSpace)
 			return c
 		}
 	}
@@ -161,29 +161,55 @@ func (s *Steward) compare(ctx context.Context, revision int64) comparison {
 		c.own.err = err
 		return c
 	}
-	asks := peers{&s.options, s.memberPace.ask + 4*time.Since(began)}
-	ctx, cancel := context.WithTimeout(ctx, asks.timeout)
+	c.revision, c.own.hash = own.HashRevision, own.Hash
+	looks, asks := peers{&s.options, s.memberPace.ask}, peers{&s.options, s.memberPace.ask + 4*time.Since(began)}
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	members := s.etcd.Server.Cluster().Members()
 	voters := slices.DeleteFunc(members, func(m *membership.Member) bool { return m.IsLearner })
 	self := func(m *membership.Member) bool { return m.ID == s.etcd.Server.MemberID() }
 	hasVote, quorum := slices.ContainsFunc(voters, self), len(voters)/2+1
 	others := slices.DeleteFunc(voters, self)
-	answers := make(chan memberHash, len(others))
+	answers := make(chan looked, len(others))
 	for _, other := range others {
-		go func() {
-			hash, err := asks.hash(ctx, other.ClientURLs, own)
-			answers <- memberHash{member: other.Name, hash: hash, err: err}
-		}()
+		go func() { answers <- looks.look(ctx, other) }()
 	}
-	c.revision, c.own.hash = own.HashRevision, own.Hash
-	for c.reckon(quorum, hasVote); !c.decided() && len(c.others) < len(others); c.reckon(quorum, hasVote) {
-		c.others = append(c.others, <-answers)
+	var leaders []looked
+	c.reckon(quorum, hasVote)
+	for waiting := len(others); waiting+len(leaders) > 0 && !c.decided(); c.reckon(quorum, hasVote) {
+		var next looked
+		if waiting == 0 {
+			next, leaders = leaders[0], leaders[1:]
+		} else {
+			next = <-answers
+			if waiting--; next.leads && waiting > 0 {
+				leaders = append(leaders, next)
+				continue
+			}
+		}
+		c.others = append(c.others, asks.hash(ctx, next, own))
 	}
 	if c.agreement == unknownAgreement {
 		c.despair(quorum, hasVote)
 	}
 	return c
+}
+
+// catchUp waits until this member has all that a quorum had when it was asked, compactions too: what it has before that
+// can seldom be compared. Where nothing was written since a compaction, it writes.
+func (s *Steward) catchUp(ctx context.Context) error {
+	asking, cancel := context.WithTimeout(ctx, s.memberPace.ask)
+	defer cancel()
+	if _, err := currentRevision(asking, s.client); err != nil {
+		return fmt.Errorf("catching up with the other members: %w", err)
+	}
+	if kv := s.etcd.Server.KV(); kv.Rev() > kv.FirstRev() {
+		return nil
+	}
+	if err := s.writeToCompare(ctx); err != nil {
+		return fmt.Errorf("nothing was written since a compaction: %w", err)
+	}
+	return nil
 }
 
 // comparedKey is written to have a revision to compare. API servers have keys below /registry.
@@ -200,33 +226,75 @@ func (s *Steward) writeToCompare(ctx context.Context) error {
 	return err
 }
 
-// hash asks another member for its hash of what an own one is of. Versions of etcd may reckon differently, as those
-// before 3.5.16 did.
-func (p *peers) hash(ctx context.Context, urls []string, own *clientv3.HashKVResponse) (uint32, error) {
-	if len(urls) == 0 {
-		return 0, errors.New("it has not started")
+// looked is another member, of which err says why its hash cannot be compared.
+type looked struct {
+	*membership.Member
+	leads bool
+	err   error
+}
+
+// look finds out whether it is worth it to ask another member for its hash. Versions of etcd may reckon differently, as
+// those before 3.5.16 did.
+func (p *peers) look(ctx context.Context, other *membership.Member) looked {
+	found := looked{Member: other}
+	if len(other.ClientURLs) == 0 {
+		found.err = errors.New("it has not started")
+		return found
 	}
-	client, err := p.connect(urls)
+	client, err := p.connect(other.ClientURLs)
 	if err != nil {
-		return 0, err
+		found.err = err
+		return found
 	}
 	defer func() { _ = client.Close() }()
-	told, err := client.Status(ctx, urls[0])
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	told, err := client.Status(ctx, other.ClientURLs[0])
 	if err != nil {
-		return 0, err
+		found.err = err
+		return found
 	}
-	if told.Version != version.Version {
-		return 0, fmt.Errorf("%w: it is of version %s, this one of %s", errOtherVersion, told.Version, version.Version)
+	id := told.Header.GetMemberId()
+	switch {
+	case id != uint64(other.ID):
+		found.err = fmt.Errorf("%s is answered by member %x, it is %x", other.ClientURLs[0], id, uint64(other.ID))
+	case told.Version != version.Version:
+		found.err = fmt.Errorf("%w: it is of version %s, this one of %s", errOtherVersion, told.Version, version.Version)
 	}
-	got, err := client.HashKV(ctx, urls[0], own.HashRevision)
+	found.leads = told.Leader == id
+	return found
+}
+
+// hash asks another member for its hash of what an own one is of.
+func (p *peers) hash(ctx context.Context, other looked, own *clientv3.HashKVResponse) memberHash {
+	if other.err != nil {
+		return memberHash{member: other.Name, err: other.err}
+	}
+	client, err := p.connect(other.ClientURLs)
 	if err != nil {
-		return 0, err
+		return memberHash{member: other.Name, err: err}
 	}
+	defer func() { _ = client.Close() }()
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	got, err := client.HashKV(ctx, other.ClientURLs[0], own.HashRevision)
+	if err == nil {
+		err = sameRevisions(own, got)
+	}
+	if err != nil {
+		return memberHash{member: other.Name, err: err}
+	}
+	return memberHash{member: other.Name, hash: got.Hash}
+}
+
+// sameRevisions makes sure that two hashes are of the same: up to the same revision, after the same compaction. One
+// that has not got so far, or has compacted more, differs without being wrong.
+func sameRevisions(own, got *clientv3.HashKVResponse) error {
 	if got.HashRevision != own.HashRevision || got.CompactRevision != own.CompactRevision {
-		return 0, fmt.Errorf("%w: it has compacted revision %d, this one %d", errIncomparable, got.CompactRevision,
-			own.CompactRevision)
+		return fmt.Errorf("%w: it is of revision %d after compaction %d, this one of %d after %d", errIncomparable,
+			got.HashRevision, got.CompactRevision, own.HashRevision, own.CompactRevision)
 	}
-	return got.Hash, nil
+	return nil
 }
 
 // compareLong compares again until a quorum agrees, for some time: the members have to catch up and compact. After that
@@ -292,7 +360,10 @@ func (s *Steward) startCompared(ctx context.Context) error {
 			return err
 		}
 	}
-	s.gate.open()
+	// Who ends meanwhile has not compared, and serves nobody either.
+	if ctx.Err() == nil {
+		s.gate.open()
+	}
 	return nil
 }
 
@@ -302,6 +373,7 @@ const mostJoins = 3
 
 // mustJoinAgain tells of a comparison, and whether the data has to go.
 func (s *Steward) mustJoinAgain(c comparison) bool {
+	reason := "no quorum agrees"
 	switch c.agreement {
 	case likeQuorum:
 		s.recoveries.settled(status.Members)
@@ -310,13 +382,14 @@ func (s *Steward) mustJoinAgain(c comparison) bool {
 		if s.recoveries.count(status.DataDiffers, s.memberPace.again) < mostJoins {
 			return true
 		}
+		reason = fmt.Sprintf("a quorum agrees on other data, and joining again %d times did not help", mostJoins)
 	case unknownAgreement:
 		s.log.Warn("the data could not be compared with that of the other members", zap.Error(c.errors()))
 		return false
 	}
 	s.log.Error("THE DATA DIFFERS from that of other members, and stays as it is", zap.String("hashes", c.describe()),
 		zap.String("it is", string(c.agreement)), zap.NamedError("others", c.errors()))
-	s.recoveries.differs(status.Difference{From: status.Members, Message: c.describe()})
+	s.recoveries.differs(status.Difference{From: status.Members, Message: reason + ": " + c.describe()})
 	return false
 }
 
@@ -333,8 +406,8 @@ func (s *Steward) joinAgain(ctx context.Context, c comparison) error {
 	return s.prepareMember(ctx, dataDiffering, errors.New(c.describe()))
 }
 
-// compareAfterCompactions compares after each compaction, until ctx is done: etcd has then reckoned the hash of what
-// was compacted. A member that has to join again stops to serve; it does the rest when it is started.
+// compareAfterCompactions compares some time after each compaction, until ctx is done: all members have then reckoned
+// the hash of what was compacted. A member that has to join again stops to serve; it does the rest when it is started.
 func (s *Steward) compareAfterCompactions(ctx context.Context) {
 	last := s.compactedHash().Revision
 	for ; ctx.Err() == nil; pause(ctx, s.memberPace.care) {
@@ -343,6 +416,7 @@ func (s *Steward) compareAfterCompactions(ctx context.Context) {
 			continue
 		}
 		last = revision
+		pause(ctx, s.memberPace.settle)
 		c := s.compareSurely(ctx, revision)
 		if ctx.Err() == nil && s.mustJoinAgain(c) {
 			s.gate.close()

@@ -37,6 +37,8 @@ func TestWhatHashesAgreeOn(t *testing.T) {
 		{"this one is wrong", []memberHash{of(other), of(other)}, false, unlikeQuorum},
 		{"all differ", []memberHash{of(other), of(third)}, false, unlikeSome},
 		{"one differs, one does not answer", []memberHash{of(other), silent}, false, unlikeSome},
+		{"of two members, the other differs", []memberHash{of(other)}, false, unlikeSome},
+		{"of two members, both are alike", []memberHash{of(self)}, false, likeQuorum},
 		{"a learner is wrong", []memberHash{of(other), of(other)}, true, unlikeQuorum},
 		{"a learner has one like it", []memberHash{of(self), silent}, true, unknownAgreement},
 		{"a learner has both like it", []memberHash{of(self), of(self)}, true, likeQuorum},
@@ -49,6 +51,29 @@ func TestWhatHashesAgreeOn(t *testing.T) {
 	c := comparison{own: memberHash{err: errIncomparable}, others: []memberHash{of(0), of(0)}}
 	if c.reckon(2, true); c.agreement != unknownAgreement {
 		t.Errorf("without an own hash: got %q", c.agreement)
+	}
+}
+
+// A member that is behind, or has compacted more or less, has another hash without being wrong.
+func TestHashesOfOtherRevisionsAreNotCompared(t *testing.T) {
+	of := func(revision, compacted int64) *clientv3.HashKVResponse {
+		return &clientv3.HashKVResponse{Hash: 1, HashRevision: revision, CompactRevision: compacted}
+	}
+	for _, test := range []struct {
+		name string
+		got  *clientv3.HashKVResponse
+		want error
+	}{
+		{"the same", of(7, 5), nil},
+		{"less", of(6, 5), errIncomparable},
+		{"more", of(8, 5), errIncomparable},
+		{"compacted less", of(7, 4), errIncomparable},
+		{"compacted more", of(7, 7), errIncomparable},
+		{"compacted never", of(7, -1), errIncomparable},
+	} {
+		if err := sameRevisions(of(7, 5), test.got); !errors.Is(err, test.want) {
+			t.Errorf("%s: got %v, want %v", test.name, err, test.want)
+		}
 	}
 }
 
@@ -259,6 +284,33 @@ func TestAMemberThatDiffersJoinsAgain(t *testing.T) {
 		t.Errorf("%d of the members are as before", others)
 	}
 	checkJoinedAgain(t, c, ordinal)
+	// Before data is given up, something is written to compare it again.
+	c.checkAlike(t, comparedKey, "")
+}
+
+// A member that gets no hashes of the others serves without: they are where they say that they are not.
+func TestAMemberThatGetsNoHashesServes(t *testing.T) {
+	t.Parallel()
+	c := newTestCluster(t)
+	c.launch(t)
+	c.waitReady(t)
+	c.write(t, 0, 5)
+	for i := range c.options {
+		c.options[i].AdvertiseClientURL = "https://" + freeAddress(t)
+	}
+	// With the first start they tell each other of that, with the second one they know it.
+	for range 2 {
+		c.stop(t)
+		c.launch(t)
+		c.waitReady(t)
+	}
+	c.check(t, 5)
+	for i, p := range c.processes {
+		p.waitForLog(t, "could not be compared")
+		if told := p.told(t); told.Differs != nil || len(told.Recoveries) > 0 {
+			t.Errorf("member %d tells %+v", i, told)
+		}
+	}
 }
 
 // Members that are alike find that without waiting, also where nothing was written since a compaction: those that have
@@ -393,8 +445,15 @@ func TestJoiningAgainEnds(t *testing.T) {
 	if s.mustJoinAgain(c) || s.recoveries.difference() == nil {
 		t.Errorf("told is %+v", s.recoveries.difference())
 	}
+	if text := s.recoveries.difference().Describe(); !strings.Contains(text, "did not help") {
+		t.Errorf("told is %s", text)
+	}
 	if logs.FilterMessageSnippet("stays as it is").Len() == 0 {
 		t.Error("the log does not tell of it")
+	}
+	s.recoveries.now = func() time.Time { return time.Now().Add(s.memberPace.again) }
+	if !s.mustJoinAgain(c) {
+		t.Error("it does not join again after some time either")
 	}
 	if c.agreement = likeQuorum; s.mustJoinAgain(c) || s.recoveries.difference() != nil {
 		t.Errorf("told is %+v yet", s.recoveries.difference())

@@ -30,6 +30,8 @@ type memberPace struct {
 	round time.Duration
 	// compare is how long a member tries to compare its data with that of the others, before it serves without.
 	compare time.Duration
+	// settle is how long it waits for the others to compact what it has compacted, before it compares that.
+	settle time.Duration
 	// again is for how long it counts that a member has joined again because its data differed.
 	again time.Duration
 }
@@ -38,7 +40,7 @@ func newMemberPace() memberPace {
 	return memberPace{
 		retry: time.Second, mostRetry: 15 * time.Second, ask: 5 * time.Second, change: 20 * time.Second,
 		care: time.Second, patience: 5 * time.Second, quorum: time.Minute, round: 10 * time.Second,
-		compare: 30 * time.Second, again: time.Hour,
+		compare: 30 * time.Second, settle: 30 * time.Second, again: time.Hour,
 	}
 }
 

@@ -173,12 +173,17 @@ func (s *Steward) takeWithinRoom(ctx context.Context, dir string, revision int64
 		return Snapshot{}, fmt.Errorf("taking a snapshot: %w", err)
 	}
 	return takeSnapshot(database, revision, dir, time.Now(), func() error {
-		v, err := s.measure(dir)
-		if err == nil && v.free < v.reserve()/2 {
-			return &noRoomError{dir: dir, reserve: v.reserve() / 2, free: v.free}
-		}
-		return errors.Join(err, ctx.Err())
+		return errors.Join(s.checkRoomLeft(dir), ctx.Err())
 	})
+}
+
+// checkRoomLeft is for what takes long: nobody cares for space meanwhile.
+func (s *Steward) checkRoomLeft(dir string) error {
+	v, err := s.measure(dir)
+	if err == nil && v.free < v.reserve()/2 {
+		return &noRoomError{dir: dir, reserve: v.reserve() / 2, free: v.free}
+	}
+	return err
 }
 
 // What is skipped when there is no room for it.

@@ -155,7 +155,7 @@ type Difference struct {
 	From Source `json:"from"`
 	// Since is when that was found.
 	Since time.Time `json:"since"`
-	// Message says what other members have, as far as no quorum agrees.
+	// Message says what other members have, and why this one does not join them again.
 	Message string `json:"message,omitempty"`
 	// Backup has other bytes of the revisions Changed, MostChanged at most. What was written anew since is gone.
 	Backup  string    `json:"backup,omitempty"`

@@ -104,8 +104,8 @@ const mostKeys, mostDifference = 3, 900
 // Describe says in one sentence where data differs from what. Its subject, an etcd, is left to the caller.
 func (d *Difference) Describe() string {
 	if d.From == Members {
-		return fmt.Sprintf("serves data that differs from that of other members since %s, and no quorum agrees: %s.",
-			stamp(d.Since), line(d.Message, mostText))
+		return fmt.Sprintf("serves data that differs from that of other members since %s: %s.", stamp(d.Since),
+			line(d.Message, mostText))
 	}
 	var changed []string
 	for _, c := range d.Changed[:min(mostKeys, len(d.Changed))] {

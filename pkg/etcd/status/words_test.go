@@ -75,9 +75,9 @@ func TestDifferencesAreDescribed(t *testing.T) {
 		want       string
 	}{
 		{
-			Difference{From: Members, Since: noon, Message: "of revision 7, its hash is 1, that of etcd-1 2"},
-			"serves data that differs from that of other members since 2026-01-01T12:00:00Z, and no quorum agrees: " +
-				"of revision 7, its hash is 1, that of etcd-1 2.",
+			Difference{From: Members, Since: noon, Message: "no quorum agrees: of revision 7, its hash is 1"},
+			"serves data that differs from that of other members since 2026-01-01T12:00:00Z: no quorum agrees: of " +
+				"revision 7, its hash is 1.",
 		},
 		{
 			Difference{

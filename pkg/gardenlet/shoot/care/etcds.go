@@ -177,7 +177,8 @@ const reasonDiffers = "EtcdDataDiffers"
 // differenceAdvice says what to do about it.
 func differenceAdvice(d *status.Difference) string {
 	if d.From == status.Members {
-		return "When all members run, those that a quorum of the others does not agree with join them again by themselves."
+		return "When all members run, those that a quorum of the others does not agree with join them again by " +
+			"themselves, three times within an hour."
 	}
 	return "A disk may have changed it. Write or delete the objects of these keys, or restore the etcd as of before."
 }
