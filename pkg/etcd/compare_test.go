@@ -313,6 +313,39 @@ func TestAMemberThatGetsNoHashesServes(t *testing.T) {
 	}
 }
 
+// To reckon a hash, an etcd reads all its data, and applies nothing meanwhile. One follower does so for another one that
+// starts, and the leader does not.
+func TestAStartHasOneFollowerReadItsData(t *testing.T) {
+	t.Parallel()
+	c := newTestCluster(t)
+	c.launch(t)
+	c.waitReady(t)
+	c.write(t, 0, 5)
+	leader := c.leader(t)
+	starts, other := (leader+1)%memberCount, (leader+2)%memberCount
+	reads := func(ordinal int) float64 {
+		t.Helper()
+		count, err := c.processes[ordinal].metric("etcd_mvcc_hash_rev_duration_seconds_count")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return count
+	}
+	ofLeader, ofOther := reads(leader), reads(other)
+	c.processes[starts].stop(t)
+	c.launch(t, starts)
+	c.waitReady(t)
+	if own := reads(starts); own != 1 {
+		t.Errorf("the member that starts reads its data %v times", own)
+	}
+	if now := c.leader(t); now != leader {
+		t.Fatalf("the leader was %d, and is %d", leader, now)
+	}
+	if l, o := reads(leader)-ofLeader, reads(other)-ofOther; l != 0 || o != 1 {
+		t.Errorf("the leader reads its data %v times, the other follower %v times", l, o)
+	}
+}
+
 // Members that are alike find that without waiting, also where nothing was written since a compaction: those that have
 // compacted then have other hashes than those that were started since.
 func TestAlikeMembersServeSoon(t *testing.T) {
@@ -443,7 +476,7 @@ func TestJoiningAgainEnds(t *testing.T) {
 		s.recoveries.end()
 	}
 	if s.mustJoinAgain(c) || s.recoveries.difference() == nil {
-		t.Errorf("told is %+v", s.recoveries.difference())
+		t.Fatalf("told is %+v", s.recoveries.difference())
 	}
 	if text := s.recoveries.difference().Describe(); !strings.Contains(text, "did not help") {
 		t.Errorf("told is %s", text)
@@ -465,7 +498,7 @@ func changeOneByte(t *testing.T, c *testCluster, h *historyRecorder, ordinal int
 	t.Helper()
 	before := fmt.Sprintf("check/%04d/", h.epoch.Add(1)-1)
 	h.await(t, 200)
-	c.processes[ordinal].kill(t)
+	c.processes[ordinal].crash(t)
 	h.await(t, 100)
 	key := changeValue(t, c.options[ordinal].DataDir, before)
 	c.launch(t, ordinal)

@@ -294,7 +294,8 @@ func (h *historyRecorder) watch(ctx context.Context, t *testing.T, last int64) (
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for response := range h.client.Watch(ctx, "check/", clientv3.WithPrefix(), clientv3.WithRev(h.next)) {
+	// All keys: the last revision may be a key of the stewards.
+	for response := range h.client.Watch(ctx, "", clientv3.WithPrefix(), clientv3.WithRev(h.next)) {
 		if response.CompactRevision > 0 {
 			return response.CompactRevision
 		}
