@@ -313,7 +313,7 @@ func TestAMemberThatGetsNoHashesServes(t *testing.T) {
 	}
 }
 
-// To reckon a hash, an etcd reads all its data, and applies nothing meanwhile. One follower does so for another one that
+// To reckon a hash, an etcd reads all its data, and applies nothing meanwhile. A follower does so for another one that
 // starts, and the leader does not.
 func TestAStartHasOneFollowerReadItsData(t *testing.T) {
 	t.Parallel()
