@@ -163,7 +163,7 @@ type Difference struct {
 }
 
 // MostChanged is how many changed revisions are remembered.
-const MostChanged = 20
+const MostChanged = 16
 
 // Changed is a revision whose bytes are not what was written.
 type Changed struct {
