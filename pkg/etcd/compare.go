@@ -420,6 +420,10 @@ func (s *Steward) compareAfterCompactions(ctx context.Context) {
 		c := s.compareSurely(ctx, revision)
 		if ctx.Err() == nil && s.mustJoinAgain(c) {
 			s.gate.close()
+			// Should the next start find too few to compare with, this is told yet.
+			s.recoveries.differs(status.Difference{
+				From: status.Members, Message: "a quorum agrees on other data: " + c.describe(),
+			})
 			s.differing <- fmt.Errorf("the data differs from that of a quorum of the other members (%s); it is given up "+
 				"for theirs with the next start", c.describe())
 			return

@@ -422,6 +422,9 @@ func TestAMemberThatComesToDifferEnds(t *testing.T) {
 	if log := c.processes[1].output.String(); !strings.Contains(log, "it is given up for theirs with the next start") {
 		t.Errorf("it does not say why it ends:\n%s", log)
 	}
+	if told := newTestRecoveries(t, c.options[1].DataDir).difference(); told == nil || told.From != status.Members {
+		t.Errorf("it does not remember that its data differs: %+v", told)
+	}
 	c.waitReady(t, 0, 2)
 
 	c.launch(t, 1)
