@@ -87,7 +87,8 @@ func newTestSteward(options Options, log *zap.Logger) *Steward {
 	s.memberPace = memberPace{
 		retry: 50 * time.Millisecond, mostRetry: 500 * time.Millisecond, ask: 5 * time.Second, change: 20 * time.Second,
 		care: 50 * time.Millisecond, patience: time.Second, quorum: time.Second,
-		round: 100 * time.Millisecond,
+		round: 100 * time.Millisecond, compare: 10 * time.Second, settle: 100 * time.Millisecond,
+		again: time.Millisecond,
 	}
 	return s
 }

@@ -54,6 +54,9 @@ func backupProblem(told *status.Status) string {
 	if told.Phase != status.Serving {
 		return fmt.Sprintf("%s: %s", name, told.Phase)
 	}
+	if told.Differs != nil {
+		return name + " " + told.Differs.Describe()
+	}
 	since := told.Store.Delta.Succeeded
 	if told.PhaseSince.After(since) {
 		since = told.PhaseSince

@@ -56,6 +56,12 @@ func TestBackupsOfTheGardenAreToldOf(t *testing.T) {
 			},
 			"verification of backups fails",
 		},
+		"data that differs": {
+			func(told *status.Status) {
+				told.Differs = &status.Difference{From: status.BackupStore, Backup: "delta-7"}
+			},
+			"etcd-main serves data that differs from delta-7 of the store of backups",
+		},
 		"nothing saved for long": {
 			func(told *status.Status) { told.Store.Delta.Succeeded = told.Time.Add(-time.Hour) },
 			"has saved no changes for more than 10m0s",

@@ -3,6 +3,7 @@ package care
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -82,7 +83,7 @@ func (c *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := c.report(ctx, shoot, conditions, constraints, updated); err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := c.tellRecoveries(ctx, shoot, etcds); err != nil {
+	if err := errors.Join(c.tellRecoveries(ctx, shoot, etcds), c.tellDifferences(ctx, shoot, etcds)); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: nextLook(shoot, period, c.now())}, nil
