@@ -69,7 +69,7 @@ func APIServer(ctx context.Context, p Program) error {
 		case <-time.After(interval):
 		}
 	}
-	p.say("its API server is ready")
+	p.say("waiting no longer")
 	return nil
 }
 

@@ -97,7 +97,7 @@ func TestAPIServerIsWaitedFor(t *testing.T) {
 	for _, want := range []string{
 		"manager: waiting until its API server is ready: GET " + server.URL + "/readyz: 500 Internal Server Error: " +
 			"etcd failed: reason withheld\n",
-		"manager: its API server is ready\n",
+		"manager: waiting no longer\n",
 	} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("got %q, want %q", said, want)
