@@ -19,12 +19,12 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// kubeconfigOf leads to a server, whose certificates it trusts if an authority is given.
-func kubeconfigOf(t *testing.T, server string, authority []byte) string {
+// kubeconfigOf leads to a server, and trusts no authority of its own.
+func kubeconfigOf(t *testing.T, server string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	err := clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"a": {Server: server, CertificateAuthorityData: authority}},
+		Clusters:       map[string]*clientcmdapi.Cluster{"a": {Server: server}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"a": {}},
 		Contexts:       map[string]*clientcmdapi.Context{"a": {Cluster: "a", AuthInfo: "a"}},
 		CurrentContext: "a",
@@ -87,7 +87,7 @@ func TestAPIServerIsWaitedFor(t *testing.T) {
 	said := &bytes.Buffer{}
 	err := APIServer(t.Context(), Program{
 		Name: "manager", Port: 1, Log: said, Args: []string{
-			"--bind-address=127.0.0.1", "--kubeconfig", kubeconfigOf(t, server.URL, nil),
+			"--bind-address=127.0.0.1", "--kubeconfig", kubeconfigOf(t, server.URL),
 			"--secure-port=" + strconv.Itoa(port),
 		},
 	})
@@ -126,13 +126,13 @@ func TestNotWaitedFor(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a server that is ready":       {[]string{"--kubeconfig=" + kubeconfigOf(t, ready.URL, nil)}, ""},
+		"a server that is ready":       {[]string{"--kubeconfig=" + kubeconfigOf(t, ready.URL)}, ""},
 		"no kubeconfig":                {[]string{"--version"}, ""},
 		"a flag without a value":       {[]string{"--kubeconfig"}, ""},
 		"another flag":                 {[]string{"--kubeconfig-of=" + broken}, ""},
 		"a file that does not exist":   {[]string{"--kubeconfig=" + broken + "-not"}, "reading the kubeconfig"},
 		"a file that is no kubeconfig": {[]string{"--kubeconfig=" + broken}, "reading the kubeconfig"},
-		"a server that is not trusted": {[]string{"--kubeconfig=" + kubeconfigOf(t, foreign.URL, nil)}, ""},
+		"a server that is not trusted": {[]string{"--kubeconfig=" + kubeconfigOf(t, foreign.URL)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			said := &bytes.Buffer{}
@@ -151,7 +151,7 @@ func TestAWaitEndsWithItsProgram(t *testing.T) {
 	address := "127.0.0.1:" + strconv.Itoa(freePort(t))
 	said := writer(func(string) { cancel() })
 	err := APIServer(ctx, Program{
-		Name: "manager", Log: said, Args: []string{"--kubeconfig=" + kubeconfigOf(t, "http://"+address, nil),
+		Name: "manager", Log: said, Args: []string{"--kubeconfig=" + kubeconfigOf(t, "http://"+address),
 			"--secure-port=0"},
 	})
 	var refused *net.OpError
@@ -177,7 +177,7 @@ func TestAWaitGoesOnWithoutItsPort(t *testing.T) {
 	said := &bytes.Buffer{}
 	err = APIServer(t.Context(), Program{
 		Name: "manager", Port: taken.Addr().(*net.TCPAddr).Port, Log: said,
-		Args: []string{"--bind-address=127.0.0.1", "--kubeconfig=" + kubeconfigOf(t, server.URL, nil)},
+		Args: []string{"--bind-address=127.0.0.1", "--kubeconfig=" + kubeconfigOf(t, server.URL)},
 	})
 	if err != nil || asked.Load() != 2 || !strings.Contains(said.String(), "probes get no answer") {
 		t.Errorf("asked %d times: %v, %q", asked.Load(), err, said)
