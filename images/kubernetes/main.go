@@ -6,9 +6,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"sort"
 	"strings"
+	"syscall"
 
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/logs/json/register"
@@ -19,14 +21,16 @@ import (
 	kubeproxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	kubescheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
+	"k8s.io/kubernetes/pkg/cluster/ports"
 
+	"github.com/trellis-garden/trellis/images/kubernetes/await"
 	_ "github.com/trellis-garden/trellis/images/kubernetes/reconnect"
 )
 
 func main() {
 	programs := map[string]func() int{
 		"kube-apiserver":          func() int { return cli.Run(kubeapiserver.NewAPIServerCommand()) },
-		"kube-controller-manager": func() int { return cli.Run(kubecontrollermanager.NewControllerManagerCommand()) },
+		"kube-controller-manager": controllerManager,
 		"kube-scheduler":          func() int { return cli.Run(kubescheduler.NewSchedulerCommand()) },
 		"kube-proxy":              func() int { return cli.Run(kubeproxy.NewProxyCommand()) },
 		"kubelet":                 func() int { return cli.Run(kubelet.NewKubeletCommand(context.Background())) },
@@ -48,4 +52,19 @@ func main() {
 	sort.Strings(names)
 	fmt.Fprintf(os.Stderr, "kubernetes: call this file as, or with the first argument: %s\n", strings.Join(names, ", "))
 	os.Exit(2)
+}
+
+// controllerManager runs kube-controller-manager when its API server is ready. Without that it would end: at once where
+// connections are refused, else after ten seconds. kube-scheduler waits by itself.
+func controllerManager() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := await.APIServer(ctx, await.Program{
+		Name: "kube-controller-manager", Args: os.Args[1:], Port: ports.KubeControllerManagerPort, Log: os.Stderr,
+	})
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "kube-controller-manager:", err)
+		return 0
+	}
+	return cli.Run(kubecontrollermanager.NewControllerManagerCommand())
 }

@@ -250,12 +250,7 @@ func electionArgs(availability component.Availability) []string {
 	if !availability.IsHigh() {
 		return []string{"--leader-elect=false"}
 	}
-	return []string{
-		"--leader-elect=true",
-		"--leader-elect-lease-duration=" + managers.LeaseDuration.String(),
-		"--leader-elect-renew-deadline=" + managers.RenewDeadline.String(),
-		"--leader-elect-retry-period=" + managers.RetryPeriod.String(),
-	}
+	return component.SortedFlags(managers.ElectionFlags())
 }
 
 // electionLeases are the names of the Leases that the programs hold while they work.
