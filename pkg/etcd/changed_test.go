@@ -71,8 +71,8 @@ func TestASingleMemberTellsWhatADiskHasChanged(t *testing.T) {
 			checkKeys(t, p, written)
 			p.put(t, "later", "x")
 			found := p.waitDiffers(t, test.from)
-			if len(found.Changed) != 1 || found.Changed[0].Key != key || found.Since.IsZero() ||
-				!strings.Contains(found.Describe(), fmt.Sprintf("revision %d of key %q", found.Changed[0].Revision, key)) {
+			if len(found.Changed) != 1 || found.Changed[0].Key != key || found.Since.IsZero() || !strings.Contains(
+				found.Describe(), fmt.Sprintf("revision %d of key %q", found.Changed[0].Revision, key)) {
 				t.Errorf("told is %+v, backup %s, key %s", found, backup, key)
 			}
 			p.stop(t)

@@ -59,8 +59,8 @@ type comparison struct {
 	revision int64
 	own      memberHash
 	others   []memberHash
-	// hopeless says that asking again finds no more: too many may reckon otherwise for a quorum to agree with this member
-	// or against it, or no member takes the write that they would have to compare.
+	// hopeless says that asking again finds no more: too many may reckon otherwise for a quorum to agree with this
+	// member or against it, or no member takes the write that they would have to compare.
 	hopeless bool
 }
 
@@ -259,7 +259,8 @@ func (p *peers) look(ctx context.Context, other *membership.Member) looked {
 	case id != uint64(other.ID):
 		found.err = fmt.Errorf("%s is answered by member %x, it is %x", other.ClientURLs[0], id, uint64(other.ID))
 	case told.Version != version.Version:
-		found.err = fmt.Errorf("%w: it is of version %s, this one of %s", errOtherVersion, told.Version, version.Version)
+		found.err = fmt.Errorf("%w: it is of version %s, this one of %s", errOtherVersion, told.Version,
+			version.Version)
 	}
 	found.leads = told.Leader == id
 	return found
@@ -424,8 +425,8 @@ func (s *Steward) compareAfterCompactions(ctx context.Context) {
 			s.recoveries.differs(status.Difference{
 				From: status.Members, Message: "a quorum agrees on other data: " + c.describe(),
 			})
-			s.differing <- fmt.Errorf("the data differs from that of a quorum of the other members (%s); it is given up "+
-				"for theirs with the next start", c.describe())
+			s.differing <- fmt.Errorf("the data differs from that of a quorum of the other members (%s); it is given "+
+				"up for theirs with the next start", c.describe())
 			return
 		}
 	}

@@ -99,8 +99,8 @@ func TestDecide(t *testing.T) {
 				of(voter(0, 10), voter(1, 11), voter(2, 12))), actLeave, "c is different from that of the others",
 		},
 		{
-			"it differs, but the others have no quorum", observed(2, dataDiffering, identity{cluster: 7, member: 12}, data,
-				unknown, nil), actStart, "",
+			"it differs, but the others have no quorum", observed(2, dataDiffering, identity{cluster: 7, member: 12},
+				data, unknown, nil), actStart, "",
 		},
 		{
 			"it was added and did not start", observed(2, dataNone, identity{}, data, data,

@@ -96,7 +96,9 @@ func TestEtcdsThatDoNotServe(t *testing.T) {
 		},
 		{
 			"with data that differs from that of others", func(told *etcdstatus.Status) {
-				told.Differs = &etcdstatus.Difference{From: etcdstatus.Members, Message: "no quorum agrees: its hash is 1"}
+				told.Differs = &etcdstatus.Difference{
+					From: etcdstatus.Members, Message: "no quorum agrees: its hash is 1",
+				}
 			},
 			"EtcdDataDiffers", "no quorum agrees: its hash is 1. When all members run",
 		},
