@@ -32,7 +32,7 @@ type Translator struct {
 // Cluster translates one cluster.
 func (t *Translator) Cluster(c *clusterv1alpha1.Cluster) core.Cluster {
 	result := Identity(c)
-	result.Taints = c.Spec.Taints
+	result.Taints = settledTaints(c)
 	if since, unknown := t.unknownSince(c); unknown {
 		result.AwaitedUntil, result.Taints = since.Add(t.FirstAnswer), peoplesTaints(c.Spec.Taints)
 	}

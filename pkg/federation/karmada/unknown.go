@@ -31,9 +31,26 @@ func (t *Translator) unknownSince(c *clusterv1alpha1.Cluster) (since time.Time, 
 	return time.Time{}, false
 }
 
+// settledTaints leaves out those that keep new objects away from a cluster that is ready: the fleet removes them a
+// moment after it has written that it is. Decisions of that moment would choose others.
+func settledTaints(c *clusterv1alpha1.Cluster) []corev1.Taint {
+	if !meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ConditionReady) ||
+		!slices.ContainsFunc(c.Spec.Taints, keepsNewAway) {
+		return c.Spec.Taints
+	}
+	return slices.DeleteFunc(slices.Clone(c.Spec.Taints), keepsNewAway)
+}
+
+func keepsNewAway(taint corev1.Taint) bool {
+	return isOurs(taint) && taint.Effect == corev1.TaintEffectNoSchedule
+}
+
 // peoplesTaints leaves out those by which the fleet says that a cluster is not ready, which it cannot know yet.
 func peoplesTaints(taints []corev1.Taint) []corev1.Taint {
-	return slices.DeleteFunc(slices.Clone(taints), func(taint corev1.Taint) bool {
-		return taint.Key == clusterv1alpha1.TaintNotReady || taint.Key == clusterv1alpha1.TaintUnreachable
-	})
+	return slices.DeleteFunc(slices.Clone(taints), isOurs)
+}
+
+// isOurs tells whether the fleet says by a taint that a cluster is not ready.
+func isOurs(taint corev1.Taint) bool {
+	return taint.Key == clusterv1alpha1.TaintNotReady || taint.Key == clusterv1alpha1.TaintUnreachable
 }

@@ -2,6 +2,7 @@ package karmada
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +56,33 @@ func TestWhatIsKnownOfAClusterYet(t *testing.T) {
 		}
 		if !slices.ContainsFunc(got.Taints, func(taint corev1.Taint) bool { return taint.Key == "people" }) {
 			t.Errorf("%s: people's taint is missing", name)
+		}
+	}
+}
+
+// That a cluster is ready is written a moment before its taint is removed, and the other way round.
+func TestTaintsOfAClusterThatHasBecomeReady(t *testing.T) {
+	for ready, want := range map[metav1.ConditionStatus]string{
+		metav1.ConditionTrue:    "not-ready:NoExecute people:NoSchedule",
+		metav1.ConditionUnknown: "not-ready:NoSchedule not-ready:NoExecute people:NoSchedule",
+	} {
+		c := &clusterv1alpha1.Cluster{}
+		c.Status.KubernetesVersion = "v1.36.3"
+		c.Status.Conditions = []metav1.Condition{
+			{Type: clusterv1alpha1.ConditionReady, Status: ready, Reason: "ClusterReady"},
+		}
+		c.Spec.Taints = []corev1.Taint{
+			{Key: clusterv1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule},
+			{Key: clusterv1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoExecute},
+			{Key: "people", Effect: corev1.TaintEffectNoSchedule},
+		}
+		var got []string
+		translated := (&Translator{}).Cluster(c)
+		for _, taint := range translated.Taints {
+			got = append(got, strings.TrimPrefix(taint.Key, "cluster.karmada.io/")+":"+string(taint.Effect))
+		}
+		if strings.Join(got, " ") != want || len(c.Spec.Taints) != 3 {
+			t.Errorf("Ready is %s: got %s, want %s", ready, got, want)
 		}
 	}
 }
