@@ -302,9 +302,21 @@ func (l *landscape) killFederation(t *testing.T) {
 	l.killAndReplace(t, "shoot--demo--fleet", "role=federation", "federation")
 }
 
+// input is an example of the landscape.
 func input(t *testing.T, l *landscape, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(l.root, "landscape/local/examples", name))
+	return content(t, filepath.Join(l.root, "landscape/local/examples", name))
+}
+
+// testdata is a file of the folder testdata.
+func testdata(t *testing.T, name string) string {
+	t.Helper()
+	return content(t, filepath.Join("testdata", name))
+}
+
+func content(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
