@@ -20,7 +20,9 @@ VERSIONS = $(if $(KUBERNETES_VERSIONS),--kubernetes-version $(KUBERNETES_VERSION
 export CGO_ENABLED = 0
 # Tests are compiled as programs are, so that both share what the Go command keeps, in whatever folder the tree lies.
 # Without what debuggers need, a test is linked in little more than half the time.
-export GOFLAGS := $(GOFLAGS) -trimpath -ldflags=-s
+TEST_FLAGS = -trimpath -ldflags=-s
+# Once only, also where make calls make: programs that were built with other flags are not taken from the cache.
+export GOFLAGS := $(filter-out $(TEST_FLAGS),$(GOFLAGS)) $(TEST_FLAGS)
 
 # The checker of known vulnerabilities, which asks a database on the internet.
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.9.0
@@ -47,7 +49,7 @@ images: landscape ## Build programs and images, and start nothing
 # is built and run meanwhile. What go vet would say is said by make check. Processors are short and memory is not: with
 # less garbage collection an API server starts with a seventh less of their time.
 test: bin/kubernetes ## Run unit and integration tests
-	GOGC=400 go test -vet=off -p 6 -timeout 20m ./pkg/etcd ./test/integration/federation ./test/integration/garden \
+	GOGC=400 go test -vet=off -p 6 -timeout 40m ./pkg/etcd ./test/integration/federation ./test/integration/garden \
 		./test/integration/gardenlet ./test/kills ./...
 	go -C test/schedulerfilters test -timeout 10m ./...
 	go -C test/objectstores test -timeout 10m ./...
@@ -58,7 +60,7 @@ test-race: bin/kubernetes ## Run the federation's, or PACKAGES', with the race d
 		$(or $(PACKAGES),./pkg/federation/... ./test/integration/federation)
 
 test-e2e: ## Run the end-to-end tests on the running landscape
-	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -parallel $(PARALLEL) -tags e2e ./test/e2e
+	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 70m -parallel $(PARALLEL) -tags e2e ./test/e2e
 
 test-upgrade: ## Upgrade a shoot while requests are counted; the landscape needs KUBERNETES_VERSIONS=1.35.4
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 90m -tags e2e,upgrade -run TestUpgrade ./test/e2e

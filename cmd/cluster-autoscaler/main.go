@@ -40,7 +40,7 @@ The seed is reached with the pod's service account, the shoot with --kubeconfig.
 			ctrl.SetLogger(log)
 			seed, err := rest.InClusterConfig()
 			if err != nil {
-				return fmt.Errorf("finding the seed: %w", err)
+				return fmt.Errorf("finding the seed, in a pod of which this has to run: %w", err)
 			}
 			return clusterautoscaler.Run(ctrl.SetupSignalHandler(), log, seed, options)
 		},

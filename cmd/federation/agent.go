@@ -2,24 +2,22 @@ package main
 
 import (
 	"flag"
-	"fmt"
 	"os"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2/textlogger"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/trellis-garden/trellis/pkg/federation/agent"
+	"github.com/trellis-garden/trellis/pkg/kubeconfig"
 )
 
 // agentCommand runs beside one member.
 func agentCommand() *cobra.Command {
 	options := agent.DefaultOptions()
 	logging := textlogger.NewConfig()
-	var kubeconfig string
+	var path string
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Serve one member of a fleet with outbound connections only",
@@ -37,7 +35,7 @@ It may be stopped at any time; what it had begun goes on when it starts again.`,
 		RunE: func(*cobra.Command, []string) error {
 			logger := textlogger.NewLogger(logging)
 			ctrl.SetLogger(logger)
-			config, err := memberConfig(kubeconfig)
+			config, err := kubeconfig.OfProcess(path, "the member")
 			if err != nil {
 				return err
 			}
@@ -46,7 +44,7 @@ It may be stopped at any time; what it had begun goes on when it starts again.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"),
+	flags.StringVar(&path, "kubeconfig", os.Getenv("KUBECONFIG"),
 		"kubeconfig of the member's API (default: $KUBECONFIG, then the pod's service account)")
 	flags.StringVar(&options.Namespace, "namespace", options.Namespace,
 		"namespace of the member that holds the invitation, and the agent's credentials")
@@ -71,21 +69,4 @@ It may be stopped at any time; what it had begun goes on when it starts again.`,
 	logging.AddFlags(goFlags)
 	flags.AddGoFlagSet(goFlags)
 	return cmd
-}
-
-// memberConfig leads to the member by a kubeconfig, or without one as the pod's service account. (BuildConfigFromFlags
-// warns of the latter, which is how agents run.)
-func memberConfig(kubeconfig string) (*rest.Config, error) {
-	if kubeconfig != "" {
-		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-		if err != nil {
-			return nil, fmt.Errorf("reading the member's kubeconfig %q: %w", kubeconfig, err)
-		}
-		return config, nil
-	}
-	config, err := rest.InClusterConfig()
-	if err != nil {
-		return nil, fmt.Errorf("no --kubeconfig of the member is given, and this is no pod of it: %w", err)
-	}
-	return config, nil
 }

@@ -8,11 +8,11 @@ import (
 	_ "time/tzdata" // CronFederatedHPAs name time zones.
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2/textlogger"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/trellis-garden/trellis/pkg/federation/controllers"
+	"github.com/trellis-garden/trellis/pkg/kubeconfig"
 	"github.com/trellis-garden/trellis/pkg/version"
 )
 
@@ -27,7 +27,7 @@ func main() {
 func command() *cobra.Command {
 	options := controllers.DefaultOptions()
 	logging := textlogger.NewConfig()
-	var kubeconfig string
+	var path string
 	var leave egressFlags
 	cmd := &cobra.Command{
 		Use:   "federation",
@@ -52,15 +52,15 @@ serve clusters/{name}/proxy with one certificate.`,
 			if err := leave.apply(&options); err != nil {
 				return err
 			}
-			config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+			config, err := kubeconfig.OfProcess(path, "the fleet")
 			if err != nil {
-				return fmt.Errorf("reading the fleet's kubeconfig %q: %w", kubeconfig, err)
+				return err
 			}
 			return controllers.Run(ctrl.SetupSignalHandler(), config, options)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"),
+	flags.StringVar(&path, "kubeconfig", os.Getenv("KUBECONFIG"),
 		"kubeconfig of the fleet's API (default: $KUBECONFIG, then the pod's service account)")
 	flags.StringVar(&options.SkippedNamespaces, "skipped-propagating-namespaces", options.SkippedNamespaces,
 		"regular expression of namespaces whose objects are never propagated")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +34,21 @@ deletionBudget: {percent: 100, atLeast: 0, window: 1m}
 	}
 	if got := durationFlag(t, command(), "promise-lapse"); got != 10*time.Minute {
 		t.Errorf("by default, promises lapse after %s", got)
+	}
+}
+
+// Neither a fleet nor a member is guessed at.
+func TestMissingKubeconfigSaysWhatToDo(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("KUBECONFIG", "")
+	for cluster, arguments := range map[string][]string{"the fleet": {}, "the member": {"agent"}} {
+		cmd := command()
+		cmd.SetArgs(arguments)
+		err := cmd.Execute()
+		if err == nil || !strings.Contains(err.Error(), "API of "+cluster) ||
+			!strings.Contains(err.Error(), "--kubeconfig") {
+			t.Errorf("%s: error %v", cluster, err)
+		}
 	}
 }
 

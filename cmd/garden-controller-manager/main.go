@@ -15,6 +15,7 @@ import (
 
 	"github.com/trellis-garden/trellis/pkg/controllermanager"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/project"
+	"github.com/trellis-garden/trellis/pkg/kubeconfig"
 	"github.com/trellis-garden/trellis/pkg/version"
 )
 
@@ -53,7 +54,7 @@ The garden is reached with --kubeconfig, $KUBECONFIG or the pod's service accoun
 			ctrl.SetLogger(textlogger.NewLogger(logging))
 			config, err := ctrl.GetConfig()
 			if err != nil {
-				return fmt.Errorf("finding the garden's kubeconfig: %w", err)
+				return kubeconfig.Explain("the garden", err)
 			}
 			if options.ProjectQuotas, err = project.LoadQuotas(quotas); err != nil {
 				return err

@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/kubeconfig"
 	"github.com/trellis-garden/trellis/pkg/scheduler"
 	"github.com/trellis-garden/trellis/pkg/version"
 )
@@ -50,7 +51,7 @@ The garden is reached with --kubeconfig, $KUBECONFIG or the pod's service accoun
 			}
 			config, err := ctrl.GetConfig()
 			if err != nil {
-				return fmt.Errorf("finding the garden's kubeconfig: %w", err)
+				return kubeconfig.Explain("the garden", err)
 			}
 			return scheduler.Run(ctrl.SetupSignalHandler(), config, options)
 		},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trellis-garden/trellis/pkg/gardenlet"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
+	"github.com/trellis-garden/trellis/pkg/kubeconfig"
 	"github.com/trellis-garden/trellis/pkg/version"
 )
 
@@ -62,7 +63,7 @@ The seed is reached with --kubeconfig, $KUBECONFIG or the pod's service account.
 				return err
 			}
 			if opts.Seed, err = ctrl.GetConfig(); err != nil {
-				return fmt.Errorf("finding the seed's kubeconfig: %w", err)
+				return kubeconfig.Explain("the seed", err)
 			}
 			return gardenlet.Run(ctrl.SetupSignalHandler(), opts)
 		},

@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/kubeconfig"
 	"github.com/trellis-garden/trellis/pkg/resourcemanager"
 )
 
@@ -44,7 +45,7 @@ The seed is reached with --kubeconfig, $KUBECONFIG or the pod's service account.
 			ctrl.SetLogger(textlogger.NewLogger(logging))
 			config, err := ctrl.GetConfig()
 			if err != nil {
-				return fmt.Errorf("finding the seed's kubeconfig: %w", err)
+				return kubeconfig.Explain("the seed", err)
 			}
 			return resourcemanager.Run(ctrl.SetupSignalHandler(), config, opts)
 		},

@@ -1,20 +1,20 @@
 package main
 
 import (
-	"fmt"
+	"os"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/tools/clientcmd"
 
 	vpnv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/vpn/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/kubeconfig"
 	"github.com/trellis-garden/trellis/pkg/vpn/gateway"
 )
 
 func newGateway(log func() logr.Logger) *cobra.Command {
 	config := gateway.Config{Streams: gateway.DefaultLimits}
 	tunnels := newGatewayTunnels()
-	var kubeconfig string
+	var path string
 	command := &cobra.Command{
 		Use:   "gateway",
 		Short: "Run the one address of a seed",
@@ -30,9 +30,8 @@ It needs get, list and watch for tlsroutes, services and namespaces, and waits f
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			config.Log, config.Tunnels = log(), tunnels.Limits
-			// Without a file this is the configuration of the pod's service account.
-			if config.Cluster, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
-				return fmt.Errorf("finding the seed's API server: %w", err)
+			if config.Cluster, err = kubeconfig.OfProcess(path, "the seed"); err != nil {
+				return err
 			}
 			config.Cluster.UserAgent = "trellis-gateway"
 			return gateway.Run(command.Context(), config)
@@ -54,6 +53,7 @@ It needs get, list and watch for tlsroutes, services and namespaces, and waits f
 		"TCP connections to the hosts of one TLSRoute at a port; 0: as many as remain free")
 	flags.StringVar(&config.OperatorNamespace, "operator-namespace", "garden",
 		"namespace whose TLSRoutes may have all host names")
-	flags.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the seed; the service account of the pod when empty")
+	flags.StringVar(&path, "kubeconfig", os.Getenv("KUBECONFIG"),
+		"kubeconfig of the seed's API (default: $KUBECONFIG, then the pod's service account)")
 	return command
 }

@@ -74,6 +74,9 @@ func isGone(err error) bool { return client.IgnoreNotFound(err) == nil || meta.I
 // pollInterval is how often waits look. They mostly read from a cache, and a user waits for the result.
 const pollInterval = 200 * time.Millisecond
 
+// WaitUntil waits until check returns nil, and returns its last error if ctx ends before.
+func WaitUntil(ctx context.Context, check func(context.Context) error) error { return poll(ctx, check) }
+
 // poll calls check until it returns nil or ctx is done; then the error is check's last one.
 func poll(ctx context.Context, check func(context.Context) error) error {
 	ticker := time.NewTicker(pollInterval)

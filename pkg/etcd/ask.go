@@ -106,7 +106,7 @@ func (p *peers) get(ctx context.Context, from string, into any) error {
 		return fmt.Errorf("peer certificate: %w", err)
 	}
 	defer via.CloseIdleConnections()
-	return do(ctx, via, http.MethodGet, from, nil, into)
+	return do(ctx, via, from, into)
 }
 
 // via is how members reach each other: not by a proxy, whatever the environment has.
@@ -118,9 +118,9 @@ func (p *peers) via(info transport.TLSInfo) (*http.Transport, error) {
 	return via, err
 }
 
-// do sends a request whose answer is JSON.
-func do(ctx context.Context, via *http.Transport, method, to string, body io.Reader, into any) error {
-	request, err := http.NewRequestWithContext(ctx, method, to, body)
+// do asks for what is JSON.
+func do(ctx context.Context, via *http.Transport, to string, into any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, to, nil)
 	if err != nil {
 		return err
 	}

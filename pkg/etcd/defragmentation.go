@@ -1,18 +1,18 @@
 package etcd
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // An etcd that defragments answers nothing meanwhile. So the members do so one after the other, as the leader requests:
@@ -20,17 +20,13 @@ import (
 // it knows, of the term that it knows, and decides by itself whether it is worth it and whether there is room.
 
 const (
-	// defragmentPath is where a member takes requests, on its client URL. Clients can defragment an etcd anyway.
-	defragmentPath = "/etcd-steward/defragment"
+	// membersService and defragmentMethod are what a member serves to the leader, beside etcd's own services for
+	// clients: these can defragment an etcd anyway.
+	membersService   = "etcdsteward.Members"
+	defragmentMethod = "Defragment"
 	// defragmentTimeout is how long one member may take.
 	defragmentTimeout = 15 * time.Minute
 )
-
-// defragmentRequest is what a leader sends.
-type defragmentRequest struct {
-	Leader uint64 `json:"leader"`
-	Term   uint64 `json:"term"`
-}
 
 // defragmentOrder returns the members in the order in which they defragment.
 func defragmentOrder(members []*etcdserverpb.Member, leader uint64) []*etcdserverpb.Member {
@@ -96,17 +92,22 @@ func (c *memberCare) defragmentMember(ctx context.Context, m *etcdserverpb.Membe
 	}
 	ctx, cancel := context.WithTimeout(ctx, defragmentTimeout)
 	defer cancel()
-	body, err := json.Marshal(defragmentRequest{uint64(c.etcd.Server.MemberID()), c.etcd.Server.Term()})
+	return c.peers.requestDefragmentation(ctx, m.ClientURLs, &etcdserverpb.ResponseHeader{
+		MemberId: uint64(c.etcd.Server.MemberID()), RaftTerm: c.etcd.Server.Term(),
+	})
+}
+
+// requestDefragmentation has a member defragment, and waits until it has. The leader tells who it is, and of which
+// term.
+func (p *peers) requestDefragmentation(ctx context.Context, urls []string,
+	leader *etcdserverpb.ResponseHeader) error {
+	client, err := p.connect(urls)
 	if err != nil {
 		return err
 	}
-	via, err := c.peers.via(c.peers.clientTLS())
-	if err != nil {
-		return err
-	}
-	defer via.CloseIdleConnections()
-	return do(ctx, via, http.MethodPost, m.ClientURLs[0]+defragmentPath, bytes.NewReader(body),
-		&defragmentRequest{})
+	err = client.ActiveConnection().Invoke(ctx, "/"+membersService+"/"+defragmentMethod, leader,
+		&etcdserverpb.DefragmentResponse{})
+	return errors.Join(err, client.Close())
 }
 
 // answers makes sure that a member does: one that defragments does not.
@@ -155,23 +156,41 @@ func (s *Steward) defragmentIfWorth() error {
 	}
 }
 
-// serveDefragmentation takes a request of the leader.
-func (s *Steward) serveDefragmentation(w http.ResponseWriter, r *http.Request) {
-	var given defragmentRequest
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostAnswered)).Decode(&given); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+// serveMembers serves what the leader asks of this member.
+func (s *Steward) serveMembers(server *grpc.Server) {
+	server.RegisterService(&grpc.ServiceDesc{
+		ServiceName: membersService, HandlerType: (*any)(nil),
+		Methods: []grpc.MethodDesc{{MethodName: defragmentMethod, Handler: handleDefragmentation}},
+	}, s)
+}
+
+// handleDefragmentation is what the generator of gRPC would write: requests pass etcd's own interceptors.
+func handleDefragmentation(s any, ctx context.Context, decode func(any) error,
+	intercept grpc.UnaryServerInterceptor) (any, error) {
+	leader := &etcdserverpb.ResponseHeader{}
+	if err := decode(leader); err != nil {
+		return nil, err
 	}
+	answer := func(ctx context.Context, request any) (any, error) {
+		return s.(*Steward).defragmentFor(ctx, request.(*etcdserverpb.ResponseHeader))
+	}
+	if intercept == nil {
+		return answer(ctx, leader)
+	}
+	info := &grpc.UnaryServerInfo{Server: s, FullMethod: "/" + membersService + "/" + defragmentMethod}
+	return intercept(ctx, leader, info, answer)
+}
+
+// defragmentFor takes a request of the leader.
+func (s *Steward) defragmentFor(ctx context.Context,
+	leader *etcdserverpb.ResponseHeader) (*etcdserverpb.DefragmentResponse, error) {
 	server := s.etcd.Server
-	if s.leads() || given != (defragmentRequest{uint64(server.Leader()), server.Term()}) {
-		http.Error(w, fmt.Sprintf("the leader is %x of term %d", uint64(server.Leader()), server.Term()),
-			http.StatusConflict)
-		return
+	if s.leads() || leader.MemberId != uint64(server.Leader()) || leader.RaftTerm != server.Term() {
+		return nil, status.Errorf(codes.FailedPrecondition, "the leader is %x of term %d", uint64(server.Leader()),
+			server.Term())
 	}
-	if err := s.defragmentOnRequest(r.Context()); err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
+	if err := s.defragmentOnRequest(ctx); err != nil {
+		return nil, err
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(given)
+	return &etcdserverpb.DefragmentResponse{}, nil
 }

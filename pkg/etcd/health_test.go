@@ -19,7 +19,7 @@ func TestReadiness(t *testing.T) {
 	}
 	// The first runs here, and looks after the others only when it is told to.
 	first := newTestSteward(c.options[0], zap.NewNop())
-	if err := errors.Join(first.prepare(t.Context()), first.start(t.Context())); err != nil {
+	if err := errors.Join(first.readCertificates(), first.prepare(t.Context()), first.start(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	ended := false
@@ -42,7 +42,7 @@ func TestReadiness(t *testing.T) {
 	c.processes[1].kill(t)
 	c.waitReady(t, 2)
 	first.etcd.Server.HardStop()
-	first.etcd.Close()
+	first.closeEtcd()
 	ended = true
 	c.processes[2].waitUntil(t, "not ready without a leader", func() error {
 		if err := c.processes[2].ready(); err == nil || !strings.Contains(err.Error(), "no leader") {

@@ -280,7 +280,7 @@ func TestNoPointInTimeIsRestoredOnceAnotherHasJoined(t *testing.T) {
 	options := c.singleOptions()
 	options.Restore = request.Restore{ID: "one", To: time.Now().UTC().Format(time.RFC3339)}
 	s := newTestSteward(options, zap.NewNop())
-	if err := errors.Join(s.prepare(t.Context()), s.start(t.Context())); err != nil {
+	if err := errors.Join(s.readCertificates(), s.prepare(t.Context()), s.start(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.stop() }()

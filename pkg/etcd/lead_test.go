@@ -117,33 +117,23 @@ func TestMembersDefragmentForTheLeaderOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	right := defragmentRequest{Leader: status.Leader, Term: status.RaftTerm}
+	type header = etcdserverpb.ResponseHeader
+	leaderID, term := status.Leader, status.RaftTerm
 	for name, test := range map[string]struct {
 		to      int
-		request defragmentRequest
+		from    *header
 		refused bool
 	}{
-		"the leader":           {follower, right, false},
-		"an earlier term":      {follower, defragmentRequest{right.Leader, right.Term - 1}, true},
-		"another member":       {follower, defragmentRequest{status.Header.MemberId, right.Term}, true},
-		"a leader is told":     {leader, right, true},
-		"nobody in particular": {follower, defragmentRequest{}, true},
+		"the leader":           {follower, &header{MemberId: leaderID, RaftTerm: term}, false},
+		"an earlier term":      {follower, &header{MemberId: leaderID, RaftTerm: term - 1}, true},
+		"another member":       {follower, &header{MemberId: status.Header.MemberId, RaftTerm: term}, true},
+		"a leader is told":     {leader, &header{MemberId: leaderID, RaftTerm: term}, true},
+		"nobody in particular": {follower, &header{}, true},
 	} {
-		if err := requestTestDefragmentation(t, c, test.to, test.request); (err != nil) != test.refused {
+		p := peers{&c.options[0], 5 * time.Second}
+		err := p.requestDefragmentation(t.Context(), []string{c.options[test.to].ListenClientURL}, test.from)
+		if (err != nil) != test.refused {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-func requestTestDefragmentation(t *testing.T, c *testCluster, to int, request defragmentRequest) error {
-	t.Helper()
-	p := peers{&c.options[0], 5 * time.Second}
-	via, err := p.via(p.clientTLS())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer via.CloseIdleConnections()
-	body := fmt.Sprintf(`{"leader":%d,"term":%d}`, request.Leader, request.Term)
-	return do(t.Context(), via, "POST", c.options[to].ListenClientURL+defragmentPath, strings.NewReader(body),
-		&defragmentRequest{})
 }

@@ -183,6 +183,14 @@ func (o *Options) checkAuthorities() error {
 	if err != nil {
 		return fmt.Errorf("--trusted-ca-file: %w", err)
 	}
+	return o.checkClients(ofClients)
+}
+
+// checkClients is checkAuthorities with those of clients.
+func (o *Options) checkClients(ofClients []*x509.Certificate) error {
+	if !o.hasPeers() {
+		return nil
+	}
 	ofPeers, err := authorities(o.PeerTrustedCAFile)
 	if err != nil {
 		return fmt.Errorf("--peer-trusted-ca-file: %w", err)
@@ -200,14 +208,22 @@ func (o *Options) checkAuthorities() error {
 }
 
 func authorities(file string) ([]*x509.Certificate, error) {
-	rest, err := os.ReadFile(file)
+	content, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
+	all, err := parseAuthorities(content)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return all, nil
+}
+
+func parseAuthorities(bundle []byte) ([]*x509.Certificate, error) {
 	var all []*x509.Certificate
 	for {
 		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
+		if block, bundle = pem.Decode(bundle); block == nil {
 			break
 		}
 		if block.Type != "CERTIFICATE" {
@@ -215,12 +231,12 @@ func authorities(file string) ([]*x509.Certificate, error) {
 		}
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
+			return nil, err
 		}
 		all = append(all, certificate)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s has no certificate", file)
+		return nil, errors.New("it has no certificate")
 	}
 	return all, nil
 }

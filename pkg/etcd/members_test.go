@@ -112,7 +112,7 @@ func TestClientsAndPeersHaveAuthoritiesOfTheirOwn(t *testing.T) {
 		"one that has both":       {clients.file, both, "authority of their own"},
 		"no client is verified":   {"", peers.file, ""},
 		"a file that is missing":  {clients.file, filepath.Join(dir, "missing"), "--peer-trusted-ca-file"},
-		"a file without any":      {clients.file, keyOf(t, peers), "has no certificate"},
+		"a file without any":      {clients.file, keyOf(t, peers), "it has no certificate"},
 		"clients without a file":  {filepath.Join(dir, "missing"), peers.file, "--trusted-ca-file"},
 		"a certificate of theirs": {peers.file, peers.file, "authority of their own"},
 	} {

@@ -1,7 +1,8 @@
 // Package etcd is etcd-steward: it runs one etcd member in process and looks after its data. Before etcd starts, the
 // data directory is verified and, when it is lost, damaged or older than the newest backup, restored. While etcd runs,
 // snapshots are taken and pruned, all changes are saved to a store if there is one, history is compacted near the
-// quota, fragmented space is given back, and nothing takes the room on the volume that etcd itself needs.
+// quota, fragmented space is given back, and nothing takes the room on the volume that etcd itself needs. Clients are
+// served by the steward, which takes over other certificates and authorities meanwhile.
 //
 // A member may be one of three (Options.Members), each with a steward of its own:
 //
@@ -71,7 +72,7 @@ type Options struct {
 	PeerKeyFile       string
 	PeerTrustedCAFile string
 	// CertFile, KeyFile and TrustedCAFile secure the client URL; with TrustedCAFile, clients must present a
-	// certificate.
+	// certificate. Other contents are taken over while clients are served.
 	CertFile      string
 	KeyFile       string
 	TrustedCAFile string

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
@@ -50,7 +48,10 @@ type Steward struct {
 	health  *health
 	etcd    *embed.Etcd
 	client  *clientv3.Client
-	measure measureFn
+	// clients are served by it; nil without clients. certificates are what they are served with; nil without TLS.
+	clients      *clientServer
+	certificates *certificates
+	measure      measureFn
 	// backups in the store; nil without one.
 	backups *backups
 	// snapshots is held by whoever takes or deletes local snapshots.
@@ -96,6 +97,9 @@ func (s *Steward) Run(ctx context.Context) error {
 	if err := errors.Join(s.options.Validate(), s.options.checkAuthorities()); err != nil {
 		return err
 	}
+	if err := s.readCertificates(); err != nil {
+		return err
+	}
 	if s.options.HealthAddress != "" {
 		// Probes are answered until the very end, also while ctx is done and etcd stops.
 		probes, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -132,7 +136,7 @@ func (s *Steward) Run(ctx context.Context) error {
 	s.health.set(status.Stopping)
 	maintained()
 	if err != nil {
-		s.etcd.Close()
+		s.closeEtcd()
 		return err
 	}
 	return s.stop()
@@ -145,6 +149,9 @@ func (s *Steward) startMaintenance(ctx context.Context) (end func(), err error) 
 	var running sync.WaitGroup
 	end = func() { cancel(); running.Wait() }
 	running.Go(func() { s.maintain(ctx) })
+	if s.certificates != nil {
+		running.Go(func() { s.certificates.watch(ctx) })
+	}
 	if s.backups != nil && s.decidesAlone() {
 		// Others get a vote only once the data is found to be no older than the backups. Until then that is noted.
 		if _, err := s.newFollower(context.WithoutCancel(ctx)); err != nil {
@@ -179,6 +186,8 @@ func (s *Steward) serve(ctx context.Context) error {
 		return nil
 	case err := <-s.etcd.Err():
 		return fmt.Errorf("etcd ended: %w", err)
+	case err := <-s.clients.ended:
+		return fmt.Errorf("serving clients ended: %w", err)
 	case <-s.etcd.Server.StopNotify():
 		return errors.New("etcd ended by itself; its log tells why")
 	}
@@ -190,18 +199,11 @@ func (s *Steward) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.etcd, err = embed.StartEtcd(config)
-	if err != nil {
+	if err := s.startEtcd(ctx, config); err != nil {
 		return fmt.Errorf("starting etcd: %w", err)
 	}
-	if err = s.awaitReady(ctx); err == nil {
-		s.client = v3client.New(s.etcd.Server)
-		return nil
-	}
-	// A server that never became ready has nobody to hand over to; asking it to would take minutes.
-	s.etcd.Server.HardStop()
-	s.etcd.Close()
-	return fmt.Errorf("starting etcd: %w", err)
+	s.client = v3client.New(s.etcd.Server)
+	return nil
 }
 
 // awaitReady waits until etcd serves. A single member that does not after some time never will. One of several waits
@@ -240,7 +242,7 @@ func (s *Steward) stop() error {
 	if errors.Is(err, context.Canceled) {
 		err = nil
 	}
-	s.etcd.Close()
+	s.closeEtcd()
 	marker := filepath.Join(s.options.DataDir, cleanMarker)
 	return errors.Join(err, os.WriteFile(marker, []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o600),
 		syncDir(s.options.DataDir))
@@ -308,12 +310,8 @@ func (s *Steward) config() (*embed.Config, error) {
 	// etcd sets this default only for its own command line; without it every request is logged as slow.
 	config.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration
 	config.EnableGRPCGateway = false
-	config.ClientTLSInfo = transport.TLSInfo{
-		CertFile: o.CertFile, KeyFile: o.KeyFile, TrustedCAFile: o.TrustedCAFile, ClientCertAuth: o.TrustedCAFile != "",
-	}
-	if o.CertFile != "" {
-		config.TlsMinVersion = "TLS1.2"
-	}
+	// The steward serves clients itself.
+	config.ListenClientUrls = nil
 	if o.hasPeers() {
 		s.configurePeers(config)
 	}
@@ -324,7 +322,6 @@ func (s *Steward) config() (*embed.Config, error) {
 	config.LogLevel = o.LogLevel
 	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(s.log.WithOptions(zap.IncreaseLevel(level)))
 	for target, text := range map[*[]url.URL]string{
-		&config.ListenClientUrls:    o.ListenClientURL,
 		&config.AdvertiseClientUrls: o.advertised(),
 		&config.ListenPeerUrls:      o.ListenPeerURL,
 		&config.AdvertisePeerUrls:   o.self().PeerURL,
@@ -334,9 +331,6 @@ func (s *Steward) config() (*embed.Config, error) {
 			return nil, err
 		}
 		*target = []url.URL{*parsed}
-	}
-	if s.withoutClients {
-		config.ListenClientUrls = nil
 	}
 	return config, nil
 }
@@ -353,5 +347,4 @@ func (s *Steward) configurePeers(config *embed.Config) {
 	if s.joining != "" {
 		config.InitialCluster, config.ClusterState = s.joining, embed.ClusterStateFlagExisting
 	}
-	config.UserHandlers = map[string]http.Handler{defragmentPath: http.HandlerFunc(s.serveDefragmentation)}
 }

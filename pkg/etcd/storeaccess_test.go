@@ -180,6 +180,14 @@ func TestTheFirstKeyEncrypts(t *testing.T) {
 	}
 }
 
+// withoutStore changes what is the default, which names no store.
+func withoutStore(change func(*StoreOptions)) func(*StoreOptions) {
+	return func(o *StoreOptions) {
+		*o = DefaultOptions().Store
+		change(o)
+	}
+}
+
 func TestValidateStoreOptions(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -207,6 +215,15 @@ func TestValidateStoreOptions(t *testing.T) {
 		{"negative number", func(o *StoreOptions) { o.SnapshotRetention = -1 }, "--store-snapshot-retention"},
 		{"negative age", func(o *StoreOptions) { o.SnapshotRetentionAge = -1 }, "--snapshot-retention-age"},
 		{"negative period", func(o *StoreOptions) { o.VerifyPeriod = -1 }, "--verify-period"},
+		{"no store", withoutStore(func(*StoreOptions) {}), ""},
+		{
+			"negative number without a store", withoutStore(func(o *StoreOptions) { o.SnapshotRetention = -1 }),
+			"--store-snapshot-retention must not be negative",
+		},
+		{
+			"often without a store", withoutStore(func(o *StoreOptions) { o.DeltaSnapshotPeriod = time.Second }),
+			"--delta-snapshot-period",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			options := DefaultOptions()

@@ -79,16 +79,21 @@ func (o *StoreOptions) addFlags(flags *pflag.FlagSet) {
 		"how often to verify the store's newest backups and to restore them on trial; 0 turns it off")
 }
 
-// validate names every flag that is wrong.
+// validate names every flag that is wrong. Values that are never right are refused without a store as well, so that
+// they are found before there is one.
 func (o *StoreOptions) validate() error {
 	switch o.Provider {
 	case NoStore:
-		return o.validateNone()
+		return errors.Join(o.validateNone(), o.validateNumbers())
 	case S3Store, ABSStore, GCSStore, SwiftStore, LocalStore:
-	default:
-		return fmt.Errorf("--store-provider: %q is none of %q, %q, %q, %q and %q", o.Provider, S3Store, ABSStore,
-			GCSStore, SwiftStore, LocalStore)
+		return errors.Join(o.validatePlace(), o.validateNumbers())
 	}
+	return fmt.Errorf("--store-provider: %q is none of %q, %q, %q, %q and %q", o.Provider, S3Store, ABSStore,
+		GCSStore, SwiftStore, LocalStore)
+}
+
+// validatePlace checks where the store is.
+func (o *StoreOptions) validatePlace() error {
 	var all []error
 	if o.Bucket == "" {
 		all = append(all, errors.New("--store-bucket must be set with --store-provider"))
@@ -101,6 +106,11 @@ func (o *StoreOptions) validate() error {
 	if o.Prefix != "" && slices.ContainsFunc(parts, wrong) {
 		all = append(all, fmt.Errorf("--store-prefix: %q has a part that is empty, a dot or two", o.Prefix))
 	}
+	return errors.Join(all...)
+}
+
+func (o *StoreOptions) validateNumbers() error {
+	var all []error
 	if o.DeltaSnapshotPeriod < leastDeltaPeriod {
 		all = append(all, fmt.Errorf("--delta-snapshot-period: %s is less than %s", o.DeltaSnapshotPeriod,
 			leastDeltaPeriod))

@@ -75,6 +75,7 @@ func (s *Steward) status() status.Status {
 	told.Leads = told.Phase == status.Serving && s.leads()
 	told.Recovering, told.Recoveries = s.recoveries.told()
 	s.told.addTo(&told)
+	told.Certificates = s.certificates.told()
 	if s.backups != nil {
 		told.Store = s.backups.notices.store()
 	}

@@ -243,7 +243,7 @@ func (a *agent) addShoot(mgr manager.Manager, tokens *workloadidentity.Renewer) 
 	looks, states := make(chan event.GenericEvent, 100), make(chan event.GenericEvent, 100)
 	reconciler := &shoot.Reconciler{
 		Garden: a.gardenClient(mgr), Seed: a.seed, Config: a.config, Images: a.images, Identity: a.identity,
-		GardenIdentity: a.gardenIdentity, Shoots: mgr.GetClient(),
+		GardenIdentity: a.gardenIdentity, Shoots: mgr.GetClient(), AskEtcd: a.opts.AskEtcd,
 		AfterOperation: func(key client.ObjectKey) {
 			object := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 			for _, told := range []chan event.GenericEvent{looks, states} {

@@ -35,6 +35,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
+	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/bootstrap"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/seed"
@@ -60,6 +61,8 @@ type Options struct {
 	// ShootConfig returns administrative access to the shoot whose control plane lies in a namespace of the seed, where
 	// a gardenlet is to be installed; default: over the network of the seed.
 	ShootConfig func(ctx context.Context, seed client.Reader, namespace string) (*rest.Config, error)
+	// AskEtcd asks the etcd-steward in a pod for its status; default: over the network of the seed.
+	AskEtcd etcdcomponent.Ask
 	// SkipNameValidation lets several run in one process; for tests.
 	SkipNameValidation bool
 }

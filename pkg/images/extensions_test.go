@@ -144,7 +144,7 @@ const mostExamples = 3
 func TestNoTestListsExtensions(t *testing.T) {
 	onPurpose := map[string]string{
 		"pkg/images/extensions_test.go":                        "says which words stand for which",
-		"test/integration/gardenlet/attack_extensions_test.go": "attacks each, and says what those that it runs need",
+		"test/integration/gardenlet/attack_extensions_test.go": "attacks each, and says what each needs",
 	}
 	namedIn := map[string]int{}
 	for _, e := range Extensions {

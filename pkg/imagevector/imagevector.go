@@ -9,9 +9,8 @@ import (
 	"regexp"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/trellis-garden/trellis/charts"
+	"github.com/trellis-garden/trellis/pkg/strictyaml"
 	"github.com/trellis-garden/trellis/pkg/version"
 )
 
@@ -124,7 +123,7 @@ func Parse(data []byte) (Vector, error) {
 	var file struct {
 		Images []Source `json:"images"`
 	}
-	if err := yaml.UnmarshalStrict(data, &file); err != nil {
+	if err := strictyaml.Unmarshal(data, &file, nil); err != nil {
 		return nil, err
 	}
 	vector := make(Vector, len(file.Images))

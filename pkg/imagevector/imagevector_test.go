@@ -69,7 +69,8 @@ func TestParseRejectsMistakes(t *testing.T) {
 	for content, want := range map[string]string{
 		"images:\n- name: a\n": "must be set",
 		"images:\n- {name: a, repository: r}\n- {name: a, repository: r}\n": "listed twice",
-		"images:\n- {name: a, repository: r, tga: x}\n":                     "unknown field",
+		"images:\n- {name: a, repository: r, tga: x}\n": "images[0].tga: Forbidden: there is no such " +
+			"field",
 		"images:\n- {name: a, repository: r, digests: {v1: " +
 			"sha256:abc}}\n": `images[0].digests[v1]: "sha256:abc" is not sha256:`,
 	} {

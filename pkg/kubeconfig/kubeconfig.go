@@ -1,4 +1,5 @@
-// Package kubeconfig reads kubeconfigs that others may have written than who uses them.
+// Package kubeconfig reads kubeconfigs: that of the cluster that a process works for, and those that others may have
+// written than who uses them.
 package kubeconfig
 
 import (

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -16,13 +17,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/apply"
+	"github.com/trellis-garden/trellis/pkg/etcd/bucket"
 	"github.com/trellis-garden/trellis/pkg/landscape/node"
 )
 
@@ -44,10 +43,10 @@ func (r *run) backUpGarden(ctx context.Context, c client.Client) error {
 	if err := apply.Objects(ctx, c, apply.Landscape, wayToBuckets()); err != nil {
 		return err
 	}
-	return ensureBackupSecret(ctx, c, func(ctx context.Context) (bucket, error) {
+	return ensureBackupSecret(ctx, c, func(ctx context.Context) (bucket.Access, error) {
 		api, err := r.cloudAPI()
 		if err != nil {
-			return bucket{}, err
+			return bucket.Access{}, err
 		}
 		return api.awaitBucket(ctx, gardenBucket)
 	})
@@ -60,7 +59,8 @@ func (r *run) backUpGarden(ctx context.Context, c client.Client) error {
 // The Secret is made once, and the bucket with it. Were a bucket that was lost made anew, an etcd that has lost its
 // data too would take that for its first start, and gardenlets would find a garden without their shoots. So it waits
 // for its bucket, and people decide.
-func ensureBackupSecret(ctx context.Context, c client.Client, makeBucket func(context.Context) (bucket, error)) error {
+func ensureBackupSecret(ctx context.Context, c client.Client,
+	makeBucket func(context.Context) (bucket.Access, error)) error {
 	key := client.ObjectKey{Namespace: gardenNS, Name: extensionsv1alpha1.BackupSecretName}
 	err := c.Get(ctx, key, &corev1.Secret{})
 	if err == nil {
@@ -73,7 +73,7 @@ func ensureBackupSecret(ctx context.Context, c client.Client, makeBucket func(co
 	if err != nil {
 		return fmt.Errorf("making bucket %s for the garden's etcd: %w", gardenBucket, err)
 	}
-	return writeSecret(ctx, c, key.Namespace, key.Name, made.secretData(newBackupKey()))
+	return writeSecret(ctx, c, key.Namespace, key.Name, backupSecretData(made, newBackupKey()))
 }
 
 // newBackupKey is in base64, as etcd-steward takes keys.
@@ -87,41 +87,14 @@ func newBackupKey() []byte {
 // wayToBuckets lets the garden's etcd out to the buckets of the local cloud, which have an address of a node. gardenlet
 // restricts what pods of the namespace reach.
 func wayToBuckets() *networkingv1.NetworkPolicy {
-	return &networkingv1.NetworkPolicy{
-		ObjectMeta: metav1.ObjectMeta{Namespace: gardenNS, Name: "allow-to-object-store"},
-		Spec: networkingv1.NetworkPolicySpec{
-			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{
-				gardencorev1beta1.LabelNetworkPolicyToBackupStore: gardencorev1beta1.LabelNetworkPolicyAllowed,
-			}},
-			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress},
-			Egress: []networkingv1.NetworkPolicyEgressRule{{
-				To: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: nodeIP + "/32"}}},
-				Ports: []networkingv1.NetworkPolicyPort{
-					{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(objectPort))},
-				},
-			}},
-		},
-	}
+	return bucket.Way(gardenNS, netip.AddrPortFrom(netip.MustParseAddr(nodeIP), objectPort))
 }
 
-// bucket is how the local cloud says that one is reached by S3. The format is that of the API of localProvider.
-type bucket struct {
-	Endpoint        string `json:"endpoint"`
-	Region          string `json:"region"`
-	AccessKeyID     string `json:"accessKeyID"`
-	SecretAccessKey string `json:"secretAccessKey"`
-	CA              string `json:"ca"`
-}
-
-// secretData has the keys that etcd-steward reads, as extensions write them for shoots.
-func (b bucket) secretData(encryptionKey []byte) map[string][]byte {
-	return map[string][]byte{
-		extensionsv1alpha1.BackupSecretBucketName: []byte(gardenBucket),
-
-		"endpoint": []byte(b.Endpoint), "region": []byte(b.Region), "s3ForcePathStyle": []byte("true"),
-		"accessKeyID": []byte(b.AccessKeyID), "secretAccessKey": []byte(b.SecretAccessKey),
-		"trustedCaCert": []byte(b.CA), "encryptionKey": encryptionKey,
-	}
+// backupSecretData has the keys that etcd-steward reads, as extensions write them for shoots.
+func backupSecretData(access bucket.Access, encryptionKey []byte) map[string][]byte {
+	data := access.SecretData()
+	data[extensionsv1alpha1.BackupSecretBucketName], data["encryptionKey"] = []byte(gardenBucket), encryptionKey
+	return data
 }
 
 // cloudAPI is the API of the local cloud.
@@ -147,7 +120,7 @@ func (r *run) cloudAPI() (cloudAPI, error) {
 }
 
 // awaitBucket makes a bucket, as soon as the cloud does so. One that is there stays.
-func (a cloudAPI) awaitBucket(ctx context.Context, name string) (made bucket, err error) {
+func (a cloudAPI) awaitBucket(ctx context.Context, name string) (made bucket.Access, err error) {
 	err = await(ctx, func(ctx context.Context) (string, error) {
 		status, err := a.put(ctx, "/v1/buckets/"+url.PathEscape(name), &made)
 		switch {

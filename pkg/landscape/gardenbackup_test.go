@@ -31,6 +31,7 @@ import (
 	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/encryption"
+	"github.com/trellis-garden/trellis/pkg/etcd/bucket"
 	"github.com/trellis-garden/trellis/pkg/etcd/store"
 )
 
@@ -65,7 +66,7 @@ func startCloud(t *testing.T, objects server.ObjectStore) cloudAPI {
 // ensure runs ensureBackupSecret with a cloud, and returns what the Secret has; nil if there is none.
 func ensure(t *testing.T, c client.Client, cloud cloudAPI) (map[string][]byte, error) {
 	t.Helper()
-	err := ensureBackupSecret(t.Context(), c, func(ctx context.Context) (bucket, error) {
+	err := ensureBackupSecret(t.Context(), c, func(ctx context.Context) (bucket.Access, error) {
 		return cloud.awaitBucket(ctx, gardenBucket)
 	})
 	return backupSecret(t, c), err

@@ -14,7 +14,8 @@ import (
 	"os"
 
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-garden/trellis/pkg/strictyaml"
 )
 
 // Paths on the machine. ConfigPath is written by the user data; the others by node-agent.
@@ -54,7 +55,7 @@ func LoadConfig(path string) (*Config, error) {
 		return nil, fmt.Errorf("reading the configuration that the machine's user data writes: %w", err)
 	}
 	config := &Config{}
-	if err := yaml.UnmarshalStrict(data, config); err != nil {
+	if err := strictyaml.Unmarshal(data, config, nil); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if err := config.validate(); err != nil {

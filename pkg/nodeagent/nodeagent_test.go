@@ -208,7 +208,7 @@ func TestConfigValidation(t *testing.T) {
 			"{apiServer: {server: https://a, caBundle: '!'}, operatingSystemConfigSecretName: s}", "apiServer.caBundle",
 		},
 		"no secret": {"{apiServer: {server: https://a, caBundle: Yg==}}", "operatingSystemConfigSecretName"},
-		"unknown":   {"{apiServers: {}}", "apiServers"},
+		"unknown":   {"{apiServers: {}}", "apiServers: Forbidden: there is no such field"},
 	} {
 		path := filepath.Join(t.TempDir(), "config.yaml")
 		if err := os.WriteFile(path, []byte(c.yaml), 0o600); err != nil {

@@ -26,27 +26,31 @@ const (
 	Farther             Reason = "Farther"
 )
 
-// phrases say a reason of one seed, and of several.
-var phrases = map[Reason][2]string{
-	Deleted:             {"is being deleted", "are being deleted"},
-	Invisible:           {"takes no new shoots", "take no new shoots"},
-	NotReady:            {"is not ready", "are not ready"},
-	BackupNotReady:      {"cannot back up", "cannot back up"},
-	OtherProvider:       {"has another provider", "have another provider"},
-	OtherRegion:         {"is in another region", "are in another region"},
-	NotSelected:         {"is not selected", "are not selected"},
-	Tainted:             {"has a taint that is not tolerated", "have taints that are not tolerated"},
-	MissingZones:        {"lacks zones", "lack zones"},
-	NoAccessRestriction: {"lacks an access restriction", "lack an access restriction"},
-	Full:                {"has no capacity", "have no capacity"},
-	Farther:             {"is farther away", "are farther away"},
+// told is how a reason is told of one seed, and of several.
+type told struct {
+	reason       Reason
+	one, several string
 }
 
-// nearMisses are the reasons in the order in which they are told in detail: those that time or a small change may cure
-// come first, as in a large garden most seeds are just elsewhere.
-var nearMisses = []Reason{
-	Full, NotReady, BackupNotReady, NoAccessRestriction, MissingZones, Tainted, NotSelected, Farther, OtherRegion,
-	OtherProvider, Invisible, Deleted,
+// inOrder has the reasons in the order in which a seed is asked about them: what people can do nothing about comes
+// first, what time or a small change may cure last.
+var inOrder = []told{
+	{Deleted, "is being deleted", "are being deleted"},
+	{Invisible, "takes no new shoots", "take no new shoots"},
+	{OtherProvider, "has another provider", "have another provider"},
+	{OtherRegion, "is in another region", "are in another region"},
+	{Farther, "is farther away", "are farther away"},
+	{NotSelected, "is not selected", "are not selected"},
+	{Tainted, "has a taint that is not tolerated", "have taints that are not tolerated"},
+	{MissingZones, "lacks zones", "lack zones"},
+	{NoAccessRestriction, "lacks an access restriction", "lack an access restriction"},
+	{NotReady, "is not ready", "are not ready"},
+	{BackupNotReady, "cannot back up", "cannot back up"},
+	{Full, "has no capacity", "have no capacity"},
+}
+
+func placeOf(reason Reason) int {
+	return slices.IndexFunc(inOrder, func(t told) bool { return t.reason == reason })
 }
 
 // Summary tells in one line how many of all seeds fit, and for which reasons which others do not: the most frequent
@@ -69,9 +73,9 @@ func Summary(seeds int, rejections []Rejection) string {
 
 func phrase(reason Reason, seeds int) string {
 	if seeds == 1 {
-		return phrases[reason][0]
+		return inOrder[placeOf(reason)].one
 	}
-	return phrases[reason][1]
+	return inOrder[placeOf(reason)].several
 }
 
 type group struct {
@@ -96,10 +100,11 @@ func groups(rejections []Rejection) []group {
 	return result
 }
 
-// Details lists what was found of each seed, near misses first, cut so that it has at most the given number of bytes.
+// Details lists what was found of each seed, cut so that it has at most the given number of bytes. Near misses come
+// first, as in a large garden most seeds are just elsewhere.
 func Details(rejections []Rejection, limit int) string {
 	sorted := slices.SortedStableFunc(slices.Values(rejections), func(a, b Rejection) int {
-		return cmp.Compare(slices.Index(nearMisses, a.Reason), slices.Index(nearMisses, b.Reason))
+		return cmp.Compare(placeOf(b.Reason), placeOf(a.Reason))
 	})
 	var details strings.Builder
 	for i, rejection := range sorted {

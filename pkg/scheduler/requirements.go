@@ -79,8 +79,7 @@ func (r *requirements) addSelector(owner string, selector *gardencorev1beta1.See
 	r.selectors = append(r.selectors, ownedSelector{owner: owner, selector: parsed})
 }
 
-// reject tells why a seed cannot take the shoot; nil means it can. What people can do nothing about comes first, what
-// waiting may cure last.
+// reject tells why a seed cannot take the shoot, by the first reason in order; nil means it can.
 func (r *requirements) reject(seed *gardencorev1beta1.Seed) *Rejection {
 	for _, check := range []func(*gardencorev1beta1.Seed) *Rejection{
 		unusable, r.wrongProvider, r.wrongRegion, r.notSelected, r.tainted, r.tooFewZones, r.unfitZones,

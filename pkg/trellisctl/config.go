@@ -16,7 +16,8 @@ import (
 	"strings"
 
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-garden/trellis/pkg/strictyaml"
 )
 
 // ConfigEnv names the environment variable with the path of the configuration.
@@ -138,7 +139,7 @@ func readConfig(path string) (*Config, error) {
 		return nil, err
 	}
 	config := &Config{path: path}
-	if err := yaml.UnmarshalStrict(data, config); err != nil {
+	if err := strictyaml.Unmarshal(data, config, nil); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	for i, garden := range config.Gardens {

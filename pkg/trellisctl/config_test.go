@@ -18,7 +18,7 @@ func TestReadConfig(t *testing.T) {
 			"gardens:\n- name: local\n  kubeconfig: /k\n  endpoints: [{domain: a.b, address: '127.0.0.1:443'}]\n", "",
 		},
 		"no kubeconfig":    {"gardens:\n- name: local\n", "gardens[0]: name and kubeconfig"},
-		"a misspelt field": {"gardens:\n- name: local\n  kubeconfg: /k\n", "kubeconfg"},
+		"a misspelt field": {"gardens:\n- name: local\n  kubeconfg: /k\n", "gardens[0].kubeconfg: Forbidden"},
 		"too many addresses": {
 			"gardens:\n- name: a\n  kubeconfig: /k\n  endpoints: [{domain: d, address: '127.0.0.1:1', addresses: " +
 				"300}]\n", "gardens[0].endpoints[0].addresses",
@@ -31,7 +31,7 @@ func TestReadConfig(t *testing.T) {
 			"gardens:\n- name: a\n  kubeconfig: /k\n  endpoints: [{domain: d, address: '127.0.0.1'}]\n",
 			"gardens[0].endpoints[0].address",
 		},
-		"not a mapping":       {"- a\n", "cannot unmarshal"},
+		"not a mapping":       {"- a\n", "must be an object, not array"},
 		"the second is wrong": {"gardens:\n- {name: a, kubeconfig: /k}\n- {kubeconfig: /k}\n", "gardens[1]"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter/script"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter/webhook"
+	"github.com/trellis-garden/trellis/pkg/strictyaml"
 )
 
 // interpretation holds the flags of the command interpret.
@@ -156,10 +157,10 @@ func (i *interpretation) teacher(ctx context.Context, printed io.Writer) (*inter
 		switch kind.Kind {
 		case "ResourceInterpreterCustomization":
 			customizations = append(customizations, configv1alpha1.ResourceInterpreterCustomization{})
-			err = yaml.UnmarshalStrict(document, &customizations[len(customizations)-1])
+			err = strictyaml.Unmarshal(document, &customizations[len(customizations)-1], nil)
 		case "ResourceInterpreterWebhookConfiguration":
 			configurations = append(configurations, configv1alpha1.ResourceInterpreterWebhookConfiguration{})
-			err = yaml.UnmarshalStrict(document, &configurations[len(configurations)-1])
+			err = strictyaml.Unmarshal(document, &configurations[len(configurations)-1], nil)
 		default:
 			err =
 				fmt.Errorf("kind %q: must be ResourceInterpreterCustomization or "+
@@ -257,7 +258,7 @@ func (i *interpretation) items() ([]workv1alpha2.AggregatedStatusItem, error) {
 	}
 	items := make([]workv1alpha2.AggregatedStatusItem, len(documents))
 	for n, document := range documents {
-		if err := yaml.UnmarshalStrict(document, &items[n]); err != nil {
+		if err := strictyaml.Unmarshal(document, &items[n], nil); err != nil {
 			return nil, fmt.Errorf("%s, document %d: %w", i.statuses, n+1, err)
 		}
 	}

@@ -120,7 +120,7 @@ func TestInterpretExplainsWhatIsMissing(t *testing.T) {
 		"check":           {[]string{"--check"}, "-f"},
 		"syntax":          {[]string{"--check", "-f", "bad.yaml"}, "customization gates, ReviseReplica: line 5"},
 		"kind":            {[]string{"--check", "-f", "other.yaml"}, `kind "ConfigMap": must be`},
-		"unknown field":   {[]string{"--check", "-f", "typo.yaml"}, "replicaRevison"},
+		"unknown field":   {[]string{"--check", "-f", "typo.yaml"}, "replicaRevison: Forbidden: there is no"},
 		"several objects": {[]string{"--operation", "health", "--observed-file", "two.yaml"}, "2 documents"},
 	}
 	for name, tc := range tests {

@@ -4,8 +4,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 )
@@ -91,14 +89,4 @@ func clusterAutoscaler(t *testing.T) {
 		"--ignore-not-found", "-o", "name")
 	member.eventually(t, time.Minute, equals(""), "get", "clusterrole", "system:cluster-autoscaler",
 		"--ignore-not-found", "-o", "name")
-}
-
-// lines checks the number of lines.
-func lines(want int) func(string) error {
-	return func(out string) error {
-		if got := len(strings.Fields(out)); got != want {
-			return fmt.Errorf("got %d, want %d:\n%s", got, want, out)
-		}
-		return nil
-	}
 }

@@ -10,6 +10,9 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 )
 
+// poolOfShoot prints the bounds of the first pool, and what the fleet remembers of it.
+const poolOfShoot = `jsonpath={.spec.provider.workers[0].minimum} {.spec.provider.workers[0].maximum}{.metadata.annotations.federation\.trellis\.garden/grown-pools}`
+
 // explainShoot has a test that fails log how a shoot of project demo is: what it waits for, who says what about its
 // machines, and what both ends of its tunnel say.
 func (l *landscape) explainShoot(t *testing.T, name string) {

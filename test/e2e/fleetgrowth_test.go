@@ -18,8 +18,6 @@ const (
 	givesBackSoon = `[
 {"op": "add", "path": "/spec/kubernetes/clusterAutoscaler", "value": {"scanInterval": "2s", "scaleDownDelayAfterAdd": "0s", "scaleDownUnneededTime": "5s"}}]`
 	givesBackAsEver = `[{"op": "remove", "path": "/spec/kubernetes/clusterAutoscaler"}]`
-	// poolOfShoot prints the bounds of the first pool, and what the fleet remembers of it.
-	poolOfShoot = `jsonpath={.spec.provider.workers[0].minimum} {.spec.provider.workers[0].maximum}{.metadata.annotations.federation\.trellis\.garden/grown-pools}`
 )
 
 // A Deployment that finds no room in its member brings a second machine to the member's pool, and one that fits no

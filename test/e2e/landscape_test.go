@@ -178,6 +178,21 @@ func contains(want ...string) func(string) error {
 	}
 }
 
+// lines checks the number of lines.
+func lines(want int) func(string) error {
+	return func(out string) error {
+		if got := len(strings.Fields(out)); got != want {
+			return fmt.Errorf("got %d, want %d:\n%s", got, want, out)
+		}
+		return nil
+	}
+}
+
+// conditionStatus prints the status of a condition.
+func conditionStatus(condition string) string {
+	return fmt.Sprintf("jsonpath={.status.conditions[?(@.type==%q)].status}", condition)
+}
+
 func (l *landscape) gardenKubectl() kubectl  { return kubectl{l: l, kubeconfig: l.garden()} }
 func (l *landscape) runtimeKubectl() kubectl { return kubectl{l: l, kubeconfig: l.runtime()} }
 
@@ -287,9 +302,21 @@ func (l *landscape) killFederation(t *testing.T) {
 	l.killAndReplace(t, "shoot--demo--fleet", "role=federation", "federation")
 }
 
+// input is an example of the landscape.
 func input(t *testing.T, l *landscape, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(l.root, "landscape/local/examples", name))
+	return content(t, filepath.Join(l.root, "landscape/local/examples", name))
+}
+
+// testdata is a file of the folder testdata.
+func testdata(t *testing.T, name string) string {
+	t.Helper()
+	return content(t, filepath.Join("testdata", name))
+}
+
+func content(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -99,10 +98,6 @@ func becomesManagedSeed(t *testing.T) {
 		"-o", "jsonpath={.status.lastOperation} {.status.lastErrors}")
 	garden.run(t, "-n", "garden", "delete", "credentialsbinding", "local")
 	garden.eventually(t, time.Minute, equals(strings.TrimSpace(before)), leftInGarden...)
-}
-
-func conditionStatus(condition string) string {
-	return fmt.Sprintf("jsonpath={.status.conditions[?(@.type==%q)].status}", condition)
 }
 
 func managedSeedCondition(condition string) []string {

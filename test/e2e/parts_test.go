@@ -4,6 +4,9 @@ package e2e
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,29 +25,54 @@ var (
 	// coveredByAll is what every test depends on.
 	coveredByAll = []string{
 		".ci", "Makefile", "go.mod", "images", "pkg/apis", "pkg/apiserver", "pkg/apply", "pkg/client", "pkg/flow",
-		"pkg/managers", "pkg/rollout", "test/e2e", "test/prober",
+		"pkg/managers", "pkg/rollout", "test/prober",
 	}
 	controlPlane = []string{
 		"cmd/etcd-steward", "cmd/gardenlet", "cmd/vpn", "pkg/component", "pkg/etcd", "pkg/gardenlet", "pkg/vpn",
+		"test/e2e/highavailability_test.go",
 	}
 	credentials = []string{
 		"cmd/etcd-steward", "extensions/pkg", "pkg/component", "pkg/encryption", "pkg/etcd", "pkg/gardenlet",
 		"pkg/nodeagent", "pkg/resourcemanager", "pkg/secrets",
 	}
-	backups       = []string{"cmd/etcd-steward", "pkg/component/etcd", "pkg/etcd", "pkg/gardenlet"}
-	gardenBackups = slices.Concat(backups, []string{"extensions/provider-local", "images/objectstore", "pkg/landscape"})
-	autoscaling   = []string{
-		"cmd/cluster-autoscaler", "extensions/pkg/worker", "extensions/provider-local", "pkg/clusterautoscaler",
-		"pkg/component/clusterautoscaler",
+	backups = []string{
+		"cmd/etcd-steward", "pkg/component/etcd", "pkg/etcd", "pkg/gardenlet", "test/e2e/drills_test.go",
 	}
-	federation   = []string{"cmd/federation", "extensions/federation", "pkg/federation"}
-	growth       = slices.Concat(autoscaling, federation)
+	gardenBackups = slices.Concat(backups, []string{
+		"extensions/provider-local", "images/objectstore", "pkg/landscape", "test/e2e/withoutgarden_test.go",
+	})
+	autoscaling = []string{
+		"cmd/cluster-autoscaler", "extensions/pkg/worker", "extensions/provider-local", "pkg/clusterautoscaler",
+		"pkg/component/clusterautoscaler", "test/e2e/autoscaler_test.go",
+	}
+	federation = []string{
+		"cmd/federation", "extensions/federation", "pkg/federation", "test/e2e/fleetfailover_test.go",
+	}
+	growth       = slices.Concat(autoscaling, federation, []string{"test/e2e/fleetgrowth_test.go"})
 	managedSeeds = []string{
 		"charts", "cmd/gardenlet", "pkg/controllermanager", "pkg/extensionuse", "pkg/gardenlet", "pkg/gardenletconfig",
-		"pkg/helm", "pkg/managedresources",
+		"pkg/helm", "pkg/managedresources", "test/e2e/managedseed_test.go",
 	}
-	landscapes = []string{"cmd/landscape", "hack/host-state.sh", "landscape", "pkg/images", "pkg/landscape"}
+	landscapes = []string{
+		"cmd/landscape", "hack/host-state.sh", "landscape", "pkg/images", "pkg/landscape", "test/e2e/second_test.go",
+	}
+	// otherTargets are tests that `make test-e2e` leaves to others.
+	otherTargets = []string{"test/e2e/lostseed_test.go", "test/e2e/nodes_test.go", "test/e2e/upgrade_test.go"}
+	// parts are all that tests say to cover.
+	parts = [][]string{
+		controlPlane, credentials, backups, gardenBackups, autoscaling, federation, growth, managedSeeds, landscapes,
+		otherTargets,
+	}
 )
+
+// testFolder is where these tests lie. A file there that is in a part counts for the tests that cover the part, each
+// other one for all.
+const testFolder = "test/e2e/"
+
+// inParts tells whether a part has this file of testFolder.
+func inParts(file string) bool {
+	return slices.ContainsFunc(parts, func(part []string) bool { return slices.Contains(part, file) })
+}
 
 // changedFiles are the files that differ from those of the commit, by their paths in the repository.
 var changedFiles = sync.OnceValues(func() ([]string, error) {
@@ -64,13 +92,19 @@ func whenChanged(covers []string, run func(t *testing.T)) func(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !covered(changed, slices.Concat(coveredByAll, covers)) {
+			if !counts(changed, covers) {
 				t.Skipf("nothing has changed since %s of what it covers: %s", os.Getenv(changedSinceEnv),
 					strings.Join(covers, ", "))
 			}
 		}
 		run(t)
 	}
+}
+
+// counts tells whether one of the changed files is of what a test covers, or of what all depend on.
+func counts(changed, covers []string) bool {
+	ofAll := func(file string) bool { return strings.HasPrefix(file, testFolder) && !inParts(file) }
+	return covered(changed, slices.Concat(coveredByAll, covers)) || slices.ContainsFunc(changed, ofAll)
 }
 
 // covered tells whether a file lies in one of the folders, or is one of them.
@@ -88,16 +122,108 @@ func TestCovered(t *testing.T) {
 		want bool
 	}{
 		{"pkg/etcd/backup/chain.go", true}, {"hack/host-state.sh", true},
-		{"pkg/etcdother/x.go", false}, {"docs/testing.md", false},
+		{"pkg/etcdother/x.go", false}, {"docs/testing.md", false}, {"go.mod", true},
+		{"test/e2e/second_test.go", true}, {"test/e2e/managedseed_test.go", false}, {"test/e2e/landscape_test.go", true},
 	} {
-		if got := covered([]string{"README.md", test.file}, slices.Concat(backups, landscapes)); got != test.want {
+		if got := counts([]string{"README.md", test.file}, slices.Concat(backups, landscapes)); got != test.want {
 			t.Errorf("%s: got %t, want %t", test.file, got, test.want)
 		}
 	}
-	all := slices.Concat(coveredByAll, controlPlane, credentials, gardenBackups, growth, managedSeeds, landscapes)
-	for _, path := range all {
+	for _, path := range slices.Concat(coveredByAll, slices.Concat(parts...)) {
 		if _, err := os.Stat(filepath.Join("../..", path)); err != nil {
 			t.Errorf("a test covers what is not there: %v", err)
 		}
 	}
+}
+
+// TestFilesOfParts: a file counts for the tests of its parts alone, so that no other file may use what it declares,
+// but for the tests themselves, which whenChanged gets.
+func TestFilesOfParts(t *testing.T) {
+	files := parsedTests(t)
+	for name, file := range files {
+		if !inParts(testFolder + name) {
+			continue
+		}
+		declared := declaredNames(file)
+		for user, other := range files {
+			if user == name || mayUse(testFolder+user, testFolder+name) {
+				continue
+			}
+			for _, used := range usedNames(other) {
+				if slices.Contains(declared, used) {
+					t.Errorf("%s uses %s of %s, which counts for some tests only: declare it elsewhere", user, used,
+						name)
+				}
+			}
+		}
+	}
+}
+
+// mayUse tells whether each part that has the user has what it uses, or no target runs it beside others.
+func mayUse(user, used string) bool {
+	without := func(part []string) bool { return slices.Contains(part, user) && !slices.Contains(part, used) }
+	return slices.Contains(otherTargets, user) || inParts(user) && !slices.ContainsFunc(parts, without)
+}
+
+func parsedTests(t *testing.T) map[string]*ast.File {
+	t.Helper()
+	names, err := filepath.Glob("*_test.go")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no files: %v", err)
+	}
+	files := map[string]*ast.File{}
+	for _, name := range names {
+		if files[name], err = parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
+
+// declaredNames are the functions, types, constants and variables of a file, and its methods with a dot.
+func declaredNames(file *ast.File) (names []string) {
+	for _, declaration := range file.Decls {
+		switch declaration := declaration.(type) {
+		case *ast.FuncDecl:
+			name := declaration.Name.Name
+			if declaration.Recv != nil {
+				name = "." + name
+			}
+			names = append(names, name)
+		case *ast.GenDecl:
+			for _, spec := range declaration.Specs {
+				names = append(names, specNames(spec)...)
+			}
+		}
+	}
+	return names
+}
+
+func specNames(spec ast.Spec) (names []string) {
+	switch spec := spec.(type) {
+	case *ast.TypeSpec:
+		names = []string{spec.Name.Name}
+	case *ast.ValueSpec:
+		for _, name := range spec.Names {
+			names = append(names, name.Name)
+		}
+	}
+	return names
+}
+
+// usedNames are all that a file names, what it selects with a dot, but for what it gives to whenChanged.
+func usedNames(file *ast.File) (names []string) {
+	ast.Inspect(file, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.CallExpr:
+			function, ok := node.Fun.(*ast.Ident)
+			return !ok || function.Name != "whenChanged"
+		case *ast.SelectorExpr:
+			names = append(names, "."+node.Sel.Name)
+		case *ast.Ident:
+			names = append(names, node.Name)
+		}
+		return true
+	})
+	return names
 }

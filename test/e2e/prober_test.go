@@ -5,7 +5,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -55,16 +54,15 @@ func probeAPI(t *testing.T, k kubectl) apiProber {
 func (p apiProber) stop() probes { return probes{p.Stop()} }
 
 // webProber is a web server in a shoot, and what asks it there.
-type webProber struct{ manifest string }
+type webProber struct{ server, pods string }
 
-// probeWeb has a web server in a pool of a shoot, and pods that ask it, see testdata/web.yaml.
+// probeWeb has a web server in a pool of a shoot, and then pods that ask it: testdata/web.yaml and webprober.yaml.
 func (l *landscape) probeWeb(t *testing.T, name, pool string, shoot kubectl) webProber {
 	t.Helper()
-	text, err := os.ReadFile("testdata/web.yaml")
-	if err != nil {
-		t.Fatal(err)
+	w := webProber{
+		server: strings.ReplaceAll(testdata(t, "web.yaml"), "POOL", pool),
+		pods:   testdata(t, "webprober.yaml"),
 	}
-	w := webProber{strings.ReplaceAll(string(text), "POOL", pool)}
 	folder := t.TempDir()
 	t.Cleanup(func() {
 		// The shoot may have got other credentials since, or be gone.
@@ -72,10 +70,12 @@ func (l *landscape) probeWeb(t *testing.T, name, pool string, shoot kubectl) web
 			_ = w.remove(context.Background(), k)
 		}
 	})
-	shoot.apply(t, w.manifest)
-	for _, deployment := range []string{"deployment/web", "deployment/prober"} {
-		shoot.run(t, "rollout", "status", deployment, "--timeout=3m")
-	}
+	shoot.apply(t, w.server)
+	shoot.run(t, "rollout", "status", "deployment/web", "--timeout=3m")
+	shoot.eventually(t, time.Minute, equals("true true"), "get", "endpointslices", "-l", "kubernetes.io/service-name=web",
+		"-o", "jsonpath={.items[*].endpoints[*].conditions.ready}")
+	shoot.apply(t, w.pods)
+	shoot.run(t, "rollout", "status", "deployment/prober", "--timeout=3m")
 	shoot.eventually(t, time.Minute, bothBegun, toldByProbers...)
 	return w
 }
@@ -113,7 +113,7 @@ func (w webProber) stop(t *testing.T, shoot kubectl) probes {
 }
 
 func (w webProber) remove(ctx context.Context, shoot kubectl) error {
-	if _, err := shoot.try(ctx, w.manifest, "delete", "--ignore-not-found", "-f", "-"); err != nil {
+	if _, err := shoot.try(ctx, w.pods+"---\n"+w.server, "delete", "--ignore-not-found", "-f", "-"); err != nil {
 		return err
 	}
 	_, err := shoot.try(ctx, "", "delete", "configmaps", "-l", "app=prober")

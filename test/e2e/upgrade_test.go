@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +22,7 @@ const (
 func TestUpgrade(t *testing.T) {
 	l := open(t)
 	l.explainShoot(t, "older")
-	l.gardenKubectl().apply(t, shootOfTwoPools(t))
+	l.gardenKubectl().apply(t, testdata(t, "shoot-older.yaml"))
 	l.waitForShoot(t, "older", "Create", 15*time.Minute)
 	shoot := l.shoot(t, "older")
 	shoot.eventually(t, time.Minute, equals(olderVersion+" "+olderVersion+" "+olderVersion), versionsOfNodes("")...)
@@ -112,14 +111,4 @@ func versionsOfNodes(pool string) []string {
 		arguments = append(arguments, "-l", "worker.gardener.cloud/pool="+pool)
 	}
 	return arguments
-}
-
-// shootOfTwoPools has the older version; one of its pools says so itself.
-func shootOfTwoPools(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile("testdata/shoot-older.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

@@ -40,7 +40,7 @@ func newGardenlet(w *world, o observer) *shoot.Reconciler {
 		Seed:   interceptor.NewClient(w.seedClient, w.asGardenletSees(reportWrites(o))),
 		Config: configuration(), Images: plantest.Images(), GardenIdentity: "garden",
 		Identity: gardencorev1beta1.Gardener{Name: "gardenlet", Version: "v1"},
-		WrapTask: o.wrap, RSAKey: w.rsaKey,
+		WrapTask: o.wrap, RSAKey: w.rsaKey, AskEtcd: w.askEtcd,
 	}
 }
 

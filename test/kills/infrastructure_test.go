@@ -62,6 +62,8 @@ func (w *world) react(ctx context.Context, stored runtime.Object) {
 		w.rollOut(ctx, o)
 	case *appsv1.StatefulSet:
 		w.rollOutSet(ctx, o)
+	case *corev1.Pod:
+		w.mountSecrets(ctx, o)
 	case *corev1.Namespace:
 		w.emptyNamespace(ctx, o)
 	case *corev1.Secret:
@@ -174,6 +176,7 @@ func (w *world) rollOutSet(ctx context.Context, s *appsv1.StatefulSet) {
 			})
 		}
 	}
+	w.runEtcd(ctx, s)
 	s.Status = appsv1.StatefulSetStatus{
 		ObservedGeneration: s.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n,
 	}

@@ -3,6 +3,7 @@ package command
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"time"
@@ -27,6 +28,7 @@ import (
 
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/kubeconfig"
 	"github.com/trellis-garden/trellis/pkg/managers"
 )
 
@@ -70,7 +72,11 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Heartbeat, "heartbeat", o.Heartbeat,
 		"renew the Lease "+extensionsv1alpha1.HeartbeatLeaseName+" in the extension's namespace")
 	flags.IntVarP(&o.Verbosity, "v", "v", o.Verbosity, "verbosity of the log")
+	AddKubeconfig(flags)
 }
+
+// AddKubeconfig adds the flag --kubeconfig of ctrl.GetConfig.
+func AddKubeconfig(flags *pflag.FlagSet) { flags.AddGoFlag(flag.CommandLine.Lookup("kubeconfig")) }
 
 // Setup adds controllers to a manager.
 type Setup func(ctx context.Context, mgr manager.Manager) error
@@ -95,7 +101,7 @@ func (o *Options) Run(ctx context.Context, name string, scheme *runtime.Scheme, 
 	ctrl.SetLogger(log)
 	config, err := ctrl.GetConfig()
 	if err != nil {
-		return fmt.Errorf("finding the seed: %w", err)
+		return kubeconfig.Explain("the seed", err)
 	}
 	config.QPS, config.Burst = 100, 200
 	mgr, err := ctrl.NewManager(config, managers.Patient(o.managerOptions(name, scheme, log)))

@@ -87,6 +87,9 @@ func TestFlags(t *testing.T) {
 	if *options != want {
 		t.Errorf("got %+v", *options)
 	}
+	if command.Flags().Lookup("kubeconfig") == nil {
+		t.Error("the seed cannot be named")
+	}
 }
 
 // gardenlet takes an extension for dead whose Lease is not renewed.

@@ -31,9 +31,12 @@ func seed(t *testing.T) client.Client {
 	return fake.NewClientBuilder().WithScheme(scheme).Build()
 }
 
+// created is the same in all objects: one that is built again has none of the server's.
+var created = metav1.Unix(1, 0)
+
 func configMap(name string) client.Object {
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name, CreationTimestamp: metav1.Now()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name, CreationTimestamp: created},
 		Data:       map[string]string{"a": "b"},
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/trellis-garden/trellis/extensions/pkg/extension"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/few"
 )
 
 const (
@@ -73,7 +74,7 @@ func (d drain) String() string {
 	switch {
 	case len(d.budgets) > 0:
 		text += fmt.Sprintf(", and PodDisruptionBudget %s allows no eviction although all its pods are healthy: "+
-			"give its pods more replicas, or allow one of them to be away", few(d.budgets))
+			"give its pods more replicas, or allow one of them to be away", few.Joined(d.budgets, mostTold, ", "))
 	case d.failure != "":
 		text += ": " + strings.ToValidUTF8(d.failure[:min(len(d.failure), mostOfFailure)], "")
 	}
@@ -100,18 +101,10 @@ func withDrains(missing error, drains []drain) (told, failed error) {
 		for _, d := range drains {
 			texts = append(texts, d.String())
 		}
-		missing = fmt.Errorf("%w; %s", missing, few(texts))
+		missing = fmt.Errorf("%w; %s", missing, few.Joined(texts, mostTold, ", "))
 	}
 	if slices.ContainsFunc(drains, drain.isBlocked) {
 		return nil, extension.WithCodes(missing, gardencorev1beta1.ErrorRetryableConfigurationProblem)
 	}
 	return missing, nil
-}
-
-// few joins texts, of which it leaves some out if there are many.
-func few(texts []string) string {
-	if more := len(texts) - mostTold; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(texts[:mostTold], ", "), more)
-	}
-	return strings.Join(texts, ", ")
 }

@@ -15,6 +15,7 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/few"
 )
 
 // ReferenceManagerName is the name of the plugin that keeps references between objects whole.
@@ -73,15 +74,12 @@ func (r *referenceManager) validateDelete(ctx context.Context, a admission.Attri
 	if len(users) == 0 {
 		return nil
 	}
-	return admission.NewForbidden(a, fmt.Errorf("it is still used by %s: delete or change these first", summary(users)))
+	return admission.NewForbidden(a, fmt.Errorf("it is still used by %s: delete or change these first",
+		summary(users)))
 }
 
-func summary(users []string) string {
-	if more := len(users) - usersShown; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(users[:usersShown], ", "), more)
-	}
-	return strings.Join(users, ", ")
-}
+// summary names some of the users of an object.
+func summary(users []string) string { return few.Joined(users, usersShown, ", ") }
 
 // reference is what a field of an object refers to.
 type reference struct {

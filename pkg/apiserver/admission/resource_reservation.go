@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
-	"sigs.k8s.io/yaml"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/strictyaml"
 )
 
 // ShootResourceReservationName is the name of the plugin that keeps resources of nodes for the kubelet and containerd.
@@ -52,7 +52,7 @@ func newShootResourceReservation(config io.Reader) (*shootResourceReservation, e
 	if err != nil {
 		return nil, err
 	}
-	if err := yaml.UnmarshalStrict(data, &s.config); err != nil {
+	if err := strictyaml.Unmarshal(data, &s.config, nil); err != nil {
 		return nil, fmt.Errorf("configuration of %s: %w", ShootResourceReservationName, err)
 	}
 	return s, nil

@@ -95,6 +95,8 @@ type Values struct {
 	Quota resource.Quantity
 	// MinAllowed are the least requests of the container.
 	MinAllowed corev1.ResourceList
+	// Reloads says that a single member serves on while its certificates change; see NewReloading, which sees to it.
+	Reloads bool
 }
 
 // Name returns the name of the StatefulSet for a role.
@@ -175,14 +177,17 @@ type deployer struct {
 	namespace string
 	secrets   secrets.Manager
 	values    Values
+	// ask is nil if the pod of a single member is replaced when its certificates change.
+	ask Ask
 }
 
-// secretNames are the Secrets that the pods mount.
-type secretNames struct{ ca, server, peerCA, peer string }
+// secretNames are the Secrets that the pods mount, and of one whose own Secrets change while it serves, that with the
+// authorities of peers with which it began.
+type secretNames struct{ ca, server, peerCA, peer, peersAtStart string }
 
 // Deploy implements component.Deployer. Where a change takes several steps, it makes one of them.
 func (d *deployer) Deploy(ctx context.Context) error {
-	names, err := d.generateSecrets(ctx)
+	generated, err := d.generateSecrets(ctx)
 	if err != nil {
 		return err
 	}
@@ -197,8 +202,11 @@ func (d *deployer) Deploy(ctx context.Context) error {
 	if values.Store, err = findStore(ctx, d.client, d.namespace, values.Store); err != nil {
 		return err
 	}
-	step, err := nextStep(present, values, names)
+	step, err := nextStep(present, values, generated.names())
 	if err != nil {
+		return err
+	}
+	if err := d.keepOwn(ctx, present, step, generated); err != nil {
 		return err
 	}
 	return d.apply(ctx, step)
@@ -250,24 +258,18 @@ func argumentsIn(present *appsv1.StatefulSet) []string {
 	return all
 }
 
-func (d *deployer) generateSecrets(ctx context.Context) (secretNames, error) {
-	ca, err := component.CABundle(d.secrets, component.CAETCD)
-	if err != nil {
-		return secretNames{}, err
+func (d *deployer) generateSecrets(ctx context.Context) (g generated, err error) {
+	if g.ca, err = component.CABundle(d.secrets, component.CAETCD); err != nil {
+		return g, err
 	}
-	server, err := d.secrets.Generate(ctx, serverCertificate(d.namespace, d.values.Role))
-	if err != nil {
-		return secretNames{}, err
+	if g.server, err = d.secrets.Generate(ctx, serverCertificate(d.namespace, d.values.Role)); err != nil {
+		return g, err
 	}
-	peerCA, err := component.CABundle(d.secrets, component.CAETCDPeer)
-	if err != nil {
-		return secretNames{}, err
+	if g.peerCA, err = component.CABundle(d.secrets, component.CAETCDPeer); err != nil {
+		return g, err
 	}
-	peer, err := d.secrets.Generate(ctx, peerCertificate(d.namespace, d.values.Role))
-	if err != nil {
-		return secretNames{}, err
-	}
-	return secretNames{ca: ca.Name, server: server.Name, peerCA: peerCA.Name, peer: peer.Name}, nil
+	g.peer, err = d.secrets.Generate(ctx, peerCertificate(d.namespace, d.values.Role))
+	return g, err
 }
 
 func serverCertificate(namespace string, role Role) secrets.CertificateConfig {
@@ -301,12 +303,12 @@ func (d *deployer) Destroy(ctx context.Context) error {
 // deletable are the objects by name only, so that Destroy needs no secrets.
 func (d *deployer) deletable() []client.Object {
 	name := Name(d.values.Role)
-	objects := []client.Object{
+	objects := append(d.ownSecrets(),
 		&appsv1.StatefulSet{ObjectMeta: d.meta(name)},
 		&corev1.Service{ObjectMeta: d.meta(ClientServiceName(d.values.Role))},
 		&corev1.Service{ObjectMeta: d.meta(peerServiceName(d.values.Role))},
 		&policyv1.PodDisruptionBudget{ObjectMeta: d.meta(name)},
-	}
+	)
 	for _, pod := range PodNames(d.values.Role, memberCount) {
 		objects = append(objects,
 			&corev1.PersistentVolumeClaim{ObjectMeta: d.meta(claimName(d.values.Role) + "-" + pod)})
@@ -391,8 +393,11 @@ func statefulSet(namespace string, v Values, names secretNames) *appsv1.Stateful
 			PodManagementPolicy:  appsv1.ParallelPodManagement,
 			Selector:             &metav1.LabelSelector{MatchLabels: Labels(v.Role)},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: component.Merge(meta.Labels, v.Store.labels(), peerLabels)},
-				Spec:       podSpec(namespace, v, names),
+				ObjectMeta: metav1.ObjectMeta{
+					Labels:      component.Merge(meta.Labels, v.Store.labels(), peerLabels),
+					Annotations: names.annotations(),
+				},
+				Spec: podSpec(namespace, v, names),
 			},
 			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
 				ObjectMeta: metav1.ObjectMeta{Name: claimName(v.Role)},

@@ -60,7 +60,7 @@ func TestASingleMemberIsAsOneOfSeveral(t *testing.T) {
 	for _, role := range []Role{Main, Events} {
 		templateOf := func(availability component.Availability) corev1.PodTemplateSpec {
 			values := Decide(role)(component.Facts{BackupPrefix: "p", Availability: availability})
-			return statefulSet(namespace, values, secretNames{"ca", "server", "peer-ca", "peer"}).Spec.Template
+			return statefulSet(namespace, values, secretNames{"ca", "server", "peer-ca", "peer", ""}).Spec.Template
 		}
 		single, several := templateOf(component.Availability{}), templateOf(outlasts(zone))
 		container := &single.Spec.Containers[0]

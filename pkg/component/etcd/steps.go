@@ -32,7 +32,8 @@ type step struct {
 //
 //   - A single member that is to get others serves on while they join it, and is replaced by one of several then: a
 //     StatefulSet replaces no pod while one with a higher ordinal is not ready. So a member that they cannot join is
-//     replaced by a single one first: one that does not serve, or that is of before single members listened for others.
+//     replaced by a single one first: one that does not serve, that is of before single members listened for others, or
+//     that began before others were to be trusted as peers.
 //   - New certificates come before other authorities to trust, which may be without those of the old certificates. All
 //     pods trust the authorities of the new ones by then: the preparation of a rotation has seen to that.
 func nextStep(present *appsv1.StatefulSet, v Values, names secretNames) (step, error) {
@@ -41,23 +42,32 @@ func nextStep(present *appsv1.StatefulSet, v Values, names secretNames) (step, e
 		return next, errors.New("etcds with several members back up to no directory of a node; leave BackupDir out")
 	}
 	if present == nil {
+		if !v.Availability.IsHigh() {
+			next.names = names.ofSingle(v, secretNames{}, true)
+		}
 		return next, nil
 	}
+	mounted := mountedSecrets(present)
 	if !v.Availability.IsHigh() {
 		if isOfSeveral(present) {
 			return next, fmt.Errorf("StatefulSet %s has several members and cannot have a single one again: keep "+
 				"spec.controlPlane.highAvailability of the Shoot", client.ObjectKeyFromObject(present))
 		}
+		next.names = names.ofSingle(v, mounted, isAsleep(present))
 		return next, nil
 	}
-	if ptr.Deref(present.Spec.Replicas, 1) == 0 {
+	if isAsleep(present) {
 		return next, nil
 	}
-	mounted := mountedSecrets(present)
+	isOwn := mounted.areOwn(v.Role)
 	isSingle := ptr.Deref(present.Spec.Replicas, 1) == 1
-	if isSingle && (mounted.peer == "" || rollout.OfStatefulSet(present).Check() != nil) {
+	if isSingle && (mounted.peer == "" || isOwn && mounted.peersAtStart != names.peerCA ||
+		rollout.OfStatefulSet(present).Check() != nil) {
 		next.values.Availability, next.values.Replicas = component.Availability{}, 1
-		next.from = present.ResourceVersion
+		next.names, next.from = names.ofSingle(v, secretNames{}, false), present.ResourceVersion
+		return next, nil
+	}
+	if isOwn {
 		return next, nil
 	}
 	isTrustNew := mounted.ca != names.ca || mounted.peerCA != names.peerCA
@@ -99,6 +109,7 @@ func mountedSecrets(set *appsv1.StatefulSet) secretNames {
 	return secretNames{
 		ca: secretOf(pkiVolume, "ca.crt"), server: secretOf(pkiVolume, "tls.crt"),
 		peerCA: secretOf(peerVolume, "ca.crt"), peer: secretOf(peerVolume, "tls.crt"),
+		peersAtStart: set.Spec.Template.Annotations[peersAtStart],
 	}
 }
 
@@ -120,7 +131,8 @@ func (d *deployer) apply(ctx context.Context, next step) error {
 	return nil
 }
 
-// Wait implements component.Waiter. It makes the steps that are left.
+// Wait implements component.Waiter. It makes the steps that are left, and returns when clients are served with the
+// newest certificates.
 func (d *deployer) Wait(ctx context.Context) error {
 	for {
 		set := &appsv1.StatefulSet{ObjectMeta: d.meta(Name(d.values.Role))}
@@ -128,8 +140,11 @@ func (d *deployer) Wait(ctx context.Context) error {
 			return err
 		}
 		isLast, err := d.isLast(ctx, set)
-		if err != nil || isLast {
+		if err != nil {
 			return err
+		}
+		if isLast {
+			return d.settle(ctx, set)
 		}
 		if err := d.Deploy(ctx); err != nil && !apierrors.IsConflict(err) {
 			return err
@@ -142,6 +157,9 @@ func (d *deployer) isLast(ctx context.Context, set *appsv1.StatefulSet) (bool, e
 	if !d.values.Availability.IsHigh() {
 		return true, nil
 	}
-	names, err := d.generateSecrets(ctx)
-	return ptr.Deref(set.Spec.Replicas, 1) == d.values.Replicas && mountedSecrets(set) == names, err
+	generated, err := d.generateSecrets(ctx)
+	if err != nil {
+		return false, err
+	}
+	return ptr.Deref(set.Spec.Replicas, 1) == d.values.Replicas && mountedSecrets(set) == generated.names(), nil
 }

@@ -39,7 +39,7 @@ func TestNextStep(t *testing.T) {
 	asleep, singleAsleep := several, single
 	asleep.Replicas, singleAsleep.Replicas = 0, 0
 	before := secretNames{ca: "ca", server: "server", peerCA: "peer-ca", peer: "peer"}
-	trusting, presenting, after := before, before, secretNames{"new-ca", "new-server", "new-peer-ca", "new-peer"}
+	trusting, presenting, after := before, before, secretNames{"new-ca", "new-server", "new-peer-ca", "new-peer", ""}
 	trusting.ca, trusting.peerCA = after.ca, after.peerCA
 	presenting.server, presenting.peer = after.server, after.peer
 	set := func(v Values, names secretNames, updated bool) *appsv1.StatefulSet {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/few"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
 )
 
@@ -81,7 +82,7 @@ func (r *Reconciler) release(ctx context.Context, object client.Object) error {
 	}
 	if len(users) > 0 {
 		r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, "DeletionBlocked", "Delete",
-			"Still used by %s: delete or change these first", summary(users))
+			"Still used by %s: delete or change these first", few.Joined(users, usersShown, ", "))
 		return nil
 	}
 	return finalizer.Remove(ctx, r.Client, object, gardencorev1beta1.GardenerName)
@@ -112,11 +113,4 @@ func refersTo(user user, object client.Object, key client.ObjectKey) bool {
 		}
 	}
 	return false
-}
-
-func summary(users []string) string {
-	if more := len(users) - usersShown; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(users[:usersShown], ", "), more)
-	}
-	return strings.Join(users, ", ")
 }

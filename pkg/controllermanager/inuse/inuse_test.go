@@ -2,7 +2,6 @@ package inuse
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"testing"
 
@@ -115,11 +114,5 @@ func TestOtherProfilesAreNotUsed(t *testing.T) {
 	})
 	if keys := profileOf(namespaced, "CloudProfile", ""); len(keys) > 0 {
 		t.Errorf("cloud profiles = %v, want none", keys)
-	}
-}
-
-func TestSummary(t *testing.T) {
-	if got, want := summary(slices.Repeat([]string{"x"}, 7)), "x, x, x, x, x and 2 more"; got != want {
-		t.Errorf("summary = %q, want %q", got, want)
 	}
 }

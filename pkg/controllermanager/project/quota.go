@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/strictyaml"
 )
 
 // resourceQuotaName is the name of the ResourceQuota in namespaces of projects.
@@ -72,7 +72,7 @@ func LoadQuotas(path string) ([]QuotaConfiguration, error) {
 		return nil, fmt.Errorf("quotas of projects: %w", err)
 	}
 	var quotas []QuotaConfiguration
-	if err := yaml.UnmarshalStrict(content, &quotas); err != nil {
+	if err := strictyaml.Unmarshal(content, &quotas, nil); err != nil {
 		return nil, fmt.Errorf("quotas of projects: %s: %w", path, err)
 	}
 	for i := range quotas {

@@ -87,7 +87,7 @@ func TestFirstQuotaThatSelects(t *testing.T) {
 
 func TestQuotasAreChecked(t *testing.T) {
 	for content, want := range map[string]string{
-		"- {projectSelectr: {}}": "projectSelectr",
+		"- {projectSelectr: {}}": "[0].projectSelectr: Forbidden: there is no such field",
 		"- {projectSelector: {matchExpressions: [{key: a, operator: b}]}}": "[0].projectSelector",
 		"- {config: {spec: {hard: {shoots.core.gardener.cloud: " +
 			"3}}}}": "[0].config.spec.hard[shoots.core.gardener.cloud]: nothing would keep to this limit",

@@ -92,6 +92,9 @@ func (s *Status) bound() {
 	for i := range s.Skipped {
 		texts = append(texts, &s.Skipped[i].What, &s.Skipped[i].Message)
 	}
+	if s.Certificates != nil {
+		texts = append(texts, &s.Certificates.Checksum, &s.Certificates.Refused)
+	}
 	if s.Store != nil {
 		s.Store.Failures = s.Store.Failures[:min(len(s.Store.Failures), most)]
 		for i := range s.Store.Failures {

@@ -2,7 +2,11 @@
 // asked for that. What is told is not believed: who has taken an etcd over may answer anything.
 package status
 
-import "time"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+)
 
 // Path is where a status is served.
 const Path = "/status"
@@ -45,6 +49,27 @@ type Status struct {
 	ReadOnly string `json:"readOnly,omitempty"`
 	// Skipped is what is not done because the volume has no room for it.
 	Skipped []Skip `json:"skipped,omitempty"`
+	// Certificates are those that clients are served with; nil without TLS.
+	Certificates *Certificates `json:"certificates,omitempty"`
+}
+
+// Certificates are what clients are served with.
+type Certificates struct {
+	// Checksum is the CertificatesChecksum of what is in use.
+	Checksum string `json:"checksum"`
+	// Refused is why other ones, that are mounted, are not taken; empty if they are.
+	Refused string `json:"refused,omitempty"`
+}
+
+// CertificatesChecksum tells apart what clients are served with: PEM of the authorities that they are verified by, and
+// of the server's certificate.
+func CertificatesChecksum(authorities, certificate []byte) string {
+	hash := sha256.New()
+	for _, part := range [][]byte{authorities, certificate} {
+		sum := sha256.Sum256(part)
+		hash.Write(sum[:])
+	}
+	return hex.EncodeToString(hash.Sum(nil))
 }
 
 // MostRecoveries is how many recoveries are remembered.

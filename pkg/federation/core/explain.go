@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/trellis-garden/trellis/pkg/few"
 )
 
 // Reason tells why one cluster was left out.
@@ -383,14 +385,10 @@ func (d Decision) groupedReasons() []string {
 
 // listNames shortens long lists.
 func listNames(names []string) string {
-	const most = 10
-	switch {
-	case len(names) == 0:
+	if len(names) == 0 {
 		return "none"
-	case len(names) > most:
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
 	}
-	return strings.Join(names, ", ")
+	return few.Joined(names, 10, ", ")
 }
 
 // shortened keeps what users write from filling the message.

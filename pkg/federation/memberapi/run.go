@@ -113,15 +113,17 @@ func (s *Server) listen(ctx context.Context, address string, certificate tls.Cer
 	if err != nil {
 		return nil, fmt.Errorf("serving the API of members: %w", err)
 	}
-	a := &answering{
-		server: &http.Server{
-			Handler: s, ReadHeaderTimeout: 30 * time.Second,
-			BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-		},
-		address: listener.Addr().String(), served: make(chan error, 1),
-	}
-	go func() { a.served <- a.server.Serve(listener) }()
-	return a, nil
+	return serveAt(listener, &http.Server{
+		Handler: s, ReadHeaderTimeout: 30 * time.Second,
+		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+	}), nil
+}
+
+// serveAt serves until end.
+func serveAt(listener net.Listener, server *http.Server) *answering {
+	a := &answering{server: server, address: listener.Addr().String(), served: make(chan error, 1)}
+	go func() { a.served <- server.Serve(listener) }()
+	return a
 }
 
 const (
@@ -134,12 +136,14 @@ const (
 func (a *answering) end(ctx context.Context) error {
 	draining, stop := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer stop()
-	_ = a.server.Shutdown(draining)
-	_ = a.server.Close()
-	if err := <-a.served; !errors.Is(err, http.ErrServerClosed) {
-		return err
+	err := a.server.Shutdown(draining)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = a.server.Close() // what has not ended by now, as watches do not by themselves, is cut off
 	}
-	return nil
+	if served := <-a.served; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
 }
 
 // certificateLife is longer than a process runs.

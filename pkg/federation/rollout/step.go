@@ -2,13 +2,16 @@ package rollout
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/few"
 )
+
+// mostNamed is how many clusters a message names that a rollout waits for.
+const mostNamed = 5
 
 // step goes on with a rollout that is under way, as far as it may.
 func (d *decider) step() {
@@ -185,7 +188,7 @@ func (d *decider) wait(current int, waiting []string) {
 	left := d.Plan.deadline - time.Duration(s.UnhealthySeconds)*time.Second - d.now.Sub(s.UnhealthySince.Time)
 	if left > 0 {
 		d.phase(workv1alpha2.RolloutProgressing, workv1alpha2.RolloutReasonWaiting,
-			fmt.Sprintf("%s: waiting for %s", d.nameOf(current), shortList(waiting)))
+			fmt.Sprintf("%s: waiting for %s", d.nameOf(current), few.Joined(waiting, mostNamed, "; ")))
 		d.after = left
 		return
 	}
@@ -197,7 +200,7 @@ func (d *decider) fail(current int, waiting []string) {
 	s.Stops++
 	d.clearClocks()
 	what := fmt.Sprintf("%s was not healthy for more than %s: %s", d.nameOf(current), d.Plan.deadline,
-		shortList(waiting))
+		few.Joined(waiting, mostNamed, "; "))
 	if d.Plan.rollback {
 		s.CurrentWave = 0
 		d.phase(workv1alpha2.RolloutRolledBack, workv1alpha2.RolloutReasonDeadline, fmt.Sprintf(
@@ -262,13 +265,4 @@ func (d *decider) count() {
 			}
 		}
 	}
-}
-
-// shortList names the first few.
-func shortList(items []string) string {
-	const most = 5
-	if len(items) > most {
-		return strings.Join(items[:most], "; ") + fmt.Sprintf("; and %d more", len(items)-most)
-	}
-	return strings.Join(items, "; ")
 }

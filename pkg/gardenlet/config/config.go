@@ -8,10 +8,10 @@ import (
 	"os"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/egress"
+	"github.com/trellis-garden/trellis/pkg/strictyaml"
 )
 
 // Configuration of one gardenlet.
@@ -268,7 +268,7 @@ func Load(path string) (*Configuration, error) {
 // Parse reads a configuration, sets defaults and validates it.
 func Parse(data []byte) (*Configuration, error) {
 	c := &Configuration{}
-	if err := yaml.UnmarshalStrict(data, c); err != nil {
+	if err := strictyaml.Unmarshal(data, c, nil); err != nil {
 		return nil, err
 	}
 	c.setDefaults()

@@ -39,10 +39,25 @@ func TestDefaults(t *testing.T) {
 
 func TestMistakes(t *testing.T) {
 	for name, test := range map[string]struct{ old, new, want string }{
-		"unknown field": {"gateway: {", "gatweay: {}\ngateway: {", "gatweay"},
-		"kind":          {"kind: GardenletConfiguration", "kind: Other", "apiVersion and kind"},
-		"no seed":       {"metadata: {name: local}", "metadata: {}", "seedConfig.metadata.name"},
-		"no gateway":    {"{address: 172.18.0.2}", "{}", "gateway.address"},
+		"unknown field": {"gateway: {", "gatweay: {}\ngateway: {", "gatweay: Forbidden: there is no such field"},
+		"no duration": {
+			"seedConfig:", "etcdConfig: {deltaSnapshotPeriod: soon}\nseedConfig:",
+			`etcdConfig.deltaSnapshotPeriod: Invalid value: "soon": time: invalid duration "soon"`,
+		},
+		"no number": {
+			"seedConfig:", "controllers: {shoot: {concurrentSyncs: many}}\nseedConfig:",
+			`controllers.shoot.concurrentSyncs: Invalid value: "many"`,
+		},
+		"unknown within": {
+			"seedConfig:", "exposureClassHandlers: [{name: a}, {nmae: b}]\nseedConfig:",
+			"exposureClassHandlers[1].nmae: Forbidden: there is no such field",
+		},
+		"of the seed": {
+			"dns: {}", "dns: {provdier: {}}", "seedConfig.spec.dns.provdier: Forbidden",
+		},
+		"kind":       {"kind: GardenletConfiguration", "kind: Other", "apiVersion and kind"},
+		"no seed":    {"metadata: {name: local}", "metadata: {}", "seedConfig.metadata.name"},
+		"no gateway": {"{address: 172.18.0.2}", "{}", "gateway.address"},
 		"no garden": {
 			"  bootstrapKubeconfig: {namespace: garden, name: bootstrap}", "  {}", "bootstrapKubeconfig",
 		},

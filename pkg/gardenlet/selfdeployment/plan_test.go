@@ -92,7 +92,7 @@ func TestAccessIsKept(t *testing.T) {
 		Data:       map[string][]byte{"kubeconfig": []byte("of another seed")},
 	}).Build()}
 	for name, test := range map[string]struct{ said, want string }{
-		"unknown field":     {`{"gardenletControllers":{}}`, `unknown field "gardenletControllers"`},
+		"unknown field":     {`{"gardenletControllers":{}}`, "gardenletControllers: Forbidden: there is no such field"},
 		"no gateway":        {`{"gateway":{"address":""}}`, "gateway.address"},
 		"unusable access":   {`{}`, "Secret garden/own"},
 		"Secret is missing": {`{"gardenClientConnection":{"kubeconfigSecret":{"name":"new"}}}`, "Secret garden/new"},

@@ -100,7 +100,7 @@ func operation(t *testing.T, change func(*plan.Inputs)) *Operation {
 	t.Helper()
 	in := plantest.Inputs()
 	change(in)
-	return newOperation(plantest.Plan(t, in), in, nil, nil, logr.Discard())
+	return newOperation(plantest.Plan(t, in), in, nil, nil, nil, logr.Discard())
 }
 
 func deletionOf(t *testing.T, change func(*plan.Inputs)) *deletion.Deletion {

@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/backup"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
@@ -61,7 +62,7 @@ func (o *Operation) context(ctx context.Context) context.Context {
 
 // newOperation puts the parts together. The clients read from the API servers.
 func newOperation(p *plan.Plan, in *plan.Inputs, garden client.Client, seed client.WithWatch,
-	log logr.Logger) *Operation {
+	ask etcdcomponent.Ask, log logr.Logger) *Operation {
 	keyring := &foundation.Keyring{}
 	copier := &credentials.Copier{Shoot: p.Identity, Garden: garden, Seed: seed}
 	objects := &extensions.Objects{Shoot: p.Identity, Seed: seed, Wanted: p.Extensions}
@@ -73,7 +74,7 @@ func newOperation(p *plan.Plan, in *plan.Inputs, garden client.Client, seed clie
 	}
 	builder := &components.Builder{
 		Seed: seed, Namespace: p.Namespace, Secrets: keyring, NodeNetworks: infra.NodeNetworks,
-		Values: p.Values,
+		Values: p.Values, AskEtcd: ask,
 	}
 	machines := &workers.Workers{
 		Plan: p, Seed: seed, Components: builder, Extensions: objects, Infrastructure: infra,

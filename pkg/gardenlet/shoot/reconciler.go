@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
@@ -58,6 +59,8 @@ type Reconciler struct {
 	AfterOperation func(key client.ObjectKey)
 	// WrapTask, if set, wraps the tasks of all flows; see flow.Options.
 	WrapTask func(id flow.TaskID, fn flow.TaskFn) flow.TaskFn
+	// AskEtcd asks an etcd-steward for its status; if nil, at the address of its pod.
+	AskEtcd etcdcomponent.Ask
 	// RSAKey is for tests; see secrets.Options.
 	RSAKey func(bits int) (*rsa.PrivateKey, error)
 
@@ -279,7 +282,7 @@ func (r *Reconciler) prepare(ctx context.Context, log logr.Logger, shoot *garden
 	if err := cluster.Write(ctx, r.Seed, p.Namespace, in); err != nil {
 		return nil, err
 	}
-	op := newOperation(p, in, r.Garden, r.Seed, log)
+	op := newOperation(p, in, r.Garden, r.Seed, r.AskEtcd, log)
 	op.foundation.RSAKey = r.RSAKey
 	op.begin(restored)
 	return op, nil

@@ -23,6 +23,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
+	"github.com/trellis-garden/trellis/pkg/few"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
 	"github.com/trellis-garden/trellis/pkg/managedresources"
 	"github.com/trellis-garden/trellis/pkg/resourcemanager/target"
@@ -507,15 +508,11 @@ func slim(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 
 // names lists references for a message, at most five.
 func names(refs []resourcesv1alpha1.ObjectReference) string {
-	var list []string
-	for i, ref := range refs {
-		if i == 5 {
-			list = append(list, fmt.Sprintf("and %d more", len(refs)-i))
-			break
-		}
+	list := make([]string, 0, len(refs))
+	for _, ref := range refs {
 		list = append(list, strings.TrimSuffix(ref.Kind+" "+ref.Namespace+"/"+ref.Name, "/"))
 	}
-	return strings.Join(list, ", ")
+	return few.Joined(list, 5, ", ")
 }
 
 // isAnswer says whether the API server answered, if only with an error.

@@ -21,8 +21,10 @@ import (
 )
 
 const (
-	// helloTimeout is the patience of a gateway: a hello takes two ways through the network, and may be sent twice.
-	helloTimeout = 5 * time.Second
+	// helloTimeout is how long a client may take to say what it wants. Clients of Kubernetes give a handshake ten
+	// seconds, and take an alert before that for the last word; so it is theirs to give up, also on a machine that is
+	// overloaded. Who waits for nothing makes room for others long before (Limits.Handshakes).
+	helloTimeout = 30 * time.Second
 	// dialTimeout is how long a Service may take to accept.
 	dialTimeout = 5 * time.Second
 	// lingerTimeout is how long a refused client may take to read the alert.

@@ -196,6 +196,14 @@ func TestStreamsHoldClientsForAMoment(t *testing.T) {
 	}
 }
 
+// A client that is slow to say what it wants, as on a machine that is overloaded, may take as long as it wants to wait.
+func TestStreamsLeaveItToClientsToGiveUp(t *testing.T) {
+	streams := NewStreams(logr.Discard(), DefaultLimits)
+	if streams.patience <= 10*time.Second {
+		t.Errorf("clients have %s for a hello, less than those of Kubernetes give a handshake", streams.patience)
+	}
+}
+
 // A stream whose client ended its side still gets the whole answer.
 func TestStreamsKeepHalfClosedConnections(t *testing.T) {
 	backend, err := net.Listen("tcp", "127.0.0.1:0")

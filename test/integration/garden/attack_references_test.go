@@ -262,7 +262,8 @@ func TestAttackReaderReferences(t *testing.T) {
 // attackByMany names a hundred objects in one Shoot, under what would hold up everybody's writes if garden-apiserver
 // read a few objects a second.
 func attackByMany(t *testing.T, admin client.Client, namespace string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	// At five a second it would take 38 seconds.
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	shoot := newShoot(namespace, "many", "references")
 	for i := range 100 {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -38,6 +39,7 @@ import (
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/controllermanager"
+	"github.com/trellis-garden/trellis/pkg/etcd/status"
 	"github.com/trellis-garden/trellis/pkg/gardenlet"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 	"github.com/trellis-garden/trellis/pkg/helm"
@@ -125,8 +127,19 @@ func startGardenlet(t *testing.T) (stop func()) {
 			ShootConfig: func(context.Context, client.Reader, string) (*rest.Config, error) {
 				return shootCluster.Load(), nil
 			},
+			AskEtcd: askEtcd,
 		})
 	})
+}
+
+// askEtcd plays an etcd-steward, which has read what its Secret has.
+func askEtcd(ctx context.Context, seed client.Reader, pod client.ObjectKey) (*status.Status, error) {
+	own := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: pod.Namespace, Name: strings.TrimSuffix(pod.Name, "-0") + "-certificates"}
+	err := seed.Get(ctx, key, own)
+	return &status.Status{Phase: status.Serving, Certificates: &status.Certificates{
+		Checksum: status.CertificatesChecksum(own.Data["bundle.crt"], own.Data["tls.crt"]),
+	}}, err
 }
 
 // startSeed runs what a seed runs besides gardenlet.

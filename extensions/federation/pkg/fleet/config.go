@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-garden/trellis/extensions/federation/pkg/apis"
+	"github.com/trellis-garden/trellis/pkg/strictyaml"
 )
 
 // leastPromiseLapse is as long as agents may take to report of pods that there are already. Room is not given to others
@@ -25,8 +25,8 @@ func ParseConfig(raw []byte) (apis.FleetConfig, error) {
 	if len(raw) == 0 {
 		return config, nil
 	}
-	if err := yaml.UnmarshalStrict(raw, &config); err != nil {
-		return apis.FleetConfig{}, explainDecoding(raw, path, err)
+	if err := strictyaml.Unmarshal(raw, &config, path); err != nil {
+		return apis.FleetConfig{}, err
 	}
 	return config, validate(config, path).ToAggregate()
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/objectstore"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/server"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/volumes"
+	"github.com/trellis-garden/trellis/pkg/kubeconfig"
 )
 
 // ownRecordTTL is how long, in seconds, resolvers may remember names of the operator.
@@ -77,6 +78,7 @@ keeps all state below --state-dir.`,
 	f.StringVar(&flags.nodeName, "node-name", "",
 		"name of the node, to which volumes are bound (default: to none; all nodes must share the folder then)")
 	f.IntVarP(&flags.verbosity, "v", "v", 0, "verbosity of the log")
+	command.AddKubeconfig(f)
 	return cmd
 }
 
@@ -127,7 +129,8 @@ func runGateway(ctx context.Context, program string, arguments ...string) error 
 func volumesManager(options volumes.Options, log logr.Logger) (manager.Manager, error) {
 	config, err := ctrl.GetConfig()
 	if err != nil {
-		return nil, fmt.Errorf("finding the cluster for volumes (turn them off with --volumes=false): %w", err)
+		return nil, fmt.Errorf("%w; or turn volumes off with --volumes=false",
+			kubeconfig.Explain("the cluster for volumes", err))
 	}
 	config.QPS, config.Burst = 50, 100
 	scheme, err := command.Scheme()

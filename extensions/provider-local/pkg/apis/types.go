@@ -26,6 +26,9 @@ const (
 	CloudElsewhere = "elsewhere"
 )
 
+// ProviderIDPrefix begins spec.providerID of nodes that are machines of the local cloud.
+const ProviderIDPrefix = "local:///"
+
 // AtCloud keeps pods on the node of the local cloud. Where no node has such a label, any will do: there is one, or the
 // cloud is elsewhere.
 func AtCloud() *corev1.Affinity {

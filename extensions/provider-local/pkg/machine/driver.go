@@ -201,7 +201,7 @@ func specOf(class *machinev1alpha1.MachineClass) (apis.MachineSpec, error) {
 }
 
 func providerID(namespace, machine string) string {
-	return "local:///" + namespace + "/" + machine
+	return apis.ProviderIDPrefix + namespace + "/" + machine
 }
 
 // statusOf turns an error of the API into one with the code that machine-controller-manager acts on.

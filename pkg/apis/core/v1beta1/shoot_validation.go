@@ -40,6 +40,7 @@ func ValidateNewShoot(shoot *Shoot) field.ErrorList {
 		}
 	}
 	errs = append(errs, validateOperations(shoot, nil)...)
+	errs = append(errs, validateSyncPeriod(shoot, nil)...)
 	return append(errs, validateForceDeletion(shoot, &Shoot{})...)
 }
 
@@ -89,6 +90,7 @@ func validateShootName(name string) field.ErrorList {
 func validateShootUpdate(shoot, old *Shoot) field.ErrorList {
 	errs := validateMetaUpdate(&shoot.ObjectMeta, &old.ObjectMeta)
 	errs = append(errs, validateOperations(shoot, old)...)
+	errs = append(errs, validateSyncPeriod(shoot, old)...)
 	errs = append(errs, validateForceDeletion(shoot, old)...)
 	if apiequality.Semantic.DeepEqual(shoot.Spec, old.Spec) {
 		return errs // finalizers and annotations have to stay changeable also when validation has become stricter

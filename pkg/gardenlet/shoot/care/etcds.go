@@ -160,6 +160,11 @@ func (m memberView) problem() problem {
 			"EtcdReadOnly", fmt.Sprintf("%s serves only reads and deletions: %s. Delete objects of the cluster that "+
 				"nobody needs.", m.name, told.ReadOnly),
 		}
+	case told.Certificates != nil && told.Certificates.Refused != "":
+		return problem{
+			"EtcdRefusesCertificates", fmt.Sprintf("%s serves with its certificates of before, and does not take those "+
+				"that it was given: %s.", m.name, told.Certificates.Refused),
+		}
 	}
 	return problem{}
 }

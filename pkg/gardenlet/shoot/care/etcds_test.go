@@ -90,6 +90,12 @@ func TestEtcdsThatDoNotServe(t *testing.T) {
 			"without space", func(told *etcdstatus.Status) { told.ReadOnly = "the quota is exhausted" }, "EtcdReadOnly",
 			"serves only reads and deletions: the quota is exhausted. Delete objects",
 		},
+		{
+			"with certificates of before", func(told *etcdstatus.Status) {
+				told.Certificates = &etcdstatus.Certificates{Checksum: "1", Refused: "it has no certificate"}
+			},
+			"EtcdRefusesCertificates", "does not take those that it was given: it has no certificate.",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l := newLandscape(t)

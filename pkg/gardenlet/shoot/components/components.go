@@ -237,9 +237,14 @@ func needsNoKubeProxy(shoot *gardencorev1beta1.ShootSpec) bool {
 
 // etcdOf a role, which is its name as well.
 func etcdOf(role etcdcomponent.Role) Recipe {
-	return with(etcdcomponent.Decide(role), func(b *Builder, values etcdcomponent.Values) component.Component {
+	decide := func(f component.Facts) etcdcomponent.Values {
+		values := etcdcomponent.Decide(role)(f)
+		values.Reloads = true
+		return values
+	}
+	return with(decide, func(b *Builder, values etcdcomponent.Values) component.Component {
 		values.Role = role
-		return etcdcomponent.New(b.Seed, b.Namespace, b.Secrets, values)
+		return etcdcomponent.NewReloading(b.Seed, b.Namespace, b.Secrets, values, b.AskEtcd)
 	})
 }
 

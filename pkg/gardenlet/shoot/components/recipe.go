@@ -9,6 +9,7 @@ import (
 
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
+	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
@@ -45,6 +46,8 @@ type Builder struct {
 	// nothing is deployed.
 	NodeNetworks func() []string
 	Machines     func(context.Context) ([]extensionsv1alpha1.MachineDeployment, error)
+	// AskEtcd asks an etcd-steward for its status; if nil, at the address of its pod.
+	AskEtcd etcdcomponent.Ask
 }
 
 // KubeAPIServer is the component.

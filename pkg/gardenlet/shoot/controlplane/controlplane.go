@@ -87,9 +87,8 @@ func (c *ControlPlane) Add(g *flow.Graph, f foundation.Tasks, infrastructure, ba
 	})
 	if c.Plan.Restore.ID != "" || c.Plan.APIServer().Availability.IsHigh() || c.Plan.Rotation.ReplacesAuthorities {
 		// It starts anew when etcd has been restored, not before; and of what there is several times, one loses a
-		// replica at a time: API servers stay while an etcd grows or is rolled. With other authorities, etcds are
-		// replaced in any case. One that is alone is back sooner when no API server starts beside it, and the API with
-		// it, as the API server of before goes on.
+		// replica at a time: API servers stay while an etcd grows or is rolled. With other authorities, etcds have to
+		// serve with these before an API server presents a certificate of theirs.
 		stores = storesReady
 	}
 	deployed := g.Add(flow.Task{

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/few"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/access"
 )
@@ -48,7 +48,7 @@ func (w *Workers) waitForWorker(ctx context.Context) error {
 	if len(kept) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w; %s", err, few(kept, "; "))
+	return fmt.Errorf("%w; %s", err, few.Joined(kept, mostTold, "; "))
 }
 
 // keptNodes asks the shoot which of its nodes are drained in vain, and why.
@@ -84,7 +84,7 @@ func explainDrains(ctx context.Context, shoot kubernetes.Interface) ([]string, e
 		}
 		if kept := keptBy(budgets.Items, pods.Items); len(kept) > 0 {
 			told = append(told, fmt.Sprintf("node %s cannot be drained, as evictions are forbidden by %s: %s",
-				node.Name, few(kept, ", "), advice))
+				node.Name, few.Joined(kept, mostTold, ", "), advice))
 		}
 	}
 	return told, nil
@@ -122,12 +122,4 @@ func isDrained(pod corev1.Pod) bool {
 func guards(budget policyv1.PodDisruptionBudget, pod corev1.Pod) bool {
 	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 	return err == nil && budget.Namespace == pod.Namespace && selector.Matches(labels.Set(pod.Labels))
-}
-
-// few joins texts, of which it leaves some out if there are many.
-func few(texts []string, separator string) string {
-	if more := len(texts) - mostTold; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(texts[:mostTold], separator), more)
-	}
-	return strings.Join(texts, separator)
 }

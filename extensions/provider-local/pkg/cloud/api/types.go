@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
+
+	"github.com/trellis-garden/trellis/pkg/etcd/bucket"
 )
 
 // Network is an isolated network of machines: a bridge on the node with one IPv4 subnet. Nothing outside may open a
@@ -44,17 +46,7 @@ type Record struct {
 }
 
 // Bucket is how a bucket is reached by S3. All is empty where the cloud has no object store, and buckets are folders.
-type Bucket struct {
-	// Endpoint is a URL; the bucket is in the path of requests, not in the name of the host.
-	Endpoint string `json:"endpoint,omitempty"`
-	// Region that requests are signed for.
-	Region string `json:"region,omitempty"`
-	// AccessKeyID and SecretAccessKey are of a user who gets to this bucket only.
-	AccessKeyID     string `json:"accessKeyID,omitempty"`
-	SecretAccessKey string `json:"secretAccessKey,omitempty"`
-	// CA is the authority of the endpoint's certificate, in PEM.
-	CA string `json:"ca,omitempty"`
-}
+type Bucket = bucket.Access
 
 // Error is the body of every answer that is not a success.
 type Error struct {

@@ -22,6 +22,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/apply"
+	"github.com/trellis-garden/trellis/pkg/etcd/bucket"
 )
 
 // Add registers the controllers. The access to buckets is kept in Secrets of namespace.
@@ -55,7 +56,7 @@ func (a bucketActuator) Reconcile(ctx context.Context, _ logr.Logger, bucket *ex
 		}
 		secret := a.secret(bucket.Name)
 		secret.Labels = map[string]string{extensionsv1alpha1.LabelBackupBucket: bucket.Name}
-		secret.Type, secret.Data = corev1.SecretTypeOpaque, accessKeys(access)
+		secret.Type, secret.Data = corev1.SecretTypeOpaque, access.SecretData()
 		if err := apply.Objects(ctx, a.client, apply.Backups, secret); err != nil {
 			return err
 		}
@@ -103,7 +104,7 @@ func (a entryActuator) Reconcile(ctx context.Context, _ logr.Logger, entry *exte
 	if err != nil || namespace == "" {
 		return err
 	}
-	policy, err := WayToStore(namespace, string(access[keyEndpoint]))
+	policy, err := WayToStore(namespace, string(access[bucket.KeyEndpoint]))
 	if err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func (a entryActuator) access(ctx context.Context, entry *extensionsv1alpha1.Bac
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading the credentials %s: %w", key, err)
 	}
-	if len(secret.Data[keyAccessKeyID]) == 0 {
+	if len(secret.Data[bucket.KeyAccessKeyID]) == 0 {
 		return nil, nil
 	}
 	return onlyAccess(secret.Data), nil

@@ -43,7 +43,7 @@ func Add(mgr manager.Manager, options Options) error {
 	return extension.Add(mgr, extension.Options[*extensionsv1alpha1.Infrastructure]{
 		Kind:     extensionsv1alpha1.InfrastructureResource,
 		Type:     apis.Type,
-		Actuator: &actuator{options: options, client: mgr.GetClient()},
+		Actuator: &actuator{options: options, client: mgr.GetClient(), nodes: mgr.GetAPIReader()},
 		// Each runs a terraform; more at a time would not be faster.
 		MaxConcurrentReconciles: 5,
 	})
@@ -52,6 +52,8 @@ func Add(mgr manager.Manager, options Options) error {
 type actuator struct {
 	options Options
 	client  client.Client
+	// nodes reads those of the seed.
+	nodes client.Reader
 }
 
 const (
@@ -68,6 +70,9 @@ func (a *actuator) Reconcile(ctx context.Context, log logr.Logger, infrastructur
 	configuration, err := a.configuration(infrastructure, shoot)
 	if err != nil {
 		return extension.WithCodes(err, gardencorev1beta1.ErrorConfigurationProblem)
+	}
+	if err := a.refuseWithinMachines(ctx); err != nil {
+		return err
 	}
 	if err := a.letMachinesIn(ctx, infrastructure.Namespace); err != nil {
 		return err

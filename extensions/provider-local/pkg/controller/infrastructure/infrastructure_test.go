@@ -42,7 +42,7 @@ func actuatorWith(t *testing.T, objects ...client.Object) *actuator {
 		Data:       map[string][]byte{"token": []byte("t")},
 	}
 	c := fake.NewClientBuilder().WithObjects(append(objects, token)...).Build()
-	return &actuator{client: c, options: Options{
+	return &actuator{client: c, nodes: c, options: Options{
 		Credentials: credentials.Source{
 			Reader: c, Endpoint: "http://cloud.example", Secret: client.ObjectKeyFromObject(token),
 		},
