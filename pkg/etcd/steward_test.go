@@ -27,6 +27,7 @@ import (
 
 	"github.com/trellis-garden/trellis/pkg/etcd/status"
 	"github.com/trellis-garden/trellis/test/ports"
+	"github.com/trellis-garden/trellis/test/precedence"
 )
 
 const (
@@ -58,6 +59,7 @@ func TestMain(m *testing.M) {
 		}
 		exit(newTestSteward(options, log).Run(ctx))
 	}
+	precedence.Take()
 	// Tests wait for stewards most of the time. A default, which the command line may change.
 	if err := flag.Set("test.parallel", "5"); err != nil {
 		exit(err)

@@ -28,6 +28,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 	"github.com/trellis-garden/trellis/test/ports"
+	"github.com/trellis-garden/trellis/test/precedence"
 )
 
 const (
@@ -83,6 +84,7 @@ func Main(m *testing.M, environment **Environment) { MainWith(m, environment, Op
 // MainWith is Main with options; their Binary is found by itself.
 func MainWith(m *testing.M, environment **Environment, options Options) {
 	ServeProcess()
+	precedence.Take()
 	binary, err := KubernetesBinary()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -42,6 +42,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/admission"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers"
 	"github.com/trellis-garden/trellis/test/integration/environment"
+	"github.com/trellis-garden/trellis/test/precedence"
 	"github.com/trellis-garden/trellis/test/seedegress"
 )
 
@@ -59,6 +60,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	ctrl.SetLogger(textlogger.NewLogger(log))
+	precedence.Take()
 	binary, err := environment.KubernetesBinary()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
