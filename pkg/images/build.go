@@ -42,6 +42,8 @@ type Options struct {
 	Extensions []Extension
 	// Programs are the names of Trellis' own programs to compile; empty means all.
 	Programs []string
+	// Env are variables ("NAME=value", without spaces) that all programs find in containers, machines and nodes.
+	Env []string
 	// InUse returns image vectors whose images stay in the store, those of landscapes. Without it nothing is removed
 	// from there.
 	InUse func() ([]imagevector.Vector, error)
@@ -240,7 +242,7 @@ func checksum(inputs ...string) string {
 // writeOwnImage stores an image of Trellis itself under the tag "dev" and a tag made from its content, and enters the
 // latter into the image vector, so that a changed image is rolled out.
 func (b *builder) writeOwnImage(name string, spec ImageSpec) error {
-	parts := []string{fmt.Sprint(spec.Entrypoint, spec.Cmd, spec.Env, spec.User)}
+	parts := []string{fmt.Sprint(spec.Entrypoint, spec.Cmd, b.Env, spec.Env, spec.User)}
 	for _, layer := range spec.Layers {
 		parts = append(parts, layer.Digest.String())
 	}
@@ -258,6 +260,7 @@ func (b *builder) writeOwnImage(name string, spec ImageSpec) error {
 
 // writeImage stores an image and remembers its digest for the image vector.
 func (b *builder) writeImage(spec ImageSpec) error {
+	spec.Env = slices.Concat(b.Env, spec.Env)
 	digest, err := b.store.WriteImage(spec)
 	if err != nil {
 		return err

@@ -148,6 +148,7 @@ func TestWhatAnExtensionNamesIsCompiled(t *testing.T) {
 // that of machines. Programs of components have images of the same kind.
 func TestWhatAnExtensionNamesIsInImages(t *testing.T) {
 	b := builderOf(t, everything)
+	b.Env = []string{"EXAMPLE=1", "OTHER=2"}
 	for _, assemble := range []func() error{
 		func() error { return b.ownImages(t.Context()) }, func() error { return b.thirdPartyImages(t.Context()) },
 		func() error { return b.imagesOfModules(t.Context()) }, func() error { return b.machineImage(t.Context()) },
@@ -195,9 +196,9 @@ func TestWhatAnExtensionNamesIsInImages(t *testing.T) {
 		},
 		"ghcr.io/trellis-garden/machine-debian:12.11.0": {
 			[]string{
-				"etc/machine", "etc/provider-example", "etc/provider-local", "usr/local/bin/containerd",
-				"usr/local/bin/containerd-shim-runc-v2", "usr/local/bin/ctr", "usr/local/bin/node-agent",
-				"usr/local/bin/runc",
+				"etc/machine", "etc/provider-example", "etc/provider-local", SystemdEnvFile,
+				"usr/local/bin/containerd", "usr/local/bin/containerd-shim-runc-v2", "usr/local/bin/ctr",
+				"usr/local/bin/node-agent", "usr/local/bin/runc",
 			},
 			"/lib/systemd/systemd", "",
 		},
@@ -205,6 +206,9 @@ func TestWhatAnExtensionNamesIsInImages(t *testing.T) {
 		files, config := filesOf(t, b.store, reference)
 		if !slices.Equal(files, want.files) || config.Entrypoint[0] != want.runs || config.User != want.user {
 			t.Errorf("%s: files %q, runs %q as %q, want %+v", reference, files, config.Entrypoint, config.User, want)
+		}
+		if !slices.Equal(config.Env[1:], b.Env) {
+			t.Errorf("%s: programs find %q beside their path, want %q", reference, config.Env[1:], b.Env)
 		}
 	}
 	if b.vector["provider-example"].Tag == "" {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -457,6 +458,9 @@ func (b *builder) machineImage(context.Context) error {
 		}
 		entries = append(entries, files...)
 	}
+	if len(b.Env) > 0 {
+		entries = append(entries, LayerEntry{Path: SystemdEnvFile, Content: []byte(SystemdEnv(b.Env)), Mode: 0o644})
+	}
 	layer, err := b.binaryLayer("machine", entries...)
 	if err != nil {
 		return err
@@ -466,6 +470,14 @@ func (b *builder) machineImage(context.Context) error {
 		References: []string{ownRegistry + "/machine-debian:" + machineVersion},
 		Layers:     []Layer{b.layers["machine"], layer}, Entrypoint: []string{"/lib/systemd/systemd"},
 	})
+}
+
+// SystemdEnvFile is a path, without the leading slash, of what SystemdEnv returns.
+const SystemdEnvFile = "etc/systemd/system.conf.d/20-environment.conf"
+
+// SystemdEnv is a configuration of systemd with which all services have these variables ("NAME=value", without spaces).
+func SystemdEnv(env []string) string {
+	return "[Manager]\nDefaultEnvironment=" + strings.Join(env, " ") + "\n"
 }
 
 // entriesOf are the files and links below a folder, with their content.

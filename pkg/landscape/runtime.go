@@ -234,6 +234,9 @@ func (l *Landscape) nodeFiles(values runtimeValues) ([]node.File, error) {
 		}
 		result = append(result, node.File{Path: path, Content: content})
 	}
+	if env := environment(); len(env) > 0 {
+		result = append(result, node.File{Path: "/" + images.SystemdEnvFile, Content: images.SystemdEnv(env)})
+	}
 	result = append(result, node.File{Path: "/usr/local/bin/" + runc, Source: l.builtProgram(runc), Mode: 0o755})
 	plugins := []string{"bridge", "host-local", "loopback", "portmap"}
 	if values.PodPluginDelegates {

@@ -9,6 +9,7 @@ import (
 	"github.com/BurntSushi/toml"
 	"sigs.k8s.io/yaml"
 
+	"github.com/trellis-garden/trellis/pkg/images"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
 
@@ -53,6 +54,17 @@ func TestEveryTemplateIsWellFormed(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Nodes have the variables that images have, and machines of more processors none.
+func TestEnvironment(t *testing.T) {
+	if env := environmentOn(3); len(env) != 0 {
+		t.Errorf("three processors: %q", env)
+	}
+	env := environmentOn(2)
+	if want := "[Manager]\nDefaultEnvironment=GOMAXPROCS=1\n"; images.SystemdEnv(env) != want {
+		t.Errorf("got %q, want %q", images.SystemdEnv(env), want)
 	}
 }
 

@@ -85,9 +85,9 @@ func fleetAgent(t *testing.T) {
 	edge.eventually(t, 2*time.Minute, equals(strings.TrimSpace(before)), "get",
 		"namespaces,clusterroles,clusterrolebindings", "-o", "name")
 	// The shoot is there anyway, and so are the volumes of three members when it is deleted.
-	t.Run("GrowsToThree", whenChanged(controlPlane, demanding(func(t *testing.T) {
+	t.Run("GrowsToThree", whenChanged(controlPlane, func(t *testing.T) {
 		l.growsToThree(t, "edge", edge)
-	})))
+	}))
 	l.deleteShoot(t, "edge")
 }
 

@@ -2,10 +2,7 @@
 
 package e2e
 
-import (
-	"sync"
-	"testing"
-)
+import "testing"
 
 // row is a list of tests that run one after another.
 type row struct {
@@ -67,39 +64,38 @@ var halves = []row{
 var comings = []row{
 	{"member2", []rowTest{
 		{"Hibernation", hibernation},
-		{"RotateCredentials", whenChanged(credentials, demanding(rotateCredentials))},
+		{"RotateCredentials", whenChanged(credentials, rotateCredentials)},
 	}},
 	{"edge", []rowTest{
 		{"FleetAgent", fleetAgent},
 	}},
 }
 
-func TestComings(t *testing.T) { sideBySide(t, comings) }
+// TestComings runs its rows one after another, also where others run side by side: each keeps two processors busy for
+// minutes, and all that both of them would measure is the load.
+func TestComings(t *testing.T) { inTurn(t, comings) }
 
 func TestRows(t *testing.T) { sideBySide(t, rows) }
 
 func TestHalves(t *testing.T) { sideBySide(t, halves) }
 
-// demand is held by the one test that keeps the processors busy for minutes.
-var demand sync.Mutex
-
-// demanding is a test that others of its kind, in other rows, wait for: two at once would load a machine of two
-// processors so much that all that they measure is the load.
-func demanding(run func(t *testing.T)) func(t *testing.T) {
-	return func(t *testing.T) {
-		demand.Lock()
-		defer demand.Unlock()
-		run(t)
-	}
-}
-
 func sideBySide(t *testing.T, rows []row) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			for _, test := range row.tests {
-				t.Run(test.name, test.run)
-			}
+			row.run(t)
 		})
+	}
+}
+
+func inTurn(t *testing.T, rows []row) {
+	for _, row := range rows {
+		t.Run(row.name, row.run)
+	}
+}
+
+func (r row) run(t *testing.T) {
+	for _, test := range r.tests {
+		t.Run(test.name, test.run)
 	}
 }
