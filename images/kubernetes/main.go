@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/logs/json/register"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
@@ -29,7 +30,7 @@ import (
 
 func main() {
 	programs := map[string]func() int{
-		"kube-apiserver":          func() int { return cli.Run(kubeapiserver.NewAPIServerCommand()) },
+		"kube-apiserver":          apiServer,
 		"kube-controller-manager": controllerManager,
 		"kube-scheduler":          func() int { return cli.Run(kubescheduler.NewSchedulerCommand()) },
 		"kube-proxy":              func() int { return cli.Run(kubeproxy.NewProxyCommand()) },
@@ -54,17 +55,29 @@ func main() {
 	os.Exit(2)
 }
 
+// apiServer runs kube-apiserver when its etcd takes connections. Without that it would end after 20 seconds.
+func apiServer() int {
+	return after(await.Etcd, await.Program{Name: "kube-apiserver", Port: 6443, Alive: "/livez"},
+		kubeapiserver.NewAPIServerCommand)
+}
+
 // controllerManager runs kube-controller-manager when its API server is ready. Without that it would end: at once where
 // connections are refused, else after ten seconds. kube-scheduler waits by itself.
 func controllerManager() int {
+	return after(await.APIServer, await.Program{
+		Name: "kube-controller-manager", Port: ports.KubeControllerManagerPort,
+	}, kubecontrollermanager.NewControllerManagerCommand)
+}
+
+// after runs a program when a wait is over.
+func after(wait func(context.Context, await.Program) error, p await.Program, command func() *cobra.Command) int {
+	p.Args, p.Log = os.Args[1:], os.Stderr
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := await.APIServer(ctx, await.Program{
-		Name: "kube-controller-manager", Args: os.Args[1:], Port: ports.KubeControllerManagerPort, Log: os.Stderr,
-	})
+	err := wait(ctx, p)
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "kube-controller-manager:", err)
+		fmt.Fprintf(os.Stderr, "%s: %v\n", p.Name, err)
 		return 0
 	}
-	return cli.Run(kubecontrollermanager.NewControllerManagerCommand())
+	return cli.Run(command())
 }

@@ -1,5 +1,6 @@
-// Package await has a program of Kubernetes wait for its API server before it begins, where upstream's ends: kubelet
-// starts such a program again after pauses of up to five minutes, so it would stay away longer than its API server.
+// Package await has a program of Kubernetes wait for its API server or its etcd before it begins, where upstream's
+// ends: kubelet starts such a program again after pauses of up to five minutes, so it would stay away longer than what
+// it needs.
 // Trellis' own programs have pkg/managers for that. This module cannot import it: it is built with several versions of
 // Kubernetes.
 package await
@@ -28,14 +29,16 @@ const (
 	sayEvery = 30 * time.Second
 )
 
-// Program is one that needs its API server when it begins.
+// Program is one that needs another one when it begins.
 type Program struct {
 	// Name is what the log calls it.
 	Name string
 	// Args are its flags, as --name=value or --name value.
 	Args []string
-	// Port is where it serves /healthz, by HTTPS, unless --secure-port names another.
+	// Port is where it serves, by HTTPS, unless --secure-port names another.
 	Port int
+	// Alive is the path by which kubelet asks there whether it is alive; /healthz if it is empty.
+	Alive string
 	// Log gets lines that say what is waited for.
 	Log io.Writer
 }
@@ -53,19 +56,24 @@ func APIServer(ctx context.Context, p Program) error {
 		p.say("not waiting for an API server: %v", err)
 		return nil
 	}
-	reason := server.unready(ctx)
+	return p.await(ctx, "its API server is ready", server.unready)
+}
+
+// await returns when there is no reason to wait any more, and says which there is until then.
+func (p Program) await(ctx context.Context, until string, reasonToWait func(context.Context) error) error {
+	reason := reasonToWait(ctx)
 	if reason == nil {
 		return nil
 	}
 	defer p.answerProbes()()
-	for said := (time.Time{}); reason != nil; reason = server.unready(ctx) {
+	for said := (time.Time{}); reason != nil; reason = reasonToWait(ctx) {
 		if time.Since(said) >= sayEvery {
-			p.say("waiting until its API server is ready: %v", reason)
+			p.say("waiting until %s: %v", until, reason)
 			said = time.Now()
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("told to end while waiting for the API server: %w", reason)
+			return fmt.Errorf("told to end while waiting until %s: %w", until, reason)
 		case <-time.After(interval):
 		}
 	}

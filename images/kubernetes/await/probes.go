@@ -1,6 +1,7 @@
 package await
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -15,9 +16,9 @@ import (
 	"time"
 )
 
-// answerProbes answers /healthz at the port that the program will have itself, and nothing else, until end is called.
-// As with the program itself, that tells that it is alive, and nothing of its API server. It goes on waiting where the
-// port cannot be had: kubelet is patient for some minutes.
+// answerProbes says at the port that the program will have itself that it is alive, and nothing else, until end is
+// called. As with the program itself, that tells nothing of what it needs. It goes on waiting where the port cannot be
+// had: kubelet is patient for some minutes.
 func (p Program) answerProbes() (end func()) {
 	port := p.flag("secure-port")
 	if port == "" {
@@ -37,7 +38,7 @@ func (p Program) answerProbes() (end func()) {
 		return func() {}
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET "+cmp.Or(p.Alive, "/healthz"), func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	server := &http.Server{
 		Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second,
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}},
