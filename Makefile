@@ -46,8 +46,8 @@ images: landscape ## Build programs and images, and start nothing
 	@$(LANDSCAPE) images $(VERSIONS)
 
 # The packages that take longest come first: the go command keeps the order, and as they wait much of the time, the rest
-# is built and run meanwhile; test/precedence gives them the processors when they want them. What go vet would say is said
-# by make check. Memory is not short: with less garbage collection an API server starts with a seventh less of a
+# is built and run meanwhile; test/precedence gives them the processors when they want them. What go vet would say is
+# said by make check. Memory is not short: with less garbage collection an API server starts with a seventh less of a
 # processor's time. What go test -exec runs would never be taken for known.
 test: bin/kubernetes ## Run unit and integration tests
 	GOGC=400 go test -vet=off -p 6 -timeout 40m ./pkg/etcd \
