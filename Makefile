@@ -62,7 +62,7 @@ test-race: bin/kubernetes ## Run the federation's, or PACKAGES', with the race d
 		$(or $(PACKAGES),./pkg/federation/... ./test/integration/federation)
 
 test-e2e: ## Run the end-to-end tests on the running landscape
-	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 70m -parallel $(PARALLEL) -tags e2e ./test/e2e
+	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 78m -parallel $(PARALLEL) -tags e2e ./test/e2e
 
 test-upgrade: ## Upgrade a shoot while requests are counted; the landscape needs KUBERNETES_VERSIONS=1.35.4
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 90m -tags e2e,upgrade -run TestUpgrade ./test/e2e
