@@ -259,8 +259,8 @@ func heldProblem(deployments []appsv1.Deployment) problem {
 	}
 	slices.Sort(held)
 	return problem{
-		"ControllersScaledDown", fmt.Sprintf("Most nodes cannot reach the API server; until they can, these are "+
-			"stopped by the seed's dependency watchdog: %s.", strings.Join(held, ", ")),
+		"ControllersScaledDown", fmt.Sprintf("The API server does not answer, or most nodes cannot reach it; "+
+			"until that is over, these are stopped by the seed's dependency watchdog: %s.", strings.Join(held, ", ")),
 	}
 }
 
