@@ -27,8 +27,8 @@ export GOFLAGS := $(filter-out $(TEST_FLAGS),$(GOFLAGS)) $(TEST_FLAGS)
 # The checker of known vulnerabilities, which asks a database on the internet.
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
-.PHONY: help up down status test test-race test-e2e test-upgrade test-nodes test-lost-seed bench chaos fuzz generate \
-	check vulncheck images landscape clean
+.PHONY: help up down status test test-race test-e2e test-upgrade test-nodes test-lost-seed test-outage bench chaos \
+	fuzz generate check vulncheck images landscape clean
 
 help: ## Show this help
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,21 +46,23 @@ images: landscape ## Build programs and images, and start nothing
 	@$(LANDSCAPE) images $(VERSIONS)
 
 # The packages that take longest come first: the go command keeps the order, and as they wait much of the time, the rest
-# is built and run meanwhile. What go vet would say is said by make check. Processors are short and memory is not: with
-# less garbage collection an API server starts with a seventh less of their time.
+# is built and run meanwhile; test/precedence gives them the processors when they want them. What go vet would say is
+# said by make check. Memory is not short: with less garbage collection an API server starts with a seventh less of a
+# processor's time. What go test -exec runs would never be taken for known.
 test: bin/kubernetes ## Run unit and integration tests
-	GOGC=400 go test -vet=off -p 6 -timeout 40m ./pkg/etcd ./test/integration/federation ./test/integration/garden \
-		./test/integration/gardenlet ./test/kills ./...
+	GOGC=400 go test -vet=off -p 6 -timeout 40m ./pkg/etcd \
+		./test/integration/federation ./test/integration/garden ./test/integration/gardenlet ./test/kills ./...
 	go -C test/schedulerfilters test -timeout 10m ./...
 	go -C test/objectstores test -timeout 10m ./...
 	go -C images/objectstore test -timeout 10m ./...
+	go -C images/kubernetes test -timeout 10m ./await ./reconnect
 
 test-race: bin/kubernetes ## Run the federation's, or PACKAGES', with the race detector; slow; needs a C compiler
 	CGO_ENABLED=1 go test -race -count=1 -parallel 2 -timeout 90m \
 		$(or $(PACKAGES),./pkg/federation/... ./test/integration/federation)
 
 test-e2e: ## Run the end-to-end tests on the running landscape
-	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 70m -parallel $(PARALLEL) -tags e2e ./test/e2e
+	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 78m -parallel $(PARALLEL) -tags e2e ./test/e2e
 
 test-upgrade: ## Upgrade a shoot while requests are counted; the landscape needs KUBERNETES_VERSIONS=1.35.4
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 90m -tags e2e,upgrade -run TestUpgrade ./test/e2e
@@ -71,6 +73,10 @@ test-nodes: ## Drain a zone of the seed while requests are counted; the landscap
 
 test-lost-seed: ## Lose a managed seed, and restore its shoot on the landscape's own seed
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -tags e2e,lostseed -run TestASeedIsLost ./test/e2e
+
+test-outage: ## Take a seed away for OUTAGE (30m), and see that a shoot of it goes on
+	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 90m -tags e2e,outage -run TestASeedIsAway ./test/e2e \
+		-outage $(or $(OUTAGE),30m)
 
 # AREAS are some of federation, fleet, placement, garden, gateway, restore, up, shoot, growth, density, upgrade and
 # fresh; the last three only by name. Flags come before them: AREAS='--density-count 20 density'. What each area

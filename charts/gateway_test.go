@@ -37,6 +37,26 @@ func TestTwoGateways(t *testing.T) {
 	}
 }
 
+// The load balancer leads where its operator says: by default to ports of all nodes, and where it has to keep the
+// addresses of clients, to nodes with a gateway.
+func TestServiceOfGateways(t *testing.T) {
+	two := map[string]any{"replicas": 2, "loadBalancer": true, "hostNetwork": false}
+	service := objectsWith[corev1.Service](t, "gateway", "Service", two)[0]
+	if service.Spec.Type != corev1.ServiceTypeLoadBalancer || service.Spec.ExternalTrafficPolicy != "" ||
+		!*service.Spec.AllocateLoadBalancerNodePorts {
+		t.Errorf("%+v", service.Spec)
+	}
+	two["externalTrafficPolicy"], two["nodePorts"] = "Local", false
+	service = objectsWith[corev1.Service](t, "gateway", "Service", two)[0]
+	if service.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal ||
+		*service.Spec.AllocateLoadBalancerNodePorts {
+		t.Errorf("%+v", service.Spec)
+	}
+	if services := objectsWith[corev1.Service](t, "gateway", "Service", nil); len(services) != 0 {
+		t.Errorf("without a load balancer: %+v", services)
+	}
+}
+
 // One gateway takes the ports of its node, so that an update ends the old one first, at once, and no budget keeps its
 // node from being drained.
 func TestOneGateway(t *testing.T) {

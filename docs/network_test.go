@@ -309,7 +309,7 @@ func newSeed(t *testing.T) *seed {
 		for _, pod := range pods[group] {
 			source, name, _ := strings.Cut(pod, " ")
 			_, short, _ := strings.Cut(name, "/")
-			for _, template := range replicasOf(t, templates[source], name, v.HighlyAvailable && group == "shoot") {
+			for _, template := range replicasOf(t, templates[source], name, v.HighlyAvailable) {
 				address = address.Next()
 				s.parties = append(s.parties, party{
 					group: group, name: short, namespace: namespace, labels: template.labels, address: address,

@@ -6,16 +6,16 @@
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 
-# The other clones' landscapes, by their names and by their loopback addresses as /proc/net/tcp writes them.
+# The other clones' landscapes, by their names and by their loopback addresses as /proc/net/tcp writes them. Of these a
+# landscape has several, which differ in the last byte.
 others='^$'
 for record in /run/trellis/*.json; do
   [ -e "$record" ] || continue
   field() { sed -n "s/^ *\"$1\": *\"\(.*\)\".*/\1/p" "$record" 2>/dev/null || true; }
   case "$(field dir)" in "$root"/*) continue ;; esac
   name=$(basename "$record" .json)
-  IFS=. read -r a b c d <<<"$(field loopback)"
-  others+=$(printf '|(^|/trellis-)%s(\.json|\.lock|/.*)?$|^%02X%02X%02X%02X:' \
-    "$name" "${d:-0}" "${c:-0}" "${b:-0}" "${a:-0}")
+  IFS=. read -r a b c _ <<<"$(field loopback)"
+  others+=$(printf '|(^|/trellis-)%s(\.json|\.lock|/.*)?$|^..%02X%02X%02X:' "$name" "${c:-0}" "${b:-0}" "${a:-0}")
 done
 own() { grep -vE "$others" || true; }
 

@@ -4,12 +4,12 @@
 # their content. Otherwise each test that reads a file of the tree is linked and run anew in a new clone, though nothing
 # has changed. It needs to be root, as the landscape does.
 set -euo pipefail
+[ $# -gt 0 ] || { echo "usage: hack/steady.sh COMMAND..." >&2; exit 2; }
 cd "$(dirname "$0")/.."
 mkdir -p bin .cache/bin /run/trellis-tree
 go -C hack/tools build -o ../../.cache/bin/filetimes ./filetimes
-.cache/bin/filetimes
 # The Go command looks at links as well, and each clone makes those of bin anew.
-find bin -type l -exec touch --no-dereference --date=@1 {} +
+.cache/bin/filetimes bin
 # shellcheck disable=SC2016 # the inner shell expands it
 exec unshare --mount bash -euc '
   mount --bind "$0" /run/trellis-tree

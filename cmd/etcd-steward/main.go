@@ -39,9 +39,10 @@ Without data, a start waits for the store: an empty etcd beside backups would be
 What was found, restored and is missing, what is backed up and what fails is in JSON at /status of --health-address.
 
 With --members, the etcd is one of three. The first one begins, or goes on with the data that it has; the others join
-it. One whose data is lost or damaged joins again while the other two serve. Nothing is restored while any of them has
-data or does not answer: when two are lost, the log says what can be done. With --single-member besides, there is only
-the first one yet: it waits for no others, is restored as one without --members, and serves on while they join it.
+it. One whose data is lost, damaged or not that of the others joins again while these serve. Nothing is restored while
+any of them has data or does not answer: when two are lost, the log says what can be done. With --single-member besides,
+there is only the first one yet: it waits for no others, is restored as one without --members, and serves on while they
+join it.
 
 With --restore-to and --restore-request, the newest state is restored, once, that was saved until a time. What is there
 is saved before, and kept aside. What cannot be restored ends etcd-steward with the reason; it serves the data as it was

@@ -11,6 +11,7 @@ import (
 	"k8s.io/component-base/cli"
 
 	"github.com/trellis-garden/trellis/pkg/apiserver"
+	_ "github.com/trellis-garden/trellis/pkg/apiserver/reconnect"
 	"github.com/trellis-garden/trellis/pkg/version"
 )
 

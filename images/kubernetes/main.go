@@ -6,10 +6,13 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"sort"
 	"strings"
+	"syscall"
 
+	"github.com/spf13/cobra"
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/logs/json/register"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
@@ -19,12 +22,16 @@ import (
 	kubeproxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	kubescheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
+	"k8s.io/kubernetes/pkg/cluster/ports"
+
+	"github.com/trellis-garden/trellis/images/kubernetes/await"
+	_ "github.com/trellis-garden/trellis/images/kubernetes/reconnect"
 )
 
 func main() {
 	programs := map[string]func() int{
-		"kube-apiserver":          func() int { return cli.Run(kubeapiserver.NewAPIServerCommand()) },
-		"kube-controller-manager": func() int { return cli.Run(kubecontrollermanager.NewControllerManagerCommand()) },
+		"kube-apiserver":          apiServer,
+		"kube-controller-manager": controllerManager,
 		"kube-scheduler":          func() int { return cli.Run(kubescheduler.NewSchedulerCommand()) },
 		"kube-proxy":              func() int { return cli.Run(kubeproxy.NewProxyCommand()) },
 		"kubelet":                 func() int { return cli.Run(kubelet.NewKubeletCommand(context.Background())) },
@@ -46,4 +53,31 @@ func main() {
 	sort.Strings(names)
 	fmt.Fprintf(os.Stderr, "kubernetes: call this file as, or with the first argument: %s\n", strings.Join(names, ", "))
 	os.Exit(2)
+}
+
+// apiServer runs kube-apiserver when its etcd takes connections. Without that it would end after 20 seconds.
+func apiServer() int {
+	return after(await.Etcd, await.Program{Name: "kube-apiserver", Port: 6443, Alive: "/livez"},
+		kubeapiserver.NewAPIServerCommand)
+}
+
+// controllerManager runs kube-controller-manager when its API server is ready. Without that it would end: at once where
+// connections are refused, else after ten seconds. kube-scheduler waits by itself.
+func controllerManager() int {
+	return after(await.APIServer, await.Program{
+		Name: "kube-controller-manager", Port: ports.KubeControllerManagerPort,
+	}, kubecontrollermanager.NewControllerManagerCommand)
+}
+
+// after runs a program when a wait is over.
+func after(wait func(context.Context, await.Program) error, p await.Program, command func() *cobra.Command) int {
+	p.Args, p.Log = os.Args[1:], os.Stderr
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := wait(ctx, p)
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", p.Name, err)
+		return 0
+	}
+	return cli.Run(command())
 }

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/trellis-garden/trellis/pkg/etcd/backup"
+	"github.com/trellis-garden/trellis/pkg/etcd/status"
 )
 
 // pace is how often something is done with a store, and how long it may take.
@@ -62,6 +63,8 @@ type backups struct {
 	store   *storeAccess
 	notices *notices
 	measure measureFn
+	// compare compares the data with what was restored on trial.
+	compare func(ctx context.Context, path string, from status.Source, backup string)
 
 	mu sync.Mutex
 	// lost are objects that were found damaged or missing since the start; they count for nothing.

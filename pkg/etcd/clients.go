@@ -62,18 +62,18 @@ func (s *Steward) listenToClients() (*clientServer, error) {
 	return &clientServer{listener: listener, ended: make(chan error, 1)}, nil
 }
 
-// serve serves clients from etcd until stop. What register registers is served as well.
-func (c *clientServer) serve(etcd *embed.Etcd, certificates *certificates, register func(*grpc.Server)) {
+// serve serves clients from etcd until stop, as far as the gate lets them. What register registers is served as well.
+func (c *clientServer) serve(etcd *embed.Etcd, certificates *certificates, gate *gate, register func(*grpc.Server)) {
 	if c == nil {
 		return
 	}
 	config := etcd.Config()
-	options := []grpc.ServerOption{
+	options := append(gate.options(),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: config.GRPCKeepAliveMinTime}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			Time: config.GRPCKeepAliveInterval, Timeout: config.GRPCKeepAliveTimeout,
 		}),
-	}
+	)
 	c.grpc = v3rpc.Server(etcd.Server, certificates.config(), nil, options...)
 	register(c.grpc)
 	go func() { c.ended <- c.grpc.Serve(c.listener) }()
@@ -110,7 +110,7 @@ func (s *Steward) startEtcd(ctx context.Context, config *embed.Config) error {
 		s.etcd.Close()
 		return err
 	}
-	clients.serve(s.etcd, s.certificates, s.serveMembers)
+	clients.serve(s.etcd, s.certificates, &s.gate, s.serveMembers)
 	s.clients = clients
 	return nil
 }

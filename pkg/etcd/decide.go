@@ -13,6 +13,8 @@ const (
 	dataNone    dataState = "none"
 	dataDamaged dataState = "damaged"
 	dataIntact  dataState = "intact"
+	// dataDiffering is intact, and not what a quorum of the others has.
+	dataDiffering dataState = "different from that of the others"
 )
 
 // identity is whose data it is, as far as the data tells; zero what it does not.
@@ -101,16 +103,16 @@ func waitForQuorum(because string, arguments ...any) decision {
 //
 //   - Only the first member ever begins a cluster, without data of its own, and only when each of the others has
 //     answered that it has no data either. A member that does not answer may have data.
-//   - Where others have a quorum, they are right: a member whose data is lost, damaged, or of an identity that they
-//     do not know joins them anew, with another identity.
-//   - Without a quorum, intact data is started, since it may be what the quorum lacks; but not data that knows of no
-//     other member while another has data: by itself it would be a second cluster.
+//   - Where others have a quorum, they are right: a member whose data is lost, damaged, different, or of an identity
+//     that they do not know joins them anew, with another identity.
+//   - Without a quorum, data that is not damaged is started, since it may be what the quorum lacks; but not data that
+//     knows of no other member while another has data: by itself it would be a second cluster.
 //   - All else waits, for others or for a person.
 func decide(o observation) decision {
 	switch {
 	case o.cluster != nil:
 		return o.beside(*o.cluster)
-	case o.data == dataIntact:
+	case o.data == dataIntact, o.data == dataDiffering:
 		return o.resume()
 	case len(o.those(holdsData)) > 0:
 		return waitForQuorum("the data is %s and %s have data, but no quorum", o.lossOf(), list(o.those(holdsData)))

@@ -95,6 +95,14 @@ func TestDecide(t *testing.T) {
 				of(voter(0, 10), voter(1, 11), voter(2, 12))), actLeave, "c is damaged",
 		},
 		{
+			"its data differs", observed(2, dataDiffering, identity{cluster: 7, member: 12}, data, data,
+				of(voter(0, 10), voter(1, 11), voter(2, 12))), actLeave, "c is different from that of the others",
+		},
+		{
+			"it differs, but the others have no quorum", observed(2, dataDiffering, identity{cluster: 7, member: 12},
+				data, unknown, nil), actStart, "",
+		},
+		{
 			"it was added and did not start", observed(2, dataNone, identity{}, data, data,
 				of(voter(0, 10), voter(1, 11), notStarted)),
 			actLeave, "",
@@ -157,7 +165,7 @@ func everyObservation(check func(o observation)) {
 	}
 	holdings := []holding{holdsUnknown, holdsNothing, holdsData}
 	for ordinal := range configured {
-		for _, data := range []dataState{dataNone, dataDamaged, dataIntact} {
+		for _, data := range []dataState{dataNone, dataDamaged, dataIntact, dataDiffering} {
 			for _, own := range identities {
 				for _, first := range holdings {
 					for _, second := range holdings {
@@ -180,7 +188,10 @@ func TestWhatIsNeverDecided(t *testing.T) {
 			return d.action == actBegin && o.self != configured[0]
 		},
 		"to start without intact data": func(o observation, d decision) bool {
-			return d.action == actStart && o.data != dataIntact
+			return d.action == actStart && o.data != dataIntact && o.data != dataDiffering
+		},
+		"to start with data that differs from that of a quorum": func(o observation, d decision) bool {
+			return d.action == actStart && o.data == dataDiffering && o.cluster != nil
 		},
 		"to start data that knows of no other while another has some": func(o observation, d decision) bool {
 			return d.action == actStart && o.own.alone && (o.cluster != nil || len(o.those(holdsData)) > 0)
@@ -355,7 +366,7 @@ func (w *world) promote() {
 // harm does something bad to a member.
 func (w *world) harm(ordinal int) string {
 	n := &w.nodes[ordinal]
-	switch w.random.IntN(4) {
+	switch w.random.IntN(5) {
 	case 0:
 		n.running = false
 		return "stopped"
@@ -365,6 +376,11 @@ func (w *world) harm(ordinal int) string {
 	case 2:
 		*n = node{data: dataNone, asleep: n.asleep}
 		return "lost"
+	case 3:
+		if n.data == dataIntact {
+			n.data, n.running = dataDiffering, false
+		}
+		return "different"
 	default:
 		if n.data == dataIntact {
 			n.data, n.running = dataDamaged, false

@@ -101,6 +101,9 @@ func (b *backups) restoreOnTrial(ctx context.Context, chain backup.Chain, keys *
 	if err := history.Rebuild(ctx, from, chain, keys, path); err != nil {
 		return fmt.Errorf("restoring backups on trial: %w", err)
 	}
+	if b.compare != nil {
+		b.compare(ctx, path, status.BackupStore, chain.Newest().String())
+	}
 	return nil
 }
 

@@ -28,12 +28,19 @@ type memberPace struct {
 	quorum time.Duration
 	// round is the least time between two rounds in which the members defragment.
 	round time.Duration
+	// compare is how long a member tries to compare its data with that of the others, before it serves without.
+	compare time.Duration
+	// settle is how long it waits for the others to compact what it has compacted, before it compares that.
+	settle time.Duration
+	// again is for how long it counts that a member has joined again because its data differed.
+	again time.Duration
 }
 
 func newMemberPace() memberPace {
 	return memberPace{
 		retry: time.Second, mostRetry: 15 * time.Second, ask: 5 * time.Second, change: 20 * time.Second,
 		care: time.Second, patience: 5 * time.Second, quorum: time.Minute, round: 10 * time.Second,
+		compare: 30 * time.Second, settle: 30 * time.Second, again: time.Hour,
 	}
 }
 
@@ -163,9 +170,24 @@ func (j *joiner) leave(ctx context.Context, with *quorum, id uint64) {
 			zap.String("member", fmt.Sprintf("%x", id)), zap.Error(err))
 		return
 	}
-	j.log.Warn("THE DATA OF THIS MEMBER IS LOST; the other members have removed its identity, it joins them again",
+	j.log.Warn("THIS MEMBER HAS NO USABLE DATA; the others have removed its identity, it joins them again",
 		zap.String("member", fmt.Sprintf("%x", id)), zap.NamedError("damage", j.damage))
 	j.delay = j.memberPace.retry
+}
+
+// noteFinding notes what was found wrong with the data, and returns what kind it is kept aside as.
+func (j *joiner) noteFinding() (kind string) {
+	finding := status.Recovery{Cause: status.DataDamaged, Written: lastWritten(j.options.DataDir)}
+	switch j.held {
+	case dataDamaged:
+	case dataDiffering:
+		finding.Cause = status.DataDiffers
+	default:
+		return staleData
+	}
+	finding.Reason = j.damage.Error()
+	j.recoveries.begin(finding)
+	return damagedData
 }
 
 // join has the cluster add this member as a learner. Only after that the data which it had is moved aside.
@@ -182,14 +204,11 @@ func (j *joiner) join(ctx context.Context, with *quorum) (done bool, err error) 
 		if info, err := os.Stat(dbPath(j.options.DataDir)); err == nil {
 			size += info.Size()
 		}
-		kind := staleData
-		if j.held == dataDamaged {
-			kind = damagedData
-		}
-		if err := j.setAside(kind); err != nil {
+		if err := j.setAside(j.noteFinding()); err != nil {
 			return false, err
 		}
 	}
+	j.recoveries.restored(status.Restored{From: status.Members})
 	j.joining = initialCluster(&j.options, added)
 	j.log.Info("joining the other members as a learner", zap.String("member", fmt.Sprintf("%x", added.Member.ID)),
 		zap.String("members", j.joining))

@@ -136,12 +136,13 @@ func (c *memberCare) advertise(ctx context.Context) error {
 	return nil
 }
 
-func (c *memberCare) confirmed() (bool, error) {
-	_, err := os.Stat(filepath.Join(c.options.DataDir, unconfirmedFile))
+// confirmed tells whether the data is known to be no older than the backups in the store.
+func (s *Steward) confirmed() (bool, error) {
+	_, err := os.Stat(filepath.Join(s.options.DataDir, unconfirmedFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}
-	return c.backups == nil, err
+	return s.backups == nil, err
 }
 
 // promoteConfirmed makes voters of learners once the data is known to be no older than the backups: one that leads

@@ -38,6 +38,7 @@ func (s *Steward) maintain(ctx context.Context) {
 			return
 		case <-space.C:
 			err = s.careForSpace(ctx)
+			s.forgetWrittenAnew()
 		case <-snapshot.C:
 			err = s.snapshot(ctx)
 			snapshot.Reset(s.untilNextSnapshot(time.Now()))
@@ -92,6 +93,9 @@ func (s *Steward) snapshot(ctx context.Context) error {
 // takeLocal takes a snapshot into the backup directory. The revision was read before, so the file may hold a little
 // more than its name says, never less.
 func (s *Steward) takeLocal(ctx context.Context, revision int64) (Snapshot, error) {
+	if err := s.compareWithSnapshots(ctx); err != nil {
+		return Snapshot{}, err
+	}
 	taken, err := s.takeWithinRoom(ctx, s.options.BackupDir, revision)
 	if err == nil {
 		s.log.Info("took a snapshot", zap.String("path", taken.Path), zap.Int64("revision", taken.Revision))
@@ -169,12 +173,17 @@ func (s *Steward) takeWithinRoom(ctx context.Context, dir string, revision int64
 		return Snapshot{}, fmt.Errorf("taking a snapshot: %w", err)
 	}
 	return takeSnapshot(database, revision, dir, time.Now(), func() error {
-		v, err := s.measure(dir)
-		if err == nil && v.free < v.reserve()/2 {
-			return &noRoomError{dir: dir, reserve: v.reserve() / 2, free: v.free}
-		}
-		return errors.Join(err, ctx.Err())
+		return errors.Join(s.checkRoomLeft(dir), ctx.Err())
 	})
+}
+
+// checkRoomLeft is for what takes long: nobody cares for space meanwhile.
+func (s *Steward) checkRoomLeft(dir string) error {
+	v, err := s.measure(dir)
+	if err == nil && v.free < v.reserve()/2 {
+		return &noRoomError{dir: dir, reserve: v.reserve() / 2, free: v.free}
+	}
+	return err
 }
 
 // What is skipped when there is no room for it.

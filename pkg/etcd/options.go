@@ -21,6 +21,8 @@
 //     Service of the peer URLs publishNotReadyAddresses.
 //   - Who has a certificate of the peers' authority is a member. The clients' authority must be another one. To ask and
 //     join the others, a member is their client, with the certificate of its server.
+//   - Members compare their data, before they serve and after compactions; compare.go tells how. One whose data differs
+//     from that of a quorum joins anew. What a disk has changed is also found by backups, and then told: changed.go.
 //   - Only the leader saves changes in the store, compacts history, and has the members defragment.
 //
 // Three things are not found out: the volume of a member that is set back to an earlier time while the cluster goes on,

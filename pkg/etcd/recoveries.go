@@ -35,6 +35,8 @@ type recoveriesState struct {
 	// Begun is written before anything is done about what was found, so that a start which was interrupted does not
 	// hide it from the next one.
 	Begun *status.Recovery `json:"begun,omitempty"`
+	// Differs is what data that serves was found not to be.
+	Differs *status.Difference `json:"differs,omitempty"`
 	// Ended are the last ones, the last one last.
 	Ended []status.Recovery `json:"ended,omitempty"`
 }
@@ -82,7 +84,9 @@ func (r *recoveries) begin(found status.Recovery) {
 			return
 		}
 		found.Found, found.Reason = r.now().UTC(), status.Text(found.Reason)
-		state.Begun = &found
+		if state.Begun = &found; found.Cause != status.LogDamaged {
+			state.Differs = nil
+		}
 	})
 }
 
@@ -145,12 +149,79 @@ func (r *recoveries) told() (begun *status.Recovery, ended []status.Recovery) {
 	return begun, ended
 }
 
+// differs notes that data which serves is not what it should be, in addition to what was found before.
+func (r *recoveries) differs(found status.Difference) {
+	r.change(func(state *recoveriesState) {
+		found.Since, found.Message = r.now().UTC(), status.Text(found.Message)
+		if before := state.Differs; before != nil && before.From == found.From {
+			found.Since = before.Since
+			isKnown := func(c status.Changed) bool { return slices.Contains(before.Changed, c) }
+			found.Changed = slices.Concat(before.Changed, slices.DeleteFunc(found.Changed, isKnown))
+		}
+		found.Changed = found.Changed[:min(status.MostChanged, len(found.Changed))]
+		state.Differs = &found
+	})
+}
+
+// difference is what differs is told of; nil if it is not known that anything does.
+func (r *recoveries) difference() *status.Difference {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.state.Differs == nil {
+		return nil
+	}
+	told := *r.state.Differs
+	told.Changed = slices.Clone(told.Changed)
+	return &told
+}
+
+// settled notes that the data does not differ any more from where it did.
+func (r *recoveries) settled(from status.Source) {
+	if told := r.difference(); told != nil && told.From == from {
+		r.replaced()
+	}
+}
+
+// replaced notes that nothing is known of the data, as it is other data than before.
+func (r *recoveries) replaced() {
+	if r.difference() != nil {
+		r.change(func(state *recoveriesState) { state.Differs = nil })
+	}
+}
+
+// left keeps of what has changed what is still there.
+func (r *recoveries) left(isThere func(status.Changed) bool) {
+	r.change(func(state *recoveriesState) {
+		if told := state.Differs; told != nil {
+			told.Changed = slices.DeleteFunc(told.Changed, func(c status.Changed) bool { return !isThere(c) })
+			if len(told.Changed) == 0 {
+				state.Differs = nil
+			}
+		}
+	})
+}
+
+// count is how many recoveries of a cause have ended within some time.
+func (r *recoveries) count(cause status.Cause, within time.Duration) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	count := 0
+	for _, ended := range r.state.Ended {
+		if ended.Cause == cause && r.now().Sub(ended.Finished) < within {
+			count++
+		}
+	}
+	return count
+}
+
 // missing says what is lost, of which the backup does not know: at most what was written after it, until the data was
 // written last or, where nobody can know that, was found.
 func missing(r *status.Recovery) string {
 	switch r.Restored.From {
 	case status.Nothing:
 		return "all that it had"
+	case status.Members:
+		return ""
 	case status.Database:
 		return "at most what was written in the moment before etcd ended, and only the write-ahead log had"
 	}

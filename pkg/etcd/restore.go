@@ -160,6 +160,9 @@ func (s *Steward) setAside(kind string) error {
 		return fmt.Errorf("setting data aside: %w", err)
 	}
 	s.recoveries.setAside(aside)
+	if kind == replacedData {
+		s.recoveries.replaced()
+	}
 	s.log.Warn("data is kept aside", zap.String("movedTo", aside))
 	return confirm(s.options.DataDir)
 }

@@ -75,6 +75,10 @@ type Steward struct {
 	fragmented atomic.Bool
 	// withoutClients says that etcd is started for the steward only.
 	withoutClients bool
+	// gate keeps clients away until the data was compared with that of other members; differing is sent why it is to be
+	// given up for theirs.
+	gate      gate
+	differing chan error
 	// onStep is called at each step of restoring a point in time; nil but in tests.
 	onStep func(step string)
 }
@@ -84,10 +88,13 @@ func New(options Options, log *zap.Logger) *Steward {
 	s := &Steward{
 		options: options, log: log, health: newHealth(), measure: measure, said: map[string]string{}, told: newTold(),
 		recoveries: newRecoveries(options.DataDir, log), memberPace: newMemberPace(), errands: make(chan func()),
-		single: options.startsSingle(),
+		differing: make(chan error, 1), single: options.startsSingle(),
 	}
 	s.health.status = s.status
 	s.backups = newBackups(options, log, func(path string) (volume, error) { return s.measure(path) })
+	if s.backups != nil {
+		s.backups.compare = s.compareWithBackup
+	}
 	return s
 }
 
@@ -111,7 +118,7 @@ func (s *Steward) Run(ctx context.Context) error {
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
-	if err := s.start(ctx); err != nil {
+	if err := s.startCompared(ctx); err != nil {
 		return err
 	}
 	if s.alone() {
@@ -160,6 +167,7 @@ func (s *Steward) startMaintenance(ctx context.Context) (end func(), err error) 
 	}
 	if s.options.hasPeers() {
 		running.Go(func() { s.careForMembers(ctx) })
+		running.Go(func() { s.compareAfterCompactions(ctx) })
 	}
 	running.Go(func() { s.backUpWhileLeading(ctx) })
 	return end, nil
@@ -184,6 +192,8 @@ func (s *Steward) serve(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
+	case err := <-s.differing:
+		return err
 	case err := <-s.etcd.Err():
 		return fmt.Errorf("etcd ended: %w", err)
 	case err := <-s.clients.ended:

@@ -27,6 +27,7 @@ import (
 
 	"github.com/trellis-garden/trellis/pkg/etcd/status"
 	"github.com/trellis-garden/trellis/test/ports"
+	"github.com/trellis-garden/trellis/test/precedence"
 )
 
 const (
@@ -58,6 +59,7 @@ func TestMain(m *testing.M) {
 		}
 		exit(newTestSteward(options, log).Run(ctx))
 	}
+	precedence.Take()
 	// Tests wait for stewards most of the time. A default, which the command line may change.
 	if err := flag.Set("test.parallel", "5"); err != nil {
 		exit(err)
@@ -87,7 +89,8 @@ func newTestSteward(options Options, log *zap.Logger) *Steward {
 	s.memberPace = memberPace{
 		retry: 50 * time.Millisecond, mostRetry: 500 * time.Millisecond, ask: 5 * time.Second, change: 20 * time.Second,
 		care: 50 * time.Millisecond, patience: time.Second, quorum: time.Second,
-		round: 100 * time.Millisecond,
+		round: 100 * time.Millisecond, compare: 10 * time.Second, settle: 100 * time.Millisecond,
+		again: time.Millisecond,
 	}
 	return s
 }
@@ -357,7 +360,9 @@ func launch(t *testing.T, options Options, environment ...string) *process {
 	p := &process{
 		options: options, command: exec.Command(executable), output: &output{}, exited: make(chan struct{}),
 	}
-	p.command.Env = slices.Concat(os.Environ(), environment, []string{serveEnv + "=" + string(encoded)})
+	// Many members share a few processors: one that wakes a second thread for each event takes a fifth more of them.
+	p.command.Env = slices.Concat(os.Environ(), []string{"GOMAXPROCS=1"}, environment,
+		[]string{serveEnv + "=" + string(encoded)})
 	p.command.Stdout, p.command.Stderr = p.output, p.output
 	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.command.Start(); err != nil {

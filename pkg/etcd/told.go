@@ -74,6 +74,7 @@ func (s *Steward) status() status.Status {
 	told.Phase, told.PhaseSince = s.health.current()
 	told.Leads = told.Phase == status.Serving && s.leads()
 	told.Recovering, told.Recoveries = s.recoveries.told()
+	told.Differs = s.recoveries.difference()
 	s.told.addTo(&told)
 	told.Certificates = s.certificates.told()
 	if s.backups != nil {

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
@@ -151,9 +153,24 @@ func verifyDatabase(path string) (state databaseState, err error) {
 // closes its channel, as if there were no errors, before such a panic ends the process: who waits for that may be
 // faster.
 func readAll(tx *bolt.Tx) error {
-	return tx.ForEach(func(_ []byte, bucket *bolt.Bucket) error {
-		return bucket.ForEach(func(_, _ []byte) error { return nil })
+	return tx.ForEach(func(name []byte, bucket *bolt.Bucket) error {
+		if !bytes.Equal(name, schema.Key.Name()) {
+			return bucket.ForEach(func(_, _ []byte) error { return nil })
+		}
+		return bucket.ForEach(checkRevision)
 	})
+}
+
+// checkRevision makes sure that a revision can be read. An etcd that finds one which cannot ends, at each start.
+func checkRevision(key, value []byte) error {
+	var kv mvccpb.KeyValue
+	if len(key) < 17 {
+		return fmt.Errorf("%x is no revision", key)
+	}
+	if err := kv.Unmarshal(value); err != nil {
+		return fmt.Errorf("revision %d cannot be read: %w", binary.BigEndian.Uint64(key), err)
+	}
+	return nil
 }
 
 // readState returns nothing of a database that an etcd has only begun.

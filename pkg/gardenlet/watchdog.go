@@ -36,7 +36,7 @@ func (a *agent) addWatchdog(mgr manager.Manager) error {
 		return err
 	}
 	prober := &watchdog.Prober{
-		Garden: mgr.GetClient(), Machines: watched.GetClient(), Seed: a.seed, SeedName: a.config.SeedConfig.Name,
+		Garden: mgr.GetClient(), Watched: watched.GetClient(), Seed: a.seed, SeedName: a.config.SeedConfig.Name,
 	}
 	err = builder.ControllerManagedBy(mgr).Named("shoot-prober").
 		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).

@@ -2,8 +2,11 @@ package landscape
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -18,6 +21,8 @@ const unsavedAge = 10 * time.Minute
 // gardenBackups tells what gardenlet tells of the etcds of shoots: whether all changes of the garden's etcd come to its
 // bucket, and what was restored of it last.
 func (l *Landscape) gardenBackups(ctx context.Context) health {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
 	told, err := l.askGardenEtcd(ctx)
 	if err != nil {
 		return backupHealth(err.Error(), "")
@@ -49,7 +54,14 @@ func backupProblem(told *status.Status) string {
 	if told.Phase != status.Serving {
 		return fmt.Sprintf("%s: %s", name, told.Phase)
 	}
-	if saved := told.Store.Delta.Succeeded; told.Time.Sub(saved) > unsavedAge {
+	if told.Differs != nil {
+		return name + " " + told.Differs.Describe()
+	}
+	since := told.Store.Delta.Succeeded
+	if told.PhaseSince.After(since) {
+		since = told.PhaseSince
+	}
+	if told.Time.Sub(since) > unsavedAge {
 		return fmt.Sprintf("%s has saved no changes for more than %s", name, unsavedAge)
 	}
 	return ""
@@ -64,20 +76,44 @@ func lastRecovery(told *status.Status) string {
 		told.Recoveries[len(told.Recoveries)-1].Describe())
 }
 
-// askGardenEtcd asks through the runtime cluster's API server: the host reaches no pods.
+// askGardenEtcd asks all members of the garden's etcd for what the one tells that saves the changes. Where there are
+// to be several, there may still be a single one.
 func (l *Landscape) askGardenEtcd(ctx context.Context) (*status.Status, error) {
+	s, err := l.state()
+	if err != nil {
+		return nil, err
+	}
 	c, err := connect(l.RuntimeKubeconfig())
 	if err != nil {
 		return nil, err
 	}
-	via, err := rest.HTTPClientFor(c.config)
+	pods := etcdcomponent.PodNames(etcdcomponent.Main, etcdcomponent.Members(gardenAvailability(s.nodes())))
+	told, failures := make([]*status.Status, len(pods)), make([]error, len(pods))
+	var asking sync.WaitGroup
+	for i, pod := range pods {
+		asking.Go(func() { told[i], failures[i] = askMember(ctx, c.config, pod) })
+	}
+	asking.Wait()
+	if len(pods) == 1 {
+		return told[0], failures[0]
+	}
+	told = slices.DeleteFunc(told, func(s *status.Status) bool { return s == nil })
+	if saving := status.Saving(told); saving != nil {
+		return saving, nil
+	}
+	return nil, fmt.Errorf("no member of the garden's etcd says that it leads, which the one does that saves the "+
+		"changes: %w", errors.Join(failures...))
+}
+
+// askMember asks the pod of a member through the runtime cluster's API server: the host reaches no pods.
+func askMember(ctx context.Context, apiServer *rest.Config, pod string) (*status.Status, error) {
+	via, err := rest.HTTPClientFor(apiServer)
 	if err != nil {
 		return nil, err
 	}
-	pod := etcdcomponent.PodNames(etcdcomponent.Main, 1)[0]
 	path := fmt.Sprintf("/api/v1/namespaces/%s/pods/http:%s:%d/proxy%s", gardenNS, pod, etcdcomponent.HealthPort,
 		status.Path)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.config.Host+path, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, apiServer.Host+path, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -55,6 +56,12 @@ func TestBackupsOfTheGardenAreToldOf(t *testing.T) {
 			},
 			"verification of backups fails",
 		},
+		"data that differs": {
+			func(told *status.Status) {
+				told.Differs = &status.Difference{From: status.BackupStore, Backup: "delta-7"}
+			},
+			"etcd-main serves data that differs from delta-7 of the store of backups",
+		},
 		"nothing saved for long": {
 			func(told *status.Status) { told.Store.Delta.Succeeded = told.Time.Add(-time.Hour) },
 			"has saved no changes for more than 10m0s",
@@ -69,19 +76,10 @@ func TestBackupsOfTheGardenAreToldOf(t *testing.T) {
 	}
 }
 
-// The host asks through the API server of the runtime cluster. What was restored is told for as long as etcd knows it.
-func TestTheGardensEtcdIsAsked(t *testing.T) {
-	told := wellBackedUp()
-	told.Recoveries = []status.Recovery{{
-		Cause: status.DataLost, Found: told.Time.Add(-time.Minute), Finished: told.Time,
-		Restored: &status.Restored{From: status.BackupStore, Backup: "delta-7", Revision: 7, Taken: told.Time},
-	}}
-	answer := func(w http.ResponseWriter) { _ = json.NewEncoder(w).Encode(told) }
-	asked := ""
-	apiServer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = r.Method + " " + r.URL.Path
-		answer(w)
-	}))
+// landscapeWithAPI is a landscape whose runtime cluster's API server is the handler.
+func landscapeWithAPI(t *testing.T, handler http.HandlerFunc) *Landscape {
+	t.Helper()
+	apiServer := httptest.NewServer(handler)
 	t.Cleanup(apiServer.Close)
 	l, err := New("other", t.TempDir())
 	if err != nil {
@@ -97,6 +95,55 @@ func TestTheGardensEtcdIsAsked(t *testing.T) {
 	if err := clientcmd.WriteToFile(*config, l.RuntimeKubeconfig()); err != nil {
 		t.Fatal(err)
 	}
+	return l
+}
+
+// Of three members one leads and saves the changes, whichever it is and also while another one is lost. What one saved
+// that has just ceased to lead counts.
+func TestTheLeaderOfTheGardensEtcdIsAsked(t *testing.T) {
+	leader, lost := "etcd-main-2", "etcd-main-0"
+	var lead sync.Mutex
+	l := landscapeWithAPI(t, func(w http.ResponseWriter, r *http.Request) {
+		lead.Lock()
+		defer lead.Unlock()
+		if lost != "" && strings.Contains(r.URL.Path, lost) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		told := wellBackedUp()
+		if told.Leads = strings.Contains(r.URL.Path, leader); told.Leads {
+			told.Store.Delta = status.Operation{}
+		}
+		_ = json.NewEncoder(w).Encode(told)
+	})
+	if err := os.WriteFile(l.path("state.json"), []byte(`{"name":"other","nodes":3}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.gardenBackups(t.Context()); !got.healthy {
+		t.Errorf("with a leader: got %+v", got)
+	}
+	lead.Lock()
+	leader = "nobody"
+	lead.Unlock()
+	if got := l.gardenBackups(t.Context()); got.healthy || !strings.Contains(got.detail, "says that it leads") ||
+		!strings.Contains(got.detail, "asking etcd-main-0: it answers with 503") {
+		t.Errorf("without one: got %+v", got)
+	}
+}
+
+// The host asks through the API server of the runtime cluster. What was restored is told for as long as etcd knows it.
+func TestTheGardensEtcdIsAsked(t *testing.T) {
+	told := wellBackedUp()
+	told.Recoveries = []status.Recovery{{
+		Cause: status.DataLost, Found: told.Time.Add(-time.Minute), Finished: told.Time,
+		Restored: &status.Restored{From: status.BackupStore, Backup: "delta-7", Revision: 7, Taken: told.Time},
+	}}
+	answer := func(w http.ResponseWriter) { _ = json.NewEncoder(w).Encode(told) }
+	asked := ""
+	l := landscapeWithAPI(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = r.Method + " " + r.URL.Path
+		answer(w)
+	})
 	got := l.gardenBackups(t.Context())
 	if !got.healthy || !strings.Contains(got.detail, "all changes are saved; etcd-main found no data, although") {
 		t.Errorf("got %+v", got)

@@ -48,6 +48,16 @@ const (
 	gardenAPIServerCPU = "60m"
 )
 
+// gardenAvailability is which failures the garden outlasts in a runtime cluster with so many nodes, each of which is a
+// zone. Of two, one would have two of three members of an etcd. There are never fewer nodes than before, so no etcd has
+// to shrink.
+func gardenAvailability(nodes int) component.Availability {
+	if nodes < 3 {
+		return component.Availability{}
+	}
+	return component.Availability{Tolerance: gardencorev1beta1.FailureToleranceTypeZone}
+}
+
 // requestCPU are the least requests of a component of the garden.
 func requestCPU(cpu string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
@@ -80,35 +90,6 @@ func (r *run) installChart(ctx context.Context, release helm.Release) error {
 // gardenRecords are the names of the garden, which machines, and seeds on them, reach through the gateway.
 func gardenRecords() map[string]any {
 	return map[string]any{gardenHost: nodeIP, discoveryHost: nodeIP}
-}
-
-// gatewayPhase installs the one address of the seed.
-func gatewayPhase(ctx context.Context, r *run) error {
-	c, err := r.runtime()
-	if err != nil {
-		return err
-	}
-	crd, err := charts.FS.ReadFile("crds/seed/gateway.networking.k8s.io_tlsroutes.yaml")
-	if err != nil {
-		return err
-	}
-	if _, err := c.applyYAML(ctx, string(crd)); err != nil {
-		return err
-	}
-	chart, err := helm.LoadFS(charts.FS, "gateway")
-	if err != nil {
-		return err
-	}
-	image, err := r.image("vpn")
-	if err != nil {
-		return err
-	}
-	return r.installChart(ctx, helm.Release{
-		Namespace: gardenNS, Name: "gateway", Chart: chart,
-		Values: map[string]any{
-			"image": image, "nodeAddress": nodeIP, "nodeSelector": map[string]any{corev1.LabelHostname: nodeName},
-		},
-	})
 }
 
 // gardenPhase deploys the garden as it was left by the last rotation of its encryption keys.
@@ -215,23 +196,24 @@ func (r *run) gardenComponents(c client.Client, manager secrets.Manager,
 		}
 		found[name] = image
 	}
-	first, second = gardenParts(c, manager, stage, version, found)
+	first, second = gardenParts(c, manager, stage, version, found, gardenAvailability(r.state.nodes()))
 	return first, second, nil
 }
 
 // gardenParts are the components of the garden with their images.
 func gardenParts(c client.Client, manager secrets.Manager, stage encryption.Stage, version string,
-	found map[string]string) (first, second []namedComponent) {
+	found map[string]string, availability component.Availability) (first, second []namedComponent) {
 	etcd := func(role etcdcomponent.Role) component.Component {
-		return etcdcomponent.New(c, gardenNS, manager, gardenEtcd(role, found["etcd-steward"]))
+		return etcdcomponent.New(c, gardenNS, manager, gardenEtcd(role, found["etcd-steward"], availability))
 	}
+	pair := availability.Replicas(component.Pair)
 	// No pods run in the garden, so its service and pod networks are never used.
 	services := []string{"100.64.0.0/16"}
 	first = []namedComponent{
 		{"etcd main", etcd(etcdcomponent.Main)}, {"etcd events", etcd(etcdcomponent.Events)},
 		{"kube-apiserver", kubeapiserver.New(c, gardenNS, manager, kubeapiserver.Values{
-			Version: version, Image: found["kube-apiserver"], Replicas: 1, ServiceNetworks: services,
-			ExternalHostnames: []string{gardenHost}, IsWorkerless: true,
+			Version: version, Image: found["kube-apiserver"], Replicas: pair, Availability: availability,
+			ServiceNetworks: services, ExternalHostnames: []string{gardenHost}, IsWorkerless: true,
 			PriorityClass: component.PriorityGardenSystem500, MinAllowed: requestCPU(gardenAPIServerCPU),
 			Encryption: kubeapiserver.EncryptionValues{Stage: stage},
 			// garden-apiserver knows what belongs to which seed.
@@ -245,8 +227,9 @@ func gardenParts(c client.Client, manager secrets.Manager, stage encryption.Stag
 	}
 	second = []namedComponent{{"kube-controller-manager",
 		kubecontrollermanager.New(c, gardenNS, manager, kubecontrollermanager.Values{
-			Version: version, Image: found["kube-controller-manager"], Replicas: 1, ClusterName: "garden",
-			ServiceNetworks: services, IsWorkerless: true, PriorityClass: component.PriorityGardenSystem300,
+			Version: version, Image: found["kube-controller-manager"], Replicas: pair, Availability: availability,
+			ClusterName: "garden", ServiceNetworks: services, IsWorkerless: true,
+			PriorityClass: component.PriorityGardenSystem300,
 		})}}
 	return first, second
 }
@@ -254,10 +237,10 @@ func gardenParts(c client.Client, manager secrets.Manager, stage encryption.Stag
 // gardenEtcd are the values of one of the garden's etcds. The garden's objects are small: a seed's volumes are made for
 // shoots. Events tell what others have as their status, and are kept for an hour: their etcd has no store, and begins
 // empty when it has lost its data.
-func gardenEtcd(role etcdcomponent.Role, image string) etcdcomponent.Values {
+func gardenEtcd(role etcdcomponent.Role, image string, availability component.Availability) etcdcomponent.Values {
 	values := etcdcomponent.Values{
-		Role: role, Image: image, Replicas: 1, StorageCapacity: resource.MustParse("2Gi"),
-		PriorityClass: component.PriorityGardenSystem500,
+		Role: role, Image: image, Availability: availability, Replicas: etcdcomponent.Members(availability),
+		StorageCapacity: resource.MustParse("2Gi"), PriorityClass: component.PriorityGardenSystem500,
 	}
 	if role == etcdcomponent.Main {
 		values.MinAllowed = requestCPU(gardenETCDCPU)
@@ -353,6 +336,7 @@ func (r *run) installGardenProcesses(ctx context.Context, c *cluster, manager se
 	if err != nil {
 		return gardenProcesses{}, err
 	}
+	replicas := int64(gardenAvailability(r.state.nodes()).Replicas(component.Pair))
 	values := map[string]any{"clusterIdentity": identity, "secretsChecksum": checksum}
 	for key, name := range map[string]string{
 		"apiserver": "garden-apiserver", "controllerManager": "garden-controller-manager",
@@ -362,7 +346,7 @@ func (r *run) installGardenProcesses(ctx context.Context, c *cluster, manager se
 		if err != nil {
 			return gardenProcesses{}, err
 		}
-		values[key] = map[string]any{"image": image}
+		values[key] = map[string]any{"image": image, "replicas": replicas}
 	}
 	values["apiserver"].(map[string]any)["workloadIdentity"] = map[string]any{
 		"issuer": tokenIssuer, "signingKeySecretName": workloadIdentitySecret,

@@ -207,7 +207,8 @@ func TestGardenEtcds(t *testing.T) {
 		},
 		etcdcomponent.Events: {"--on-data-loss=start-empty"},
 	} {
-		if err := etcdcomponent.New(c, gardenNS, manager, gardenEtcd(role, "i")).Deploy(t.Context()); err != nil {
+		values := gardenEtcd(role, "i", gardenAvailability(1))
+		if err := etcdcomponent.New(c, gardenNS, manager, values).Deploy(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		set := &appsv1.StatefulSet{}

@@ -201,7 +201,7 @@ func TestSpecOfAnotherNode(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"/etc/resolv.conf": "nameserver 172.18.0.2\n",
+		"/etc/resolv.conf": "nameserver 10.2.0.10\n",
 		"/etc/containerd/certs.d/_default/hosts.toml": `"http://172.18.0.2:5000"`,
 		"/etc/hosts":                           "172.18.0.3 local-node-2\n",
 		"/etc/cni/net.d/10-landscape.conflist": `"10.1.16.0/20"`,

@@ -1,6 +1,8 @@
 package landscape
 
 import (
+	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,6 +21,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/encryption"
 	"github.com/trellis-garden/trellis/pkg/images"
+	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
 // nodeCPU is what kubelet tells of the smallest machine that a landscape is for: two cores, none of them reserved.
@@ -57,7 +60,7 @@ func cpuIn(t *testing.T, paths ...string) (sum int64) {
 // runtimeFiles are those of the runtime cluster's own pods.
 func runtimeFiles(t *testing.T) []string {
 	t.Helper()
-	paths := []string{"pkg/landscape/files/system/coredns.yaml"}
+	paths := []string{dnsFile}
 	err := fs.WalkDir(files, "files/kubernetes/manifests", func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
 			paths = append(paths, "pkg/landscape/"+path)
@@ -86,8 +89,14 @@ func extensionFiles(t *testing.T) []string {
 	return paths
 }
 
-// gardenPods deploys the components of the garden, and returns their pods by the names of their workloads.
-func gardenPods(t *testing.T) map[string]corev1.PodSpec {
+// gardenWorkload is a workload of the garden.
+type gardenWorkload struct {
+	replicas int32
+	pod      corev1.PodSpec
+}
+
+// emptyGarden is a runtime cluster that has what the garden's control plane begins with.
+func emptyGarden(t *testing.T) (client.Client, secrets.Manager) {
 	t.Helper()
 	c := fake.NewClientBuilder().WithScheme(apis.SeedScheme()).Build()
 	if _, err := ensure(t, c, startCloud(t, objectStore{})); err != nil {
@@ -100,29 +109,50 @@ func gardenPods(t *testing.T) map[string]corev1.PodSpec {
 	if err := component.GenerateCertificateAuthorities(t.Context(), manager, kubeapiserver.Authorities()); err != nil {
 		t.Fatal(err)
 	}
+	return c, manager
+}
+
+// deployGardenParts deploys the components of the garden in a runtime cluster with so many nodes.
+func deployGardenParts(ctx context.Context, c client.Client, manager secrets.Manager, nodes int) error {
 	references := map[string]string{
 		"etcd-steward": "etcd-steward:v1", "kube-apiserver": "kube-apiserver:v1", "kube-controller-manager": "kcm:v1",
 	}
-	first, second := gardenParts(c, manager, encryption.Record{}.Stage, "1.36.3", references)
+	first, second := gardenParts(c, manager, encryption.Record{}.Stage, "1.36.3", references,
+		gardenAvailability(nodes))
 	for _, part := range append(first, second...) {
-		if err := part.Deploy(t.Context()); err != nil {
-			t.Fatalf("%s: %v", part.name, err)
+		if err := part.Deploy(ctx); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
 		}
 	}
-	pods := map[string]corev1.PodSpec{}
+	return nil
+}
+
+// gardenWorkloads deploys the components of the garden, and returns its workloads by their names.
+func gardenWorkloads(t *testing.T, nodes int) map[string]gardenWorkload {
+	t.Helper()
+	c, manager := emptyGarden(t)
+	if err := deployGardenParts(t.Context(), c, manager, nodes); err != nil {
+		t.Fatal(err)
+	}
+	return workloadsIn(t, c)
+}
+
+func workloadsIn(t *testing.T, c client.Client) map[string]gardenWorkload {
+	t.Helper()
 	sets, deployments := &appsv1.StatefulSetList{}, &appsv1.DeploymentList{}
 	for _, list := range []client.ObjectList{sets, deployments} {
 		if err := c.List(t.Context(), list, client.InNamespace(gardenNS)); err != nil {
 			t.Fatal(err)
 		}
 	}
+	all := map[string]gardenWorkload{}
 	for _, set := range sets.Items {
-		pods[set.Name] = set.Spec.Template.Spec
+		all[set.Name] = gardenWorkload{*set.Spec.Replicas, set.Spec.Template.Spec}
 	}
 	for _, deployment := range deployments.Items {
-		pods[deployment.Name] = deployment.Spec.Template.Spec
+		all[deployment.Name] = gardenWorkload{*deployment.Spec.Replicas, deployment.Spec.Template.Spec}
 	}
-	return pods
+	return all
 }
 
 func cpuOf(pods ...corev1.PodSpec) (sum int64) {
@@ -137,7 +167,7 @@ func cpuOf(pods ...corev1.PodSpec) (sum int64) {
 // The garden's etcd and kube-apiserver come first: no pod of a seed or a shoot takes their place, and where CPU lacks
 // they get more than those of one shoot do.
 func TestTheGardenComesFirst(t *testing.T) {
-	pods := gardenPods(t)
+	workloads := gardenWorkloads(t, 1)
 	for name, want := range map[string]struct {
 		class string
 		least int64
@@ -147,7 +177,7 @@ func TestTheGardenComesFirst(t *testing.T) {
 		"kube-apiserver":          {component.PriorityGardenSystem500, 2 * cpuIn(t, apiServerFile)},
 		"kube-controller-manager": {component.PriorityGardenSystem300, 1},
 	} {
-		if pod := pods[name]; pod.PriorityClassName != want.class || cpuOf(pod) < want.least {
+		if pod := workloads[name].pod; pod.PriorityClassName != want.class || cpuOf(pod) < want.least {
 			t.Errorf("%s has the class %q and requests %dm of CPU, want %s and at least %dm", name,
 				pod.PriorityClassName, cpuOf(pod), want.class, want.least)
 		}
@@ -159,18 +189,43 @@ const (
 	etcdFile       = "pkg/component/etcd/testdata/backed-up.yaml"
 	apiServerFile  = "pkg/component/kubeapiserver/testdata/workerless.yaml"
 	controllerFile = "pkg/component/kubecontrollermanager/testdata/workerless.yaml"
+	// dnsFile has a Deployment with two replicas.
+	dnsFile = "pkg/landscape/files/system/coredns.yaml"
 )
+
+// cpuOnce is what is requested by all that a landscape with so many nodes has once, with its replicas.
+func cpuOnce(t *testing.T, nodes int) int64 {
+	t.Helper()
+	pair := int64(gardenAvailability(nodes).Replicas(component.Pair))
+	gateways := max(1, replicasIn(gatewayValues(nodes)))
+	once := cpuIn(t, runtimeFiles(t)...) + cpuIn(t, dnsFile) + cpuIn(t, extensionFiles(t)...) +
+		gateways*cpuIn(t, "charts/gateway/values.yaml") + pair*cpuIn(t, "charts/garden/values.yaml") +
+		cpuIn(t, "charts/gardenlet/values.yaml", "charts/resource-manager/values.yaml",
+			"pkg/component/egress/testdata/objects.yaml", "extensions/federation/pkg/fleet/testdata/deployment.yaml")
+	for _, workload := range gardenWorkloads(t, nodes) {
+		once += int64(workload.replicas) * cpuOf(workload.pod)
+	}
+	return once
+}
+
+func replicasIn(values map[string]any) int64 {
+	replicas, _ := values["replicas"].(int64)
+	return replicas
+}
+
+// What a landscape with three nodes has once has room beside shoots on those that are left when a zone is lost.
+func TestRequestsFitWithoutAZone(t *testing.T) {
+	one, three := cpuOnce(t, 1), cpuOnce(t, 3)
+	t.Logf("%dm on one node, %dm on three", one, three)
+	if three <= one || three > 2*nodeCPU/2 {
+		t.Errorf("%dm of CPU are requested, and two nodes have %dm, half of it for shoots", three, 2*nodeCPU)
+	}
+}
 
 // A machine with two cores has room for 15 control planes with three nodes, beside all that a landscape has once, and
 // for a second kube-apiserver of each while they are updated: for want of it, pods would take the place of others.
 func TestRequestsFitTheNode(t *testing.T) {
-	once := cpuIn(t, runtimeFiles(t)...) + cpuIn(t, extensionFiles(t)...) + cpuIn(t,
-		"charts/gateway/values.yaml", "charts/garden/values.yaml", "charts/gardenlet/values.yaml",
-		"charts/resource-manager/values.yaml", "pkg/component/egress/testdata/objects.yaml",
-		"extensions/federation/pkg/fleet/testdata/deployment.yaml")
-	for _, pod := range gardenPods(t) {
-		once += cpuOf(pod)
-	}
+	once := cpuOnce(t, 1)
 	each := cpuIn(t, etcdFile, "pkg/component/etcd/testdata/events.yaml", apiServerFile, controllerFile)
 	nodes := cpuIn(t,
 		"pkg/component/kubescheduler/testdata/deployment.yaml", "pkg/component/vpnseedserver/testdata/objects.yaml",

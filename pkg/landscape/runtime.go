@@ -31,6 +31,8 @@ type runtimeValues struct {
 	FirstIP string
 	// Labels of other nodes than the first.
 	Labels string
+	// Several says that the runtime cluster has several nodes, to be filled in where that matters.
+	Several bool
 
 	PodNetwork, ServiceNetwork, DNSServiceIP, ClusterDomain, Region, Domain string
 	APIPort, RegistryPort, ZonePort                                         int

@@ -127,17 +127,22 @@ func workloads(ctx context.Context, c client.Client, list client.ObjectList) []h
 		if strings.HasPrefix(item.GetNamespace(), "shoot--") {
 			continue
 		}
-		reason := helm.Unready(item)
-		lines = append(lines, health{item.GetNamespace() + "/" + item.GetName(), reason == "", orReady(reason)})
+		lines = append(lines, workloadHealth(item))
 	}
 	return lines
 }
 
-func orReady(reason string) string {
-	if reason == "" {
-		return "ready"
+// workloadHealth says whether a workload is ready, and how many of its replicas are where there are to be several.
+func workloadHealth(item *unstructured.Unstructured) health {
+	line := health{part: item.GetNamespace() + "/" + item.GetName(), detail: helm.Unready(item)}
+	if line.healthy = line.detail == ""; line.healthy {
+		line.detail = "ready"
 	}
-	return reason
+	if wanted, _, _ := unstructured.NestedInt64(item.Object, "spec", "replicas"); wanted > 1 {
+		ready, _, _ := unstructured.NestedInt64(item.Object, "status", "readyReplicas")
+		line.detail += fmt.Sprintf(", %d of %d replicas", ready, wanted)
+	}
+	return line
 }
 
 var (
@@ -151,9 +156,9 @@ func (l *Landscape) gardenHealth(ctx context.Context) []health {
 	if err != nil {
 		return []health{{"garden", false, "not there yet; " + l.make("up") + " goes on"}}
 	}
+	lines := []health{l.gardenBackups(ctx)}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	lines := []health{l.gardenBackups(ctx)}
 	if err := c.client.Get(ctx, client.ObjectKey{Name: gardenNS}, &corev1.Namespace{}); err != nil {
 		return append(lines, health{"garden", false, err.Error()})
 	}

@@ -1,6 +1,7 @@
 package landscape
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -111,5 +112,33 @@ func TestMapMachineImages(t *testing.T) {
 	versions := images[0].(map[string]any)["versions"].([]any)
 	if got := versions[0].(map[string]any); got["version"] != "12.11.0" || got["image"] != "registry.test/machine:1" {
 		t.Errorf("got %v", got)
+	}
+}
+
+// Where a part has several replicas, the status tells how many of them are ready.
+func TestReplicasAreTold(t *testing.T) {
+	for name, test := range map[string]struct {
+		replicas, ready int64
+		healthy         bool
+		want            string
+	}{
+		"one":          {1, 1, true, "ready"},
+		"all of three": {3, 3, true, "ready, 3 of 3 replicas"},
+		"two of three": {3, 2, false, ", 2 of 3 replicas"},
+	} {
+		item := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apps/v1", "kind": "StatefulSet",
+			"metadata": map[string]any{"namespace": "garden", "name": "etcd-main", "generation": int64(1)},
+			"spec":     map[string]any{"replicas": test.replicas},
+			"status": map[string]any{
+				"observedGeneration": int64(1), "replicas": test.replicas, "readyReplicas": test.ready,
+				"updatedReplicas": test.replicas,
+			},
+		}}
+		line := workloadHealth(item)
+		if line.part != "garden/etcd-main" || line.healthy != test.healthy || !strings.HasSuffix(line.detail, test.want) ||
+			test.healthy && line.detail != test.want {
+			t.Errorf("%s: got %+v", name, line)
+		}
 	}
 }

@@ -104,6 +104,7 @@ func systemPhase(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
+	values.Several = r.state.nodes() > 1
 	// No pod with one of them starts before they are there.
 	classes := slices.Concat(component.SeedPriorityClasses(), component.GardenPriorityClasses())
 	if err := component.Apply(ctx, c.client, classes...); err != nil {

@@ -56,6 +56,20 @@ func Groups(config *rest.Config) func(context.Context) error {
 	}
 }
 
+// Healthy asks an API server whether it is healthy, as programs do that end where it is not: for Begin.
+func Healthy(config *rest.Config) func(context.Context) error {
+	return func(ctx context.Context) error {
+		client, err := discovery.NewDiscoveryClientForConfig(config)
+		if err == nil {
+			err = client.RESTClient().Get().AbsPath("/healthz").Do(ctx).Error()
+		}
+		if err != nil {
+			return fmt.Errorf("health of the API server at %s: %w", config.Host, err)
+		}
+		return nil
+	}
+}
+
 // beginning is a program that waits for its API servers.
 type beginning struct {
 	// reason is why it waits.

@@ -61,6 +61,31 @@ func TestBeginWaitsForAnAPIServer(t *testing.T) {
 	}
 }
 
+// An API server without etcd answers, and is not healthy: that passes, while what is forbidden does not.
+func TestHealthyAsksForEtcdToo(t *testing.T) {
+	code := atomic.Int32{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/healthz" {
+			t.Errorf("asked for %s", r.URL.Path)
+		}
+		w.WriteHeader(int(code.Load()))
+	}))
+	defer server.Close()
+	for _, test := range []struct {
+		code            int32
+		healthy, passes bool
+	}{
+		{http.StatusInternalServerError, false, true}, {http.StatusForbidden, false, false},
+		{http.StatusOK, true, false},
+	} {
+		code.Store(test.code)
+		err := Healthy(&rest.Config{Host: server.URL})(t.Context())
+		if (err == nil) != test.healthy || isUnanswered(err) != test.passes {
+			t.Errorf("%d: %v", test.code, err)
+		}
+	}
+}
+
 func TestBeginEndsWithAnAnswer(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "seeds"}, "local", errors.New("no"))
 	tries := 0

@@ -23,6 +23,17 @@ const (
 	CacheSyncTimeout = 15 * time.Minute
 )
 
+// ElectionFlags are those of Kubernetes' programs, without dashes, that have one of several replicas work, by leases as
+// above.
+func ElectionFlags() map[string]string {
+	return map[string]string{
+		"leader-elect":                "true",
+		"leader-elect-lease-duration": LeaseDuration.String(),
+		"leader-elect-renew-deadline": RenewDeadline.String(),
+		"leader-elect-retry-period":   RetryPeriod.String(),
+	}
+}
+
 // Patient gives a manager the leases and timeouts above. A leader that is told to end gives its lease away at once, so
 // its process must end with the manager: controllers have the queue of client-go, as the priority queue of
 // controller-runtime v0.24 may wait for ever, when it is shut down, for a worker that has left

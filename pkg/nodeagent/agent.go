@@ -13,9 +13,10 @@ import (
 	"github.com/coreos/go-systemd/v22/dbus"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -39,6 +40,12 @@ type Agent struct {
 	log     logr.Logger
 	machine *machine
 	applied *desired
+	// failing is since when an update in place fails, and patience how long it may; updatePatience if 0.
+	failing  time.Time
+	patience time.Duration
+	// renewed says which rotation this process has got the kubelet's certificates for. What is left of an update may
+	// fail for long, and that often no certificate is asked for.
+	renewed string
 }
 
 // New connects to systemd and remembers what was applied before.
@@ -97,21 +104,47 @@ func (a *Agent) runOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// The node comes first: what is there when that is ready for an update is what it is ready for.
+	var node *corev1.Node
+	if joined {
+		if node, err = a.node(ctx, client); err != nil {
+			return err
+		}
+	}
 	secret, err := client.CoreV1().Secrets(secretNamespace).Get(ctx, a.config.OperatingSystemConfigSecretName,
 		metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("fetching Secret %s/%s: %w", secretNamespace, a.config.OperatingSystemConfigSecretName, err)
 	}
-	if err := a.applySecret(ctx, secret); err != nil {
+	wanted, err := wantedBy(secret)
+	if err != nil {
+		return err
+	}
+	whole, err := a.bringAbout(ctx, client, node, wanted)
+	if err != nil {
 		return err
 	}
 	if !joined {
 		return a.waitForKubelet(ctx)
 	}
-	if err := a.annotateNode(ctx, client, checksum(secret.Data[DataKey])); err != nil {
-		return err
+	if whole {
+		if err := a.annotateNode(ctx, client, checksum(secret.Data[DataKey])); err != nil {
+			return err
+		}
 	}
-	return a.waitForChange(ctx, client, secret)
+	return a.waitForChange(ctx, client, secret, node)
+}
+
+// bringAbout applies what is wanted, and says whether that was all of it: some of it may wait for the node's drain.
+func (a *Agent) bringAbout(ctx context.Context, client kubernetes.Interface, node *corev1.Node,
+	wanted *desired) (whole bool, err error) {
+	switch {
+	case wanted.InPlace != nil && isReadyForUpdate(node):
+		return true, a.update(ctx, client, node, wanted)
+	case a.applied.waitsForDrain(wanted):
+		return false, a.apply(ctx, wanted.holding(a.applied))
+	}
+	return true, a.apply(ctx, wanted)
 }
 
 // client uses kubelet's credentials once they are there, and the bootstrap token before.
@@ -130,24 +163,26 @@ func (a *Agent) client() (client kubernetes.Interface, joined bool, err error) {
 	return client, joined, err
 }
 
-func (a *Agent) applySecret(ctx context.Context, secret *corev1.Secret) error {
+// wantedBy reads what a Secret asks of this machine.
+func wantedBy(secret *corev1.Secret) (*desired, error) {
 	data, ok := secret.Data[DataKey]
 	if !ok {
-		return fmt.Errorf("Secret %s/%s has no key %s", secret.Namespace, secret.Name, DataKey)
+		return nil, fmt.Errorf("Secret %s/%s has no key %s", secret.Namespace, secret.Name, DataKey)
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	wanted, err := decode(data, host)
-	if err != nil {
-		return err
-	}
+	return decode(data, host)
+}
+
+// apply brings the machine from what was applied to what is wanted, and remembers that.
+func (a *Agent) apply(ctx context.Context, wanted *desired) error {
 	if err := a.writeBootstrapKubeconfig(); err != nil {
 		return err
 	}
 	todo := diff(a.applied, wanted)
-	if todo.empty() {
+	if todo.empty() && !a.succeeds(wanted) {
 		return nil
 	}
 	if !todo.onlyAwaits() {
@@ -157,8 +192,10 @@ func (a *Agent) applySecret(ctx context.Context, secret *corev1.Secret) error {
 			return err
 		}
 	}
+	done := *wanted
+	done.InPlace = a.inPlaceAfter(wanted)
 	missing, err := a.machine.awaitedRegistries(ctx, todo.registries)
-	return errors.Join(a.remember(wanted.without(missing)), err)
+	return errors.Join(a.remember(done.without(missing)), err)
 }
 
 func (a *Agent) remember(wanted *desired) error {
@@ -217,20 +254,16 @@ func (a *Agent) waitForKubelet(ctx context.Context) error {
 }
 
 func (a *Agent) annotateNode(ctx context.Context, client kubernetes.Interface, sum string) error {
-	name := a.config.MachineName
-	if name == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			return err
-		}
-		name = host
-	}
-	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("Node %s has not registered yet", name)
-	}
+	name, err := a.nodeName()
 	if err != nil {
-		return fmt.Errorf("reading Node %s: %w", name, err)
+		return err
+	}
+	node, err := a.node(ctx, client)
+	if err != nil {
+		return err
+	}
+	if node == nil {
+		return fmt.Errorf("Node %s has not registered yet", name)
 	}
 	if node.Annotations[ChecksumAnnotation] == sum {
 		return nil
@@ -243,28 +276,49 @@ func (a *Agent) annotateNode(ctx context.Context, client kubernetes.Interface, s
 	return nil
 }
 
-// waitForChange returns when the Secret has another version, or after resyncPeriod.
-func (a *Agent) waitForChange(ctx context.Context, client kubernetes.Interface, secret *corev1.Secret) error {
+// waitForChange returns when the Secret has another version, when the node is ready for an update and was not, or
+// after resyncPeriod.
+func (a *Agent) waitForChange(ctx context.Context, client kubernetes.Interface, secret *corev1.Secret,
+	node *corev1.Node) error {
 	ctx, cancel := context.WithTimeout(ctx, resyncPeriod)
 	defer cancel()
-	options := metav1.ListOptions{
-		FieldSelector: "metadata.name=" + secret.Name, ResourceVersion: secret.ResourceVersion,
-	}
-	watcher, err := client.CoreV1().Secrets(secretNamespace).Watch(ctx, options)
+	secrets, err := client.CoreV1().Secrets(secretNamespace).Watch(ctx, only(secret))
 	if err != nil {
 		return fmt.Errorf("watching Secret %s/%s: %w", secretNamespace, secret.Name, err)
 	}
-	defer watcher.Stop()
+	defer secrets.Stop()
+	var nodes <-chan watch.Event
+	if a.applied.InPlace != nil && node != nil {
+		watcher, err := client.CoreV1().Nodes().Watch(ctx, only(node))
+		if err != nil {
+			return fmt.Errorf("watching Node %s: %w", node.Name, err)
+		}
+		defer watcher.Stop()
+		nodes = watcher.ResultChan()
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case _, open := <-watcher.ResultChan():
+		case _, open := <-secrets.ResultChan():
 			if !open {
 				a.log.V(1).Info("The watch ended")
 			}
 			return nil
+		case event := <-nodes:
+			changed, isNode := event.Object.(*corev1.Node)
+			if !isNode || isReadyForUpdate(changed) != isReadyForUpdate(node) {
+				return nil
+			}
 		}
+	}
+}
+
+// only are the options of a watch of one object, from the version on that is known.
+func only(object metav1.Object) metav1.ListOptions {
+	return metav1.ListOptions{
+		FieldSelector:   fields.OneTermEqualSelector("metadata.name", object.GetName()).String(),
+		ResourceVersion: object.GetResourceVersion(),
 	}
 }
 

@@ -365,3 +365,12 @@ func TestPermissionsAreKept(t *testing.T) {
 		t.Errorf("got %v, %v", left, err)
 	}
 }
+
+// applySecret applies what a Secret asks for.
+func (a *Agent) applySecret(ctx context.Context, secret *corev1.Secret) error {
+	wanted, err := wantedBy(secret)
+	if err != nil {
+		return err
+	}
+	return a.apply(ctx, wanted)
+}

@@ -4,7 +4,7 @@
 //
 // Its loop is its own, not a controller of controller-runtime: who it is (a bootstrap token, then kubelet's
 // certificate) and where the API server is, are in files that it or kubelet rewrites, so every round connects anew;
-// and all that it follows is one Secret.
+// and all that it follows is one Secret and, where machines are updated in place, its own Node.
 package nodeagent
 
 import (
@@ -27,6 +27,12 @@ const (
 	BootstrapKubeconfigPath = "/var/lib/kubelet/kubeconfig-bootstrap"
 	// KubeletKubeconfigPath is written by kubelet once it has its certificate; node-agent then uses it too.
 	KubeletKubeconfigPath = "/var/lib/kubelet/kubeconfig-real"
+	// KubeletConfigPath holds the kubelet's settings.
+	KubeletConfigPath = "/var/lib/kubelet/config/kubelet"
+	// KubeletCAPath holds the authorities of the kubelet's clients, ClusterCAPath those of the API server, where
+	// machines are updated in place.
+	KubeletCAPath = "/var/lib/kubelet/ca.crt"
+	ClusterCAPath = "/var/lib/node-agent/cluster-ca.crt"
 )
 
 // Config tells node-agent who it is and where its cluster is.

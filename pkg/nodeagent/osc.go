@@ -21,6 +21,8 @@ type desired struct {
 	Units []extensionsv1alpha1.Unit `json:"units,omitempty"`
 	// CRI configures containerd; nil leaves it to the operating system.
 	CRI *extensionsv1alpha1.CRIConfig `json:"cri,omitempty"`
+	// InPlace is what waits for a drain; nil where machines are replaced for that.
+	InPlace *inPlace `json:"inPlace,omitempty"`
 }
 
 // registries are those that containerd has settings for.
@@ -55,7 +57,7 @@ func decode(data []byte, host string) (*desired, error) {
 	return &desired{
 		Files: filesOf(host, append(slices.Clone(osc.Spec.Files), osc.Status.ExtensionFiles...)),
 		Units: mergeUnits(osc.Spec.Units, osc.Status.ExtensionUnits),
-		CRI:   osc.Spec.CRIConfig,
+		CRI:   osc.Spec.CRIConfig, InPlace: inPlaceOf(osc),
 	}, nil
 }
 
@@ -174,13 +176,19 @@ func diff(applied, wanted *desired) changes {
 		}
 	}
 	result.diffContainerd(applied, wanted)
+	if applied.waitsForDrain(wanted) || applied.renews(wanted) {
+		// Only a kubelet that is started again reports soon; one that has nothing new to say, every five minutes.
+		result.restartKubelet(wanted)
+	}
 	return result
 }
 
 func (c *changes) diffContainerd(applied, wanted *desired) {
 	if config := wanted.containerd(); config != nil && !sameYAML(applied.containerd(), config) {
 		c.containerd = config
-		c.restartKubelet(applied, wanted)
+		if applied.cgroupDriver() != wanted.cgroupDriver() {
+			c.restartKubelet(wanted)
+		}
 	}
 	upstream := func(r extensionsv1alpha1.RegistryConfig) string { return r.Upstream }
 	oldRegistries, newRegistries := index(applied.registries(), upstream), index(wanted.registries(), upstream)
@@ -196,12 +204,11 @@ func (c *changes) diffContainerd(applied, wanted *desired) {
 	}
 }
 
-// restartKubelet starts kubelet again for another cgroup driver: it asks containerd for it only when it starts. apply
-// does that after containerd's own start.
-func (c *changes) restartKubelet(applied, wanted *desired) {
-	isKubelet := func(unit extensionsv1alpha1.Unit) bool { return unit.Name == kubeletUnit }
+// restartKubelet starts kubelet again for another cgroup driver, which it asks containerd for only when it starts, or
+// in an update in place. apply does that after containerd's own start.
+func (c *changes) restartKubelet(wanted *desired) {
 	i := slices.IndexFunc(wanted.Units, isKubelet)
-	if i >= 0 && applied.cgroupDriver() != wanted.cgroupDriver() && !slices.ContainsFunc(c.restart, isKubelet) {
+	if i >= 0 && !slices.ContainsFunc(c.restart, isKubelet) {
 		c.restart = append(c.restart, wanted.Units[i])
 	}
 }

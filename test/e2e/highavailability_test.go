@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trellis-garden/trellis/test/prober"
 )
 
 // growsToThree has the control plane of a shoot outlast the failure of a node: each etcd grows from one member to
@@ -101,14 +103,18 @@ func (l *landscape) losesMemberAndAPIServer(t *testing.T, namespace string, shoo
 func (l *landscape) losesPaths(t *testing.T, namespace string, shoot kubectl) {
 	t.Helper()
 	seed := l.runtimeKubectl()
+	pod := shoot.run(t, "get", "pods", "-l", "app=web", "-o", "jsonpath={.items[0].metadata.name}")
+	readLog, err := prober.Path(shoot.kubeconfig, "/api/v1/namespaces/default/pods/"+pod+"/log?tailLines=1")
+	if err != nil {
+		t.Fatal(err)
+	}
 	works := func() {
 		t.Helper()
-		// Requests are spread over the kube-apiservers.
-		for range 6 {
-			shoot.eventually(t, time.Minute, contains("nginx"), "exec", "deployment/web", "--", "cat",
-				"/etc/nginx/nginx.conf")
-			shoot.eventually(t, time.Minute, func(string) error { return nil }, "logs", "deployment/web", "--tail=1")
+		// Connections are spread over the kube-apiservers, and each request has one of its own.
+		for range 12 {
+			eventually(t, time.Minute, readLog)
 		}
+		shoot.eventually(t, time.Minute, contains("nginx"), "exec", pod, "--", "cat", "/etc/nginx/nginx.conf")
 	}
 	servers := []string{"deployment/vpn-seed-server", "deployment/vpn-seed-server-1"}
 	for _, server := range servers {

@@ -29,7 +29,7 @@ spec:
   controlPlane: {highAvailability: {failureTolerance: {type: zone}}}
 `
 
-// firstNode has what a landscape has once: draining it stops more than the control plane of a shoot.
+// firstNode has what a landscape has once: draining it stops all machines, and the way to every API.
 const firstNode = "local-node"
 
 // openWithZones is open for tests that need three nodes, each in a zone. It returns the zones by node.
@@ -94,8 +94,8 @@ func TestNodesOfTheLandscape(t *testing.T) {
 	}
 }
 
-// The control plane of a shoot that is to outlast the loss of a zone has its members in different zones, and answers
-// while a node is drained, with all that runs there.
+// The control plane of a shoot that is to outlast the loss of a zone has its members in different zones, as the garden
+// has. Both answer while a node is drained, with all that runs there.
 func TestAZoneIsLost(t *testing.T) {
 	l, zones := openWithZones(t)
 	const namespace = "shoot--demo--zonal"
@@ -116,9 +116,12 @@ func TestAZoneIsLost(t *testing.T) {
 	servers := l.nodesOfPods(t, namespace, "-l", "app=kubernetes,role=apiserver")
 	inDifferentZones(t, zones, servers, 2)
 
+	l.gardenInZones(t, zones)
+
 	lost := slices.DeleteFunc(servers, func(node string) bool { return node == firstNode })[0]
 	t.Cleanup(func() { _, _ = seed.try(context.Background(), "", "uncordon", lost) })
-	api := probeAPI(t, shoot)
+	api, gardenAPI := probeAPI(t, shoot), probeAPI(t, garden)
+	shoots := probePath(t, garden, "/apis/core.gardener.cloud/v1beta1/namespaces/garden-demo/shoots/zonal")
 	seed.run(t, "drain", lost, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=8m")
 	seed.run(t, "-n", namespace, "rollout", "status", "deployment/kube-apiserver", "--timeout=5m")
 	seed.eventually(t, time.Minute, equals("2"), "-n", namespace, "get", "statefulset", "etcd-main", "-o",
@@ -128,7 +131,11 @@ func TestAZoneIsLost(t *testing.T) {
 	}
 	const written = "{apiVersion: v1, kind: ConfigMap, metadata: {name: written-without-a-zone}}"
 	shoot.apply(t, written)
+	garden.run(t, "-n", "garden-demo", "annotate", "shoot", "zonal", "e2e.trellis.garden/written-without=a-zone")
 	api.stop().allAnswered(t, "kube-apiserver, while "+lost+" was drained")
+	gardenAPI.stop().allAnswered(t, "the garden's kube-apiserver, while "+lost+" was drained")
+	shoots.stop().allAnswered(t, "garden-apiserver, while "+lost+" was drained")
+	l.gardenLeads(t)
 
 	seed.run(t, "uncordon", lost)
 	for _, role := range []string{"main", "events"} {
@@ -136,9 +143,42 @@ func TestAZoneIsLost(t *testing.T) {
 	}
 	shoot.eventually(t, time.Minute, contains("written-without-a-zone"), "get", "configmap", "written-without-a-zone",
 		"-o", "name")
-	// The garden may have been on that node, too, and its seed has to tell of itself again.
+	for _, role := range []string{"main", "events"} {
+		seed.eventually(t, 3*time.Minute, equals("3"), "-n", "garden", "get", "statefulset", "etcd-"+role, "-o",
+			"jsonpath={.status.readyReplicas}")
+	}
+	// Gardenlet may have been on that node, too, and its seed has to tell of itself again.
 	garden.eventually(t, 5*time.Minute, equals("True"), "get", "seed", "local", "-o", conditionStatus("GardenletReady"))
 	l.deleteShoot(t, "zonal")
+}
+
+// gardenInZones has the garden, and what it needs of the runtime cluster, run in different zones.
+func (l *landscape) gardenInZones(t *testing.T, zones map[string]string) {
+	t.Helper()
+	for _, etcd := range []string{"etcd-main", "etcd-events"} {
+		inDifferentZones(t, zones, l.nodesOfPods(t, "garden", etcd+"-0", etcd+"-1", etcd+"-2"), 3)
+	}
+	for _, labels := range []string{
+		"app=kubernetes,role=apiserver", "app=kubernetes,role=controller-manager", "app=gardener,role=apiserver",
+		"app=gardener,role=controller-manager", "app=gardener,role=scheduler",
+	} {
+		inDifferentZones(t, zones, l.nodesOfPods(t, "garden", "-l", labels), 2)
+	}
+	inDifferentZones(t, zones, l.nodesOfPods(t, "kube-system", "-l", "k8s-app=kube-dns"), 2)
+	if gateways := l.nodesOfPods(t, "garden", "-l", "app=gateway"); !slices.Equal(gateways,
+		[]string{firstNode, firstNode}) {
+		t.Errorf("gateways run on %v, want two on %s, which has their address", gateways, firstNode)
+	}
+	l.gardenLeads(t)
+}
+
+// gardenLeads has one of each of the garden's controllers hold the lease by which it works.
+func (l *landscape) gardenLeads(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"garden-controller-manager", "garden-scheduler"} {
+		l.gardenKubectl().eventually(t, 2*time.Minute, contains(name+"-"), "-n", "garden", "get", "lease", name, "-o",
+			"jsonpath={.spec.holderIdentity}")
+	}
 }
 
 // nodesOfPods returns the nodes of pods, by their names or a selector.

@@ -20,13 +20,22 @@ import (
 // all run.
 const changedSinceEnv = "TRELLIS_CHANGED_SINCE"
 
-// What some tests cover, as files and folders of the repository. docs/testing.md has the rule.
+// What some tests cover, as files and folders of the repository; "." has all of it, but for what a "!" stands before.
+// docs/testing.md has the rule.
 var (
 	// coveredByAll is what every test depends on.
 	coveredByAll = []string{
 		".ci", "Makefile", "go.mod", "images", "pkg/apis", "pkg/apiserver", "pkg/apply", "pkg/client", "pkg/flow",
 		"pkg/managers", "pkg/rollout", "test/prober",
 	}
+	// clusters is whatever garden, seeds, shoots and fleets are made of.
+	clusters = []string{
+		".", "!LICENSE", "!README.md", "!cmd/trellisctl", "!docs", "!hack", "!pkg/trellisctl", "!staticcheck.conf",
+		"!test/bench", "!test/chaos", "!test/integration", "!test/kills", "!test/objectstores",
+		"!test/schedulerfilters",
+	}
+	// shoots is the same without what only fleets have.
+	shoots       = slices.Concat(clusters, []string{"!cmd/federation", "!extensions/federation", "!pkg/federation"})
 	controlPlane = []string{
 		"cmd/etcd-steward", "cmd/gardenlet", "cmd/vpn", "pkg/component", "pkg/etcd", "pkg/gardenlet", "pkg/vpn",
 		"test/e2e/highavailability_test.go",
@@ -57,11 +66,14 @@ var (
 		"cmd/landscape", "hack/host-state.sh", "landscape", "pkg/images", "pkg/landscape", "test/e2e/second_test.go",
 	}
 	// otherTargets are tests that `make test-e2e` leaves to others.
-	otherTargets = []string{"test/e2e/lostseed_test.go", "test/e2e/nodes_test.go", "test/e2e/upgrade_test.go"}
+	otherTargets = []string{
+		"test/e2e/inplace_test.go", "test/e2e/lostseed_test.go", "test/e2e/nodes_test.go", "test/e2e/outage_test.go",
+		"test/e2e/upgrade_test.go",
+	}
 	// parts are all that tests say to cover.
 	parts = [][]string{
-		controlPlane, credentials, backups, gardenBackups, autoscaling, federation, growth, managedSeeds, landscapes,
-		otherTargets,
+		clusters, shoots, controlPlane, credentials, backups, gardenBackups, autoscaling, federation, growth,
+		managedSeeds, landscapes, otherTargets,
 	}
 )
 
@@ -104,33 +116,53 @@ func whenChanged(covers []string, run func(t *testing.T)) func(t *testing.T) {
 // counts tells whether one of the changed files is of what a test covers, or of what all depend on.
 func counts(changed, covers []string) bool {
 	ofAll := func(file string) bool { return strings.HasPrefix(file, testFolder) && !inParts(file) }
-	return covered(changed, slices.Concat(coveredByAll, covers)) || slices.ContainsFunc(changed, ofAll)
+	changed = slices.DeleteFunc(slices.Clone(changed), ofOtherTests)
+	return covered(changed, coveredByAll) || covered(changed, covers) || slices.ContainsFunc(changed, ofAll)
 }
 
-// covered tells whether a file lies in one of the folders, or is one of them.
+// ofOtherTests tells whether a file is of tests that lie beside what they test. Nothing that runs is made of it.
+func ofOtherTests(file string) bool {
+	return !strings.HasPrefix(file, testFolder) &&
+		(strings.HasSuffix(file, "_test.go") || slices.Contains(strings.Split(file, "/"), "testdata"))
+}
+
+// covered tells whether a file lies in one of the folders, or is one of them, and in none that is left out.
 func covered(files, folders []string) bool {
+	in := func(file, folder string) bool {
+		return folder == "." || file == folder || strings.HasPrefix(file, folder+"/")
+	}
 	return slices.ContainsFunc(files, func(file string) bool {
-		return slices.ContainsFunc(folders, func(folder string) bool {
-			return file == folder || strings.HasPrefix(file, folder+"/")
+		isLeftOut := slices.ContainsFunc(folders, func(folder string) bool {
+			folder, leavesOut := strings.CutPrefix(folder, "!")
+			return leavesOut && in(file, folder)
 		})
+		return !isLeftOut && slices.ContainsFunc(folders, func(folder string) bool { return in(file, folder) })
 	})
 }
 
 func TestCovered(t *testing.T) {
+	some := slices.Concat(backups, landscapes)
 	for _, test := range []struct {
-		file string
-		want bool
+		file   string
+		covers []string
+		want   bool
 	}{
-		{"pkg/etcd/backup/chain.go", true}, {"hack/host-state.sh", true},
-		{"pkg/etcdother/x.go", false}, {"docs/testing.md", false}, {"go.mod", true},
-		{"test/e2e/second_test.go", true}, {"test/e2e/managedseed_test.go", false}, {"test/e2e/landscape_test.go", true},
+		{"pkg/etcd/backup/chain.go", some, true}, {"hack/host-state.sh", some, true},
+		{"pkg/etcdother/x.go", some, false}, {"docs/testing.md", some, false}, {"go.mod", some, true},
+		{"pkg/etcd/backup/chain_test.go", some, false}, {"pkg/etcd/testdata/wal", some, false},
+		{"test/e2e/second_test.go", some, true}, {"test/e2e/managedseed_test.go", some, false},
+		{"test/e2e/landscape_test.go", some, true}, {"test/e2e/testdata/webprober.yaml", some, true},
+		{"pkg/new/x.go", clusters, true}, {"cmd/new/main.go", shoots, true}, {"test/prober/prober.go", shoots, true},
+		{"pkg/federation/core/x.go", clusters, true}, {"pkg/federation/core/x.go", shoots, false},
+		{"pkg/trellisctl/list.go", clusters, false}, {"docs/testing.md", clusters, false},
+		{"go.mod", shoots, true}, {"test/e2e/managedseed_test.go", clusters, true},
 	} {
-		if got := counts([]string{"README.md", test.file}, slices.Concat(backups, landscapes)); got != test.want {
-			t.Errorf("%s: got %t, want %t", test.file, got, test.want)
+		if got := counts([]string{"README.md", test.file}, test.covers); got != test.want {
+			t.Errorf("%s: got %t, want %t for %v", test.file, got, test.want, test.covers)
 		}
 	}
 	for _, path := range slices.Concat(coveredByAll, slices.Concat(parts...)) {
-		if _, err := os.Stat(filepath.Join("../..", path)); err != nil {
+		if _, err := os.Stat(filepath.Join("../..", strings.TrimPrefix(path, "!"))); err != nil {
 			t.Errorf("a test covers what is not there: %v", err)
 		}
 	}

@@ -43,7 +43,13 @@ type apiProber struct{ *prober.Prober }
 // probeAPI reads an object of a cluster ten times a second, with the authorities and the credentials of a kubeconfig.
 func probeAPI(t *testing.T, k kubectl) apiProber {
 	t.Helper()
-	ask, err := prober.API(k.kubeconfig)
+	return probePath(t, k, prober.StoredPath)
+}
+
+// probePath is probeAPI for what is served at a path, such as an aggregated API.
+func probePath(t *testing.T, k kubectl, path string) apiProber {
+	t.Helper()
+	ask, err := prober.Path(k.kubeconfig, path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,12 +24,12 @@ var rows = []row{
 	}},
 	{"member1", []rowTest{
 		{"UseShoot", useShoot},
-		{"WebhookInShoot", webhookInShoot},
-		{"FleetLeadsToItsMembers", fleetLeadsToItsMembers},
-		{"FaultsOfAShoot", faultsOfAShoot},
+		{"WebhookInShoot", whenChanged(shoots, webhookInShoot)},
+		{"FleetLeadsToItsMembers", whenChanged(clusters, fleetLeadsToItsMembers)},
+		{"FaultsOfAShoot", whenChanged(shoots, faultsOfAShoot)},
 		{"EtcdLosesItsVolume", whenChanged(backups, etcdLosesItsVolume)},
 		{"EtcdGoesBackToAPointInTime", whenChanged(backups, etcdGoesBackToAPointInTime)},
-		{"DeleteHalfCreatedShoot", deleteHalfCreatedShoot},
+		{"DeleteHalfCreatedShoot", whenChanged(shoots, deleteHalfCreatedShoot)},
 	}},
 }
 
@@ -39,7 +39,7 @@ var rows = []row{
 var halves = []row{
 	{"fleet", []rowTest{
 		{"FaultOfFederation", whenChanged(federation, faultOfFederation)},
-		{"FleetSpreadsNginx", fleetSpreadsNginx},
+		{"FleetSpreadsNginx", whenChanged(clusters, fleetSpreadsNginx)},
 		{"FleetLegacyOverride", whenChanged(federation, fleetLegacyOverride)},
 		{"FleetDuplicates", whenChanged(federation, fleetDuplicates)},
 		{"FleetOverrideOfMissingPath", whenChanged(federation, fleetOverrideOfMissingPath)},
@@ -63,11 +63,11 @@ var halves = []row{
 // becomes highly available.
 var comings = []row{
 	{"member2", []rowTest{
-		{"Hibernation", hibernation},
+		{"Hibernation", whenChanged(clusters, hibernation)},
 		{"RotateCredentials", whenChanged(credentials, rotateCredentials)},
 	}},
 	{"edge", []rowTest{
-		{"FleetAgent", fleetAgent},
+		{"FleetAgent", whenChanged(clusters, fleetAgent)},
 	}},
 }
 

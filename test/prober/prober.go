@@ -112,10 +112,18 @@ func (p *Prober) run(ctx context.Context, ask func(context.Context) error) {
 	}
 }
 
+// StoredPath is that of an object that every API server reads from etcd.
+const StoredPath = "/api/v1/namespaces/default"
+
 // API returns what asks the API server of a kubeconfig, with its authorities and credentials, for an object that is
 // read from etcd. Each request has a connection of its own, as those of kubectl have. So it comes to any of the API
 // servers, and no client tries again behind the prober's back.
 func API(kubeconfig string) (ask func(context.Context) error, err error) {
+	return Path(kubeconfig, StoredPath)
+}
+
+// Path is API for what an API server serves at a path.
+func Path(kubeconfig, path string) (ask func(context.Context) error, err error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, err
@@ -131,7 +139,7 @@ func API(kubeconfig string) (ask func(context.Context) error, err error) {
 	}
 	client := &http.Client{Transport: transport, Timeout: timeout}
 	return func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/api/v1/namespaces/default", nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+path, nil)
 		if err != nil {
 			return err
 		}

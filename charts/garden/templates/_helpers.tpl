@@ -30,3 +30,42 @@ app.kubernetes.io/name: garden-{{ . }}
 - name: GOMEMLIMIT
   value: $(TRELLIS_MEMORY_LIMIT)000000
 {{- end }}
+
+{{- /* Given are a role and its number of replicas, which run on different nodes, and in different zones, where there
+are some. */ -}}
+{{- define "garden.spread" -}}
+{{- if gt (int (index . 1)) 1 -}}
+topologySpreadConstraints:
+{{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+- topologyKey: {{ . }}
+  maxSkew: 1
+  whenUnsatisfiable: ScheduleAnyway
+  labelSelector:
+    matchLabels:
+      app: gardener
+      role: {{ index $ 0 }}
+  matchLabelKeys: [pod-template-hash]
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* Given are the root, a role and its number of replicas: a drain takes one of several at a time. */ -}}
+{{- define "garden.disruptionBudget" -}}
+{{- if gt (int (index . 2)) 1 }}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: garden-{{ index . 1 }}
+  namespace: {{ (index . 0).Release.Namespace }}
+  labels:
+    {{- include "garden.labels" (index . 1) | nindent 4 }}
+spec:
+  maxUnavailable: 1
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  selector:
+    matchLabels:
+      app: gardener
+      role: {{ index . 1 }}
+{{- end }}
+{{- end }}

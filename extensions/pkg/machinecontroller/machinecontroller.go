@@ -6,6 +6,8 @@ package machinecontroller
 import (
 	"context"
 	"fmt"
+	"net"
+	"strconv"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/constants"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -26,6 +28,7 @@ import (
 	"github.com/trellis-garden/trellis/extensions/pkg/command"
 	"github.com/trellis-garden/trellis/extensions/pkg/worker"
 	"github.com/trellis-garden/trellis/pkg/answers"
+	"github.com/trellis-garden/trellis/pkg/managers"
 )
 
 // Clusters are the two sides of a machine controller.
@@ -34,6 +37,15 @@ type Clusters struct {
 	Control *rest.Config
 	// Target has the nodes: the shoot. It is nil where machines are made for no cluster.
 	Target *rest.Config
+}
+
+// answer asks what the machine controller asks before it begins, which ends it where the seed is not healthy for ten
+// seconds, or the shoot does not answer once.
+func (c Clusters) answer(ctx context.Context) error {
+	if err := managers.Healthy(c.Control)(ctx); err != nil || c.Target == nil {
+		return err
+	}
+	return managers.Groups(c.Target)(ctx)
 }
 
 // Options describe the program.
@@ -70,12 +82,16 @@ func run(ctx context.Context, o Options, server *options.MCServer) error {
 	if err != nil {
 		return err
 	}
+	logger := klog.Background()
+	ctrl.SetLogger(logger)
+	health := net.JoinHostPort(server.Address, strconv.Itoa(int(server.Port)))
+	if err := managers.Begin(ctx, health, clusters.answer); err != nil {
+		return err
+	}
 	machineDriver, err := o.Driver(clusters)
 	if err != nil {
 		return err
 	}
-	logger := klog.Background()
-	ctrl.SetLogger(logger)
 	scheme, err := command.Scheme(machinev1alpha1.AddToScheme)
 	if err != nil {
 		return err

@@ -3,6 +3,10 @@ package machinecontroller
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,6 +41,47 @@ func TestWhatProvidersAddIsForTheShoot(t *testing.T) {
 	}}, &rest.Config{Host: "https://shoot.example"}, scheme, logr.Discard())
 	if host != "https://shoot.example" || !errors.Is(err, refused) {
 		t.Errorf("got %q, %v", host, err)
+	}
+}
+
+// The machine controller ends where the seed has no etcd or the shoot does not answer, so it does not begin before.
+func TestBothAPIServersAreWaitedFor(t *testing.T) {
+	serve := func(health int) *httptest.Server {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			switch r.URL.Path {
+			case "/healthz":
+				w.WriteHeader(health)
+			case "/api":
+				fmt.Fprint(w, `{"kind": "APIVersions", "versions": ["v1"]}`)
+			default:
+				fmt.Fprint(w, `{"kind": "APIGroupList", "apiVersion": "v1", "groups": []}`)
+			}
+		}))
+		t.Cleanup(server.Close)
+		return server
+	}
+	well, sick, away := serve(http.StatusOK), serve(http.StatusInternalServerError), serve(http.StatusOK)
+	away.Close()
+	config := func(server *httptest.Server) *rest.Config { return &rest.Config{Host: server.URL} }
+	for name, test := range map[string]struct {
+		clusters Clusters
+		want     string
+	}{
+		"both":                       {Clusters{Control: config(well), Target: config(well)}, ""},
+		"no shoot":                   {Clusters{Control: config(well)}, ""},
+		"a shoot without etcd":       {Clusters{Control: config(well), Target: config(sick)}, ""},
+		"a shoot that is away":       {Clusters{Control: config(well), Target: config(away)}, away.URL},
+		"a seed without etcd":        {Clusters{Control: config(sick), Target: config(well)}, sick.URL},
+		"a seed that is away":        {Clusters{Control: config(away), Target: config(well)}, away.URL},
+		"a seed without etcd, alone": {Clusters{Control: config(sick)}, sick.URL},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := test.clusters.answer(t.Context())
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/extensions/pkg/extension"
@@ -32,10 +33,10 @@ var (
 	strictest   = regexp.MustCompile(`pod disruption budget (\S+/\S+) is misconfigured`)
 )
 
-// drain is that of the node of a machine that goes.
+// drain is that of the node of a machine that goes, or is about to be updated in place.
 type drain struct {
 	machine, node string
-	// lasts is for how long the machine has been going.
+	// lasts is for how long the machine has been going, or the node has been selected for the update.
 	lasts time.Duration
 	// failure is what the last attempt failed with; empty as long as there was none that did.
 	failure string
@@ -48,12 +49,13 @@ func drainsOf(machines []machinev1alpha1.Machine, now time.Time) []drain {
 	var all []drain
 	for _, machine := range machines {
 		description := machine.Status.LastOperation.Description
-		if machine.DeletionTimestamp == nil || !strings.Contains(description, machineutils.InitiateDrain) {
+		since := drainedSince(machine)
+		if since == nil {
 			continue
 		}
 		d := drain{
 			machine: machine.Name, node: machine.Labels[machinev1alpha1.NodeLabelKey],
-			lasts: now.Sub(machine.DeletionTimestamp.Time).Truncate(time.Second),
+			lasts: now.Sub(since.Time).Truncate(time.Second),
 		}
 		if found := drainFailed.FindStringSubmatch(description); found != nil {
 			d.failure = found[1]
@@ -66,6 +68,23 @@ func drainsOf(machines []machinev1alpha1.Machine, now time.Time) []drain {
 		all = append(all, d)
 	}
 	return all
+}
+
+// drainedSince is when machine-controller-manager began to drain the node of a machine; nil if it does not.
+func drainedSince(machine machinev1alpha1.Machine) *metav1.Time {
+	if machine.DeletionTimestamp != nil {
+		if strings.Contains(machine.Status.LastOperation.Description, machineutils.InitiateDrain) {
+			return machine.DeletionTimestamp
+		}
+		return nil
+	}
+	for _, condition := range machine.Status.Conditions {
+		if condition.Type == machinev1alpha1.NodeInPlaceUpdate &&
+			condition.Reason == machinev1alpha1.SelectedForUpdate {
+			return &condition.LastTransitionTime
+		}
+	}
+	return nil
 }
 
 // String tells who is drained and what hinders it, as far as that is known.

@@ -51,6 +51,8 @@ type Tuning struct {
 	HealthTimeout time.Duration
 	// DrainTimeout is how long a node is drained before its machine is deleted anyway. Default 2 h.
 	DrainTimeout time.Duration
+	// InPlaceUpdateTimeout is how long an update in place may take, without the drain before it. Default 20 min.
+	InPlaceUpdateTimeout time.Duration
 	// OrphanPeriod is how often machines without an object are looked for. Default 15 min.
 	OrphanPeriod time.Duration
 }
@@ -61,7 +63,7 @@ func (t *Tuning) setDefaults() {
 		byDef time.Duration
 	}{
 		{&t.CreationTimeout, 20 * time.Minute}, {&t.HealthTimeout, 10 * time.Minute}, {&t.DrainTimeout, 2 * time.Hour},
-		{&t.OrphanPeriod, 15 * time.Minute},
+		{&t.InPlaceUpdateTimeout, 20 * time.Minute}, {&t.OrphanPeriod, 15 * time.Minute},
 	} {
 		if *d.value == 0 {
 			*d.value = d.byDef
@@ -218,6 +220,7 @@ func (a *actuator) controllerContainer(namespace string, availability component.
 		"--machine-creation-timeout="+tuning.CreationTimeout.String(),
 		"--machine-health-timeout="+tuning.HealthTimeout.String(),
 		"--machine-drain-timeout="+tuning.DrainTimeout.String(),
+		"--machine-inplace-update-timeout="+tuning.InPlaceUpdateTimeout.String(),
 		"--machine-safety-orphan-vms-period="+tuning.OrphanPeriod.String(),
 		"--machine-safety-apiserver-statuscheck-timeout=30s",
 		"--machine-safety-apiserver-statuscheck-period=1m",
@@ -247,12 +250,7 @@ func electionArgs(availability component.Availability) []string {
 	if !availability.IsHigh() {
 		return []string{"--leader-elect=false"}
 	}
-	return []string{
-		"--leader-elect=true",
-		"--leader-elect-lease-duration=" + managers.LeaseDuration.String(),
-		"--leader-elect-renew-deadline=" + managers.RenewDeadline.String(),
-		"--leader-elect-retry-period=" + managers.RetryPeriod.String(),
-	}
+	return component.SortedFlags(managers.ElectionFlags())
 }
 
 // electionLeases are the names of the Leases that the programs hold while they work.

@@ -36,7 +36,7 @@ type Deployment struct {
 	// Name of the MachineDeployment: <technical ID>-<pool>-z<number of the zone, from 1>.
 	Name string
 	// ClassName is that of the MachineClass and of the Secret with its user data. It changes exactly when machines have
-	// to be replaced.
+	// to be replaced, or updated in place.
 	ClassName string
 	// Pool is what the machines are for.
 	Pool extensionsv1alpha1.WorkerPool
@@ -108,10 +108,13 @@ func share(total, index, zones int32) int32 {
 }
 
 // rollingShares divides absolute numbers among the zones; percentages hold in each. Machines could not be replaced
-// where both shares are 0, so one more is allowed there rather than one less.
+// where both shares are 0, so one more is allowed there rather than one less; but of machines that are updated in place
+// one less, as there none is to be new.
 func rollingShares(pool extensionsv1alpha1.WorkerPool, index, zones int32) (surge, unavailable intstr.IntOrString) {
 	surge, unavailable = shareOf(pool.MaxSurge, index, zones), shareOf(pool.MaxUnavailable, index, zones)
-	if isZero(surge) && isZero(unavailable) {
+	if isZero(surge) && isZero(unavailable) && isInPlace(pool) {
+		unavailable = intstr.FromInt32(1)
+	} else if isZero(surge) && isZero(unavailable) {
 		surge = intstr.FromInt32(1)
 	}
 	return surge, unavailable
@@ -131,9 +134,14 @@ func isZero(value intstr.IntOrString) bool {
 
 // classHash covers what cannot be changed on a machine: the provider's specification, and by the name of the
 // node-agent's Secret everything gardenlet counts among that (Kubernetes minor version, image, type, volume, container
-// runtime, …).
+// runtime, …). Of a pool that is updated in place it covers what gardenlet counts among that, and nothing else: the
+// provider's specification cannot be changed on a machine that stays, and is for new machines only.
 func classHash(pool extensionsv1alpha1.WorkerPool, providerSpec []byte) string {
 	hash := sha256.New()
+	if isInPlace(pool) {
+		fmt.Fprint(hash, pool.Name, "\n", pool.Annotations[gardencorev1beta1.AnnotationWorkerInPlaceUpdate])
+		return hex.EncodeToString(hash.Sum(nil))[:5]
+	}
 	if pool.NodeAgentSecretName != nil {
 		hash.Write([]byte(*pool.NodeAgentSecretName))
 	} else {
@@ -207,13 +215,7 @@ func (d Deployment) applyDeployment(deployment *machinev1alpha1.MachineDeploymen
 	spec := &deployment.Spec
 	spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	spec.MinReadySeconds = 0
-	surge, unavailable := d.MaxSurge, d.MaxUnavailable
-	spec.Strategy = machinev1alpha1.MachineDeploymentStrategy{
-		Type: machinev1alpha1.RollingUpdateMachineDeploymentStrategyType,
-		RollingUpdate: &machinev1alpha1.RollingUpdateMachineDeployment{
-			UpdateConfiguration: machinev1alpha1.UpdateConfiguration{MaxSurge: &surge, MaxUnavailable: &unavailable},
-		},
-	}
+	spec.Strategy = d.strategy()
 	spec.Template = machinev1alpha1.MachineTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{labelName: d.Name, labelPool: d.Pool.Name}},
 		Spec: machinev1alpha1.MachineSpec{

@@ -118,6 +118,9 @@ func (a *actuator) Reconcile(ctx context.Context, log logr.Logger, worker *exten
 	} else if err := a.waitReady(ctx, worker.Namespace, deployments); err != nil {
 		return err
 	}
+	if err := a.reportInPlaceUpdates(ctx, worker, deployments); err != nil {
+		return err
+	}
 	return a.deleteUnusedClasses(ctx, worker.Namespace, deployments)
 }
 
@@ -240,9 +243,13 @@ func (a *actuator) deleteUnwanted(ctx context.Context, namespace string, deploym
 }
 
 // deleteUnusedClasses removes MachineClasses, with their Secrets, that no wanted machine has any more.
-// machine-controller-manager keeps a class with a finalizer while machines use it.
+// machine-controller-manager keeps a class with a finalizer while machines use it. Machines that were updated in place
+// have the class that they were made with as long as they live.
 func (a *actuator) deleteUnusedClasses(ctx context.Context, namespace string, deployments []Deployment) error {
-	wanted := map[string]bool{}
+	wanted, err := a.classesInPlace(ctx, namespace, deployments)
+	if err != nil {
+		return err
+	}
 	for _, deployment := range deployments {
 		wanted[deployment.ClassName] = true
 	}
@@ -302,6 +309,9 @@ func (a *actuator) missing(ctx context.Context, namespace string, wanted Deploym
 	}
 	if err := hopeless(&deployment); err != nil {
 		return nil, err
+	}
+	if isInPlace(wanted.Pool) {
+		return a.missingInPlace(ctx, &deployment, wanted)
 	}
 	if missing = readiness(&deployment, wanted.ClassName); missing == nil {
 		return nil, nil

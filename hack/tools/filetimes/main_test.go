@@ -80,6 +80,42 @@ func TestTimesFollowFromWhatIsThereNow(t *testing.T) {
 	}
 }
 
+// A link is another one in each clone, while what it points to keeps the time that it has.
+func TestTimesOfLinksFollowFromTheirTargets(t *testing.T) {
+	link := func(target string) (time.Time, time.Time) {
+		folder := t.TempDir()
+		content := filepath.Join(folder, target)
+		if err := os.WriteFile(content, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		at := filepath.Join(folder, "link")
+		if err := os.Symlink(target, at); err != nil {
+			t.Fatal(err)
+		}
+		before := timeOf(t, folder, target)
+		if err := setLinks(folder); err != nil {
+			t.Fatal(err)
+		}
+		if after := timeOf(t, folder, target); !after.Equal(before) {
+			t.Errorf("the time of what the link points to was %s, and is %s", before, after)
+		}
+		info, err := os.Lstat(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.ModTime(), before
+	}
+	one, written := link("one")
+	again, _ := link("one")
+	other, _ := link("other")
+	if !one.Equal(again) || one.Equal(other) || !one.Before(written) {
+		t.Errorf("times of two links to the same: %s and %s, of one to another: %s", one, again, other)
+	}
+	if err := setLinks(filepath.Join(t.TempDir(), "gone")); err == nil {
+		t.Error("no error for a folder that is not there")
+	}
+}
+
 func TestNotATreeOfGit(t *testing.T) {
 	t.Setenv("GIT_CEILING_DIRECTORIES", os.TempDir())
 	if err := run(t.TempDir()); err == nil {

@@ -113,9 +113,10 @@ func accessObjects() []client.Object {
 		clusterRoleBinding("gardener.cloud:system:garden-scheduler", "gardener.cloud:system:garden-scheduler",
 			gardencorev1beta1.GardenSchedulerUser),
 		// Distances between regions, which the scheduler reads, are ConfigMaps in the garden's namespace.
-		role(Namespace, "gardener.cloud:system:garden-scheduler", rbacv1.PolicyRule{
-			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"},
-		}),
+		role(Namespace, "gardener.cloud:system:garden-scheduler", append(leaseRules("garden-scheduler"),
+			rbacv1.PolicyRule{
+				APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"},
+			})...),
 		roleBinding(Namespace, "gardener.cloud:system:garden-scheduler", "gardener.cloud:system:garden-scheduler",
 			gardencorev1beta1.GardenSchedulerUser),
 	}
@@ -161,9 +162,18 @@ func schedulerRules() []rbacv1.PolicyRule {
 			APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"},
 			Verbs: []string{"create", "patch", "update"},
 		},
+	}
+}
+
+// leaseRules let one of several replicas hold a lease, and none of another process.
+func leaseRules(name string) []rbacv1.PolicyRule {
+	const group, resource = "coordination.k8s.io", "leases"
+	return []rbacv1.PolicyRule{
+		// It has no name yet when it is asked who may create it.
+		{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"create"}},
 		{
-			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
-			Verbs: []string{"get", "list", "watch", "create", "update", "patch"},
+			APIGroups: []string{group}, Resources: []string{resource}, ResourceNames: []string{name},
+			Verbs: []string{"get", "update"},
 		},
 	}
 }

@@ -117,7 +117,7 @@ func Decide(role Role) func(component.Facts) Values {
 	return func(f component.Facts) Values {
 		return Values{
 			Role: role, Image: f.Images["etcd-steward"], MinAllowed: minAllowed(f.Kubernetes.ETCD, role),
-			Availability: f.Availability, Replicas: f.Availability.Replicas(memberCount),
+			Availability: f.Availability, Replicas: Members(f.Availability),
 			MinimumCapacity: f.MinimumVolumeSize, TrafficDistribution: f.TrafficDistribution,
 			PriorityClass: f.PriorityClass,
 			Store:         storeOf(role, f), Restore: restoreOf(role, f),

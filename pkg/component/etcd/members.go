@@ -30,6 +30,9 @@ const (
 	ownName = "$(" + nameVariable + ")"
 )
 
+// Members returns how many members the etcds of a control plane have.
+func Members(availability component.Availability) int32 { return availability.Replicas(memberCount) }
+
 // PodNames returns the names of the pods of a role that has so many.
 func PodNames(role Role, replicas int32) []string {
 	var names []string

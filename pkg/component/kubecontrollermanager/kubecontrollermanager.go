@@ -18,6 +18,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-garden/trellis/pkg/managers"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
@@ -219,7 +220,7 @@ func Arguments(v Values) []string {
 		"secure-port":                      strconv.Itoa(int(port)),
 		"cert-dir":                         "",
 		"profiling":                        "false",
-		"leader-elect":                     strconv.FormatBool(v.Replicas > 1),
+		"leader-elect":                     "false",
 		"use-service-account-credentials":  "true",
 		"service-account-private-key-file": mount + "/service-account/id_rsa",
 		"root-ca-file":                     mount + "/ca/bundle.crt",
@@ -232,6 +233,9 @@ func Arguments(v Values) []string {
 		"kube-api-burst": "200",
 	}
 	maps.Copy(flags, signingFlags(v))
+	if v.Replicas > 1 {
+		maps.Copy(flags, managers.ElectionFlags())
+	}
 	if !v.IsWorkerless {
 		maps.Copy(flags, nodeFlags(v))
 	}

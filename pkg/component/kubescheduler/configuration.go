@@ -1,5 +1,7 @@
 package kubescheduler
 
+import "github.com/trellis-garden/trellis/pkg/managers"
+
 // defaultSchedulerName is the scheduler that pods ask for unless they name another.
 const defaultSchedulerName = "default-scheduler"
 
@@ -9,9 +11,20 @@ func configuration(v Values) map[string]any {
 		"apiVersion":       "kubescheduler.config.k8s.io/v1",
 		"kind":             "KubeSchedulerConfiguration",
 		"clientConnection": map[string]any{"kubeconfig": kubeconfigFile},
-		"leaderElection":   map[string]any{"leaderElect": v.Replicas > 1},
+		"leaderElection":   election(v.Replicas),
 		"enableProfiling":  false,
 		"profiles":         []any{profile(v.Profile)},
+	}
+}
+
+// election has one of several replicas work.
+func election(replicas int32) map[string]any {
+	if replicas <= 1 {
+		return map[string]any{"leaderElect": false}
+	}
+	return map[string]any{
+		"leaderElect": true, "leaseDuration": managers.LeaseDuration.String(),
+		"renewDeadline": managers.RenewDeadline.String(), "retryPeriod": managers.RetryPeriod.String(),
 	}
 }
 

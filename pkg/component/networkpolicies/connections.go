@@ -69,10 +69,10 @@ var (
 	}
 	// Those of one etcd know each other, and not those of the other one.
 	mainMembers = &party{
-		name: "etcd-main-members", kinds: []Kind{Shoot}, pods: matching(etcdcomponent.Labels(etcdcomponent.Main)),
+		name: "etcd-main-members", kinds: controlPlanes, pods: matching(etcdcomponent.Labels(etcdcomponent.Main)),
 	}
 	eventsMembers = &party{
-		name: "etcd-events-members", kinds: []Kind{Shoot}, pods: matching(etcdcomponent.Labels(etcdcomponent.Events)),
+		name: "etcd-events-members", kinds: controlPlanes, pods: matching(etcdcomponent.Labels(etcdcomponent.Events)),
 	}
 	vpnSeedServer       = seedServerOf(vpnseedserver.First)
 	secondVPNSeedServer = seedServerOf(vpnseedserver.Second)

@@ -22,6 +22,8 @@ import (
 const (
 	// PathNodeAgentConfig tells node-agent who it is and where its cluster is.
 	PathNodeAgentConfig = "/var/lib/node-agent/config.yaml"
+	// PathClusterCA holds what a kubelet that stays with its machine is to verify the API server with after a rotation.
+	PathClusterCA = "/var/lib/node-agent/cluster-ca.crt"
 	// PathKubelet is the kubelet's binary.
 	PathKubelet = "/opt/bin/kubelet"
 	// PathKubeletConfig is the kubelet's configuration file.
@@ -71,6 +73,8 @@ type Values struct {
 	Taints []corev1.Taint
 	// SystemComponents says whether system pods may run on the pool.
 	SystemComponents bool
+	// InPlace says that machines of the pool are updated, and not replaced.
+	InPlace bool
 	// Sysctls are kernel settings of the user.
 	Sysctls map[string]string
 	// TrustedCertificates (PEM) are trusted by the machines beside those of the operating system.
@@ -153,6 +157,9 @@ func Reconcile(v Values) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File, 
 				Image: v.KubeletImage, FilePathInImage: pathKubeletInImage,
 			}},
 		},
+	}
+	if v.InPlace {
+		files = append(files, encoded(PathClusterCA, 0o644, v.CABundle))
 	}
 	return units, slices.Concat(files, trustFiles, sshFiles), nil
 }

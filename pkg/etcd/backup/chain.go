@@ -19,10 +19,10 @@ type Chain struct {
 }
 
 // Last is the revision that the chain restores.
-func (c Chain) Last() int64 { return c.end().Last }
+func (c Chain) Last() int64 { return c.Newest().Last }
 
-// end is the object that the chain ends in.
-func (c Chain) end() Object {
+// Newest is the object that the chain ends in.
+func (c Chain) Newest() Object {
 	if n := len(c.Deltas); n > 0 {
 		return c.Deltas[n-1]
 	}
@@ -207,7 +207,7 @@ type Position struct {
 
 // End reads the last object of a chain and returns where the log goes on. Its errors are ObjectErrors.
 func (c Chain) End(ctx context.Context, s store.Store, keys *Keys) (Position, error) {
-	last := c.end()
+	last := c.Newest()
 	reader, err := Open(ctx, s, last.Name, keys)
 	if err != nil {
 		return Position{}, &ObjectError{last, err}

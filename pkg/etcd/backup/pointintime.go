@@ -6,7 +6,7 @@ import (
 )
 
 // Taken is when the state that the chain restores was saved.
-func (c Chain) Taken() time.Time { return c.end().Taken }
+func (c Chain) Taken() time.Time { return c.Newest().Taken }
 
 // Size of all its objects in bytes, as they are stored.
 func (c Chain) Size() int64 {

@@ -86,6 +86,9 @@ func (s *Status) bound() {
 	if s.Recovering != nil {
 		texts = append(texts, s.Recovering.texts()...)
 	}
+	if s.Differs != nil {
+		texts = append(texts, s.Differs.bound()...)
+	}
 	for i := range s.Space {
 		texts = append(texts, &s.Space[i].Of)
 	}
@@ -105,6 +108,16 @@ func (s *Status) bound() {
 	for _, text := range texts {
 		*text = Text(*text)
 	}
+}
+
+// bound holds the list to its bound, and returns the texts.
+func (d *Difference) bound() []*string {
+	d.Changed = d.Changed[:min(len(d.Changed), MostChanged)]
+	texts := []*string{(*string)(&d.From), &d.Message, &d.Backup}
+	for i := range d.Changed {
+		texts = append(texts, &d.Changed[i].Key)
+	}
+	return texts
 }
 
 func (r *Recovery) texts() []*string {

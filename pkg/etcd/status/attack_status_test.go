@@ -82,6 +82,7 @@ func TestAttackTextsOfAnEtcd(t *testing.T) {
 		Phase: Phase(evil), ReadOnly: evil, Recovering: &recovery, Recoveries: []Recovery{recovery},
 		Store: &Store{Failures: []Failure{failure}}, Space: []Space{{Of: evil}},
 		Skipped: []Skip{{What: evil, Message: evil}},
+		Differs: &Difference{From: Source(evil), Message: evil, Backup: evil, Changed: []Changed{{Key: evil}}},
 	}
 	content, err := json.Marshal(sent)
 	if err != nil {
@@ -104,14 +105,14 @@ func TestAttackTextsOfAnEtcd(t *testing.T) {
 func TestListsAreBounded(t *testing.T) {
 	item := func(n int) string { return "[" + strings.TrimSuffix(strings.Repeat("{},", n), ",") + "]" }
 	told, err := Read(strings.NewReader(`{"recoveries":` + item(1000) + `,"space":` + item(1000) + `,"skipped":` +
-		item(1000) + `,"store":{"failures":` + item(1000) + "}}"))
+		item(1000) + `,"store":{"failures":` + item(1000) + `},"differs":{"changed":` + item(1000) + "}}"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(told.Recoveries) != MostRecoveries || len(told.Space) != most || len(told.Skipped) != most ||
-		len(told.Store.Failures) != most {
-		t.Errorf("there are %d, %d, %d and %d items", len(told.Recoveries), len(told.Space), len(told.Skipped),
-			len(told.Store.Failures))
+		len(told.Store.Failures) != most || len(told.Differs.Changed) != MostChanged {
+		t.Errorf("there are %d, %d, %d, %d and %d items", len(told.Recoveries), len(told.Space), len(told.Skipped),
+			len(told.Store.Failures), len(told.Differs.Changed))
 	}
 }
 

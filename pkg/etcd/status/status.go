@@ -19,6 +19,8 @@ const (
 	Starting  Phase = "starting"
 	Verifying Phase = "verifying the data"
 	Restoring Phase = "restoring a backup"
+	// Comparing is that of one of several members, whose etcd runs and serves nobody yet.
+	Comparing Phase = "comparing the data with that of the other members"
 	Awaiting  Phase = "restoring a backup: waiting for the store of backups"
 	// AwaitingMembers and AwaitingQuorum are those of one of several members: before its etcd starts, and after it.
 	AwaitingMembers Phase = "waiting for the other members"
@@ -41,6 +43,8 @@ type Status struct {
 	// Recoveries are those that have ended, the last one last, MostRecoveries at most. They are remembered on the
 	// volume of the data.
 	Recoveries []Recovery `json:"recoveries,omitempty"`
+	// Differs is what the data is not, as it should be; nil if nothing is known of that. The volume remembers it.
+	Differs *Difference `json:"differs,omitempty"`
 	// Store has what became of the store of backups since the steward started; nil without a store.
 	Store *Store `json:"store,omitempty"`
 	// Space says how full the quota and the volume are; nothing before etcd serves.
@@ -88,6 +92,8 @@ const (
 	LogDamaged Cause = "LogDamaged"
 	// DataStale says that the data is older than the backups: the volume was rolled back or exchanged.
 	DataStale Cause = "DataStale"
+	// DataDiffers says that the data of a member is not what a quorum of the others has: a disk may have changed it.
+	DataDiffers Cause = "DataDiffers"
 )
 
 // Recovery is what was found wrong with data, and what has taken its place.
@@ -126,6 +132,8 @@ const (
 	BackupStore Source = "BackupStore"
 	// Database is that of the data whose log is damaged.
 	Database Source = "Database"
+	// Members are the other members of the etcd, which have all that was ever acknowledged.
+	Members Source = "Members"
 	// Nothing could be restored: etcd began empty.
 	Nothing Source = "Nothing"
 )
@@ -139,6 +147,29 @@ type Restored struct {
 	Revision int64 `json:"revision,omitempty"`
 	// Taken is when the backup was.
 	Taken time.Time `json:"taken,omitzero"`
+}
+
+// Difference is what data that serves is not, although it should be: a disk may have changed it.
+type Difference struct {
+	// From is where it is otherwise.
+	From Source `json:"from"`
+	// Since is when that was found.
+	Since time.Time `json:"since"`
+	// Message says what other members have, and why this one does not join them again.
+	Message string `json:"message,omitempty"`
+	// Backup has other bytes of the revisions Changed, MostChanged at most. What was written anew since is gone.
+	Backup  string    `json:"backup,omitempty"`
+	Changed []Changed `json:"changed,omitempty"`
+}
+
+// MostChanged is how many changed revisions are remembered.
+const MostChanged = 16
+
+// Changed is a revision whose bytes are not what was written.
+type Changed struct {
+	Revision int64 `json:"revision"`
+	// Key is that of etcd.
+	Key string `json:"key"`
 }
 
 // What is done with a store.

@@ -43,6 +43,7 @@ var found = map[Cause]string{
 	DataDamaged: "found its data damaged",
 	LogDamaged:  "found its write-ahead log damaged, but not its database",
 	DataStale:   "found its data older than the backups",
+	DataDiffers: "found its data different from that of a quorum of the other members",
 }
 
 // Describe says in one sentence each what was found, what was restored, what is missing and where the data lies; of a
@@ -76,14 +77,45 @@ func (r *Recovery) describeRestored() string {
 	case restored == nil:
 	case restored.From == Nothing:
 		return fmt.Sprintf("At %s, after %s, it began empty", stamp(r.Finished), duration(r.Took()))
+	case restored.From == Members:
+		from = " from the other members"
 	case restored.From == Database:
 		from = fmt.Sprintf(" from its database, revision %d", restored.Revision)
 	default:
-		place := map[Source]string{BackupDirectory: "the backup directory", BackupStore: "the store of backups"}
 		from = fmt.Sprintf(" from %s of %s, revision %d, taken at %s", line(restored.Backup, mostReason),
-			cmp.Or(place[restored.From], "backups"), restored.Revision, stamp(restored.Taken))
+			place(restored.From), restored.Revision, stamp(restored.Taken))
 	}
 	return fmt.Sprintf("At %s, after %s, it served again: restored%s", stamp(r.Finished), duration(r.Took()), from)
+}
+
+func place(from Source) string {
+	switch from {
+	case BackupDirectory:
+		return "the backup directory"
+	case BackupStore:
+		return "the store of backups"
+	}
+	return "backups"
+}
+
+// mostKeys is how many changed keys are named, in a text of mostDifference bytes, which an event has room for.
+const mostKeys, mostDifference = 3, 900
+
+// Describe says in one sentence where data differs from what. Its subject, an etcd, is left to the caller.
+func (d *Difference) Describe() string {
+	if d.From == Members {
+		return fmt.Sprintf("serves data that differs from that of other members since %s: %s.", stamp(d.Since),
+			line(d.Message, mostText))
+	}
+	var changed []string
+	for _, c := range d.Changed[:min(mostKeys, len(d.Changed))] {
+		changed = append(changed, fmt.Sprintf("revision %d of key %q", c.Revision, line(c.Key, mostReason)))
+	}
+	if more := len(d.Changed) - mostKeys; more > 0 {
+		changed = append(changed, fmt.Sprintf("%d more", more))
+	}
+	return line(fmt.Sprintf("serves data that differs from %s of %s since %s: %s.", line(d.Backup, mostReason),
+		place(d.From), stamp(d.Since), strings.Join(changed, ", ")), mostDifference)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

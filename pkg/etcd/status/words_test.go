@@ -38,6 +38,14 @@ func TestRecoveriesAreDescribed(t *testing.T) {
 				"again: restored from its database, revision 7." + aside,
 		},
 		{
+			"other members", Recovery{
+				Cause: DataDiffers, Reason: "of revision 7, its hash is 1", Aside: "/data/damaged-1",
+				Restored: &Restored{From: Members},
+			},
+			"found its data different from that of a quorum of the other members (of revision 7, its hash is 1). At " +
+				"2026-01-01T12:00:02Z, after 2s, it served again: restored from the other members." + aside,
+		},
+		{
 			"nothing", Recovery{Cause: DataStale, Missing: "all", Restored: &Restored{From: Nothing}},
 			"found its data older than the backups. At 2026-01-01T12:00:02Z, after 2s, it began empty. Missing: all.",
 		},
@@ -58,6 +66,31 @@ func TestWhatHasNotEndedIsAFinding(t *testing.T) {
 	begun := Recovery{Cause: DataLost, Found: noon, Restored: &Restored{From: Nothing}}
 	if got, want := begun.Describe(), "found no data, although there are backups."; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestDifferencesAreDescribed(t *testing.T) {
+	for _, test := range []struct {
+		difference Difference
+		want       string
+	}{
+		{
+			Difference{From: Members, Since: noon, Message: "no quorum agrees: of revision 7, its hash is 1"},
+			"serves data that differs from that of other members since 2026-01-01T12:00:00Z: no quorum agrees: of " +
+				"revision 7, its hash is 1.",
+		},
+		{
+			Difference{
+				From: BackupStore, Since: noon, Backup: "delta-7",
+				Changed: []Changed{{5, "/registry/a"}, {6, "b\n"}, {7, "c"}, {8, "d"}, {9, "e"}},
+			},
+			"serves data that differs from delta-7 of the store of backups since 2026-01-01T12:00:00Z: revision 5 of " +
+				"key \"/registry/a\", revision 6 of key \"b\", revision 7 of key \"c\", 2 more.",
+		},
+	} {
+		if got := test.difference.Describe(); got != test.want {
+			t.Errorf("got  %s\nwant %s", got, test.want)
+		}
 	}
 }
 
@@ -86,12 +119,19 @@ func FuzzDescriptionsAreShort(f *testing.F) {
 	long := strings.Repeat("漢", 1000)
 	f.Add(long, long, long, long, int64(-1<<63), int64(1<<62))
 	f.Fuzz(func(t *testing.T, reason, aside, missing, backup string, revision, took int64) {
-		for _, from := range []Source{BackupDirectory, BackupStore, Database, Nothing, Source(reason)} {
+		for _, from := range []Source{BackupDirectory, BackupStore, Database, Members, Nothing, Source(reason)} {
 			r := Recovery{
 				Cause: LogDamaged, Reason: reason, Aside: aside, Missing: missing, Found: noon,
 				Restored: &Restored{from, backup, revision, noon}, Finished: noon.Add(time.Duration(took)),
 			}
 			if got := r.Describe(); len(got) > 1000 || !utf8.ValidString(got) {
+				t.Errorf("it has %d bytes: %q", len(got), got)
+			}
+			d := Difference{From: from, Message: reason, Backup: backup, Since: r.Finished}
+			for _, key := range []string{aside, missing, "\"" + reason, ""} {
+				d.Changed = append(d.Changed, Changed{revision, key})
+			}
+			if got := d.Describe(); len(got) > 1000 || !utf8.ValidString(got) {
 				t.Errorf("it has %d bytes: %q", len(got), got)
 			}
 		}

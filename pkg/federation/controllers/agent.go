@@ -186,7 +186,7 @@ func (r *report) connect(ctx context.Context,
 	}
 	member, err := r.members.Use(r.lifetime, cluster.Name, r.agent.Member)
 	if err != nil {
-		return nil, metav1.ConditionFalse, "NotConnected", err.Error()
+		return nil, metav1.ConditionFalse, clusterv1alpha1.ReasonNotConnected, err.Error()
 	}
 	return member, "", "", ""
 }

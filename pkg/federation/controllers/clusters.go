@@ -53,13 +53,15 @@ type ClusterOptions struct {
 	FailureThreshold time.Duration
 	// SuccessThreshold is how long a failed member must answer before it counts as ready.
 	SuccessThreshold time.Duration
+	// FirstAnswer is how long placements wait for a member that has just come, until it is known how it is.
+	FirstAnswer time.Duration
 }
 
 // DefaultClusterOptions are what production uses.
 func DefaultClusterOptions() ClusterOptions {
 	return ClusterOptions{
 		ProbeInterval: 10 * time.Second, SurveyInterval: 60 * time.Second,
-		FailureThreshold: 30 * time.Second, SuccessThreshold: 30 * time.Second,
+		FailureThreshold: 30 * time.Second, SuccessThreshold: 30 * time.Second, FirstAnswer: 30 * time.Second,
 	}
 }
 
@@ -120,7 +122,7 @@ func (c *clusters) checkUp(ctx context.Context, cluster *clusterv1alpha1.Cluster
 	}
 	member, err := c.connect(ctx, cluster)
 	if err != nil {
-		return c.refuse(ctx, cluster, "NotConnected", err.Error())
+		return c.refuse(ctx, cluster, clusterv1alpha1.ReasonNotConnected, err.Error())
 	}
 	ready, reason, message := probe(ctx, member)
 	if ready = c.damped(cluster, ready); ready == "" {
@@ -211,7 +213,8 @@ func (c *clusters) damped(cluster *clusterv1alpha1.Cluster, answer metav1.Condit
 // neverReady tells whether the cluster has not been Ready yet: its version is not known, or the fleet waits for its
 // agent. The version alone does not tell, as an agent writes it before the fleet has taken notice of its first report.
 func neverReady(cluster *clusterv1alpha1.Cluster, reason string) bool {
-	return cluster.Status.KubernetesVersion == "" || reason == reasonNotAccepted || reason == reasonNotReported
+	return cluster.Status.KubernetesVersion == "" || reason == clusterv1alpha1.ReasonNotAccepted ||
+		reason == clusterv1alpha1.ReasonNotReported
 }
 
 // surveyDue also counts clusters of which nothing is known yet.

@@ -89,11 +89,11 @@ func TestReadinessIsDamped(t *testing.T) {
 		}, time.Second, metav1.ConditionTrue, metav1.ConditionTrue},
 		{"so does the first report of an agent, with which the version comes", func() {
 			is(metav1.ConditionFalse)
-			cluster.Status.Conditions[0].Reason = reasonNotAccepted
+			cluster.Status.Conditions[0].Reason = clusterv1alpha1.ReasonNotAccepted
 		}, time.Second, metav1.ConditionTrue, metav1.ConditionTrue},
 		{"also if it was accepted long before", func() {
 			is(metav1.ConditionUnknown)
-			cluster.Status.Conditions[0].Reason = reasonNotReported
+			cluster.Status.Conditions[0].Reason = clusterv1alpha1.ReasonNotReported
 		}, time.Second, metav1.ConditionTrue, metav1.ConditionTrue},
 	}
 	for _, step := range steps {

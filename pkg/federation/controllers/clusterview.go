@@ -27,6 +27,8 @@ import (
 type clusterView struct {
 	reader  client.Reader
 	surveys *surveys
+	// firstAnswer is how long decisions wait for members that have just come.
+	firstAnswer time.Duration
 	// changes counts the events.
 	changes atomic.Int64
 
@@ -56,6 +58,10 @@ func (v *clusterView) snapshot(ctx context.Context) (core.Snapshot, reservations
 	var list clusterv1alpha1.ClusterList
 	if err := v.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return core.Snapshot{}, nil, fmt.Errorf("listing clusters: %w", err)
+	}
+	if !v.filled {
+		// The controller that asks members begins when those do that decide.
+		v.translated.Await(time.Now().Truncate(time.Second), v.firstAnswer)
 	}
 	v.latest = v.translated.Of(pointers(list.Items))
 	v.listed, v.begunAt = list.Items, time.Time{}

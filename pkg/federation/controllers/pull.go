@@ -97,10 +97,8 @@ const longestSilence = time.Minute
 
 // Reasons of the condition Ready of members that have an agent.
 const (
-	reasonNotAccepted = "WaitingForAcceptance"
-	reasonNotReported = "WaitingForReport"
-	reasonSilent      = "AgentNotHeard"
-	reasonTooLarge    = "ReportTooLarge"
+	reasonSilent   = "AgentNotHeard"
+	reasonTooLarge = "ReportTooLarge"
 )
 
 // checkAgent makes of what an agent reports, and of how long it is silent, whether its member is ready. Agents never
@@ -161,7 +159,7 @@ func (c *clusters) hear(ctx context.Context,
 	err := c.client.Get(ctx, client.ObjectKey{Namespace: clusterv1alpha1.CredentialsNamespace, Name: cluster.Name},
 		lease)
 	if apierrors.IsNotFound(err) {
-		return metav1.ConditionFalse, reasonNotAccepted,
+		return metav1.ConditionFalse, clusterv1alpha1.ReasonNotAccepted,
 			fmt.Sprintf("No agent was accepted for this member yet: `trellisctl register %s` invites one, "+
 				"`trellisctl accept %s` accepts it",
 				cluster.Name, cluster.Name), nil
@@ -171,7 +169,8 @@ func (c *clusters) hear(ctx context.Context,
 	}
 	reported := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionAgentReported)
 	if lease.Spec.RenewTime == nil || reported == nil {
-		return metav1.ConditionUnknown, reasonNotReported, "The agent was accepted, and has not reported yet", nil
+		return metav1.ConditionUnknown, clusterv1alpha1.ReasonNotReported,
+			"The agent was accepted, and has not reported yet", nil
 	}
 	if silent := c.silence(cluster.Name, lease); silent > allowedSilence(lease) {
 		return metav1.ConditionUnknown, reasonSilent,

@@ -37,6 +37,8 @@ type scheduling struct {
 	events   events.EventRecorder
 	now      func() time.Time
 	clusters *clusterView
+	// firstAnswer is how long a decision waits for members that have just come.
+	firstAnswer time.Duration
 	// index is told what the bindings depend on, before clusters are looked at: so no change of them is missed.
 	index *wake.Index
 	// reservations hold the room that decisions were promised; observed tells whether they know of all bindings yet.
@@ -82,6 +84,10 @@ func (s *scheduling) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	s.priorities.Wait(request.NamespacedName, decision.waits())
+	if decision.awaits() {
+		// Before, an event tells what comes to be known of the members.
+		return reconcile.Result{RequeueAfter: max(decision.until.Sub(s.now()), time.Millisecond)}, nil
+	}
 	return reconcile.Result{}, nil
 }
 
@@ -154,7 +160,12 @@ type outcome struct {
 	report   *workv1alpha2.PlacementDecision
 	// retry tells of a failure that may pass without an event for the binding.
 	retry bool
+	// until is when the decision is made at the latest, where reason is ReasonWaiting.
+	until time.Time
 }
+
+// awaits tells that nothing is decided yet.
+func (o outcome) awaits() bool { return o.reason == workv1alpha2.ReasonWaiting }
 
 // waits tells that it is to be tried again, where nothing may announce that it helps.
 func (o outcome) waits() bool {
@@ -170,11 +181,12 @@ func (s *scheduling) decide(ctx context.Context, b bindings.Binding) (outcome, e
 	decision, err := s.decideAmong(ctx, b, func(near, apart []string) (outcome, error) {
 		return decideBy(b, func(translated core.Binding) (core.Decision, error) {
 			translated.Near, translated.Apart = near, apart
+			translated.Patience = karmada.Patience(b, s.firstAnswer, s.now())
 			return s.decideWithin(ctx, key, b.GetGeneration(), translated)
 		})
 	})
-	if err != nil {
-		return outcome{}, err
+	if err != nil || decision.awaits() {
+		return decision, err
 	}
 	allowed, err := s.withinQuota(ctx, b, decision)
 	if err != nil || allowed.reason != decision.reason {
@@ -205,7 +217,10 @@ func decideBy(b bindings.Binding, decide func(core.Binding) (core.Decision, erro
 		reason: workv1alpha2.ReasonSuccess, message: shorten(decision.Explain()), report: karmada.Report(decision),
 	}
 	if decision.Failure != nil {
-		result.reason = failureReason(decision.Failure)
+		result.reason, result.until = failureReason(decision.Failure), decision.Failure.Until
+	}
+	if result.awaits() {
+		result.term = termInUse(b)
 	}
 	return result, nil
 }
@@ -229,8 +244,11 @@ func (s *scheduling) decideWithin(ctx context.Context, key types.NamespacedName,
 }
 
 func failureReason(failure *core.Failure) string {
-	if failure.Kind == core.NoRoom {
+	switch failure.Kind {
+	case core.NoRoom:
 		return workv1alpha2.ReasonUnschedulable
+	case core.Waiting:
+		return workv1alpha2.ReasonWaiting
 	}
 	return workv1alpha2.ReasonNoClusterFit
 }
@@ -269,7 +287,8 @@ func enter(b bindings.Binding, decision outcome, now time.Time) (changed, isNew 
 	decided := karmada.Decided{
 		Generation: b.GetGeneration(), Time: last.Time, Reason: decision.reason, Message: decision.message,
 	}
-	if isNew || karmada.Fresh(b.BindingSpec(), karmada.Explained(b)) {
+	waitsOn := decision.awaits() && last.Reason == decision.reason
+	if isNew && !waitsOn || karmada.Fresh(b.BindingSpec(), karmada.Explained(b)) {
 		decided.Time = metav1.NewTime(now)
 	}
 	marked, err := markPlacement(b, decision)
@@ -288,8 +307,11 @@ func enter(b bindings.Binding, decision outcome, now time.Time) (changed, isNew 
 	return marked || moved || told || explained, isNew, err
 }
 
-// markPlacement notes the placement, and the term of it, that clusters were chosen for.
+// markPlacement notes the placement, and the term of it, that clusters were chosen for. Who waits has not chosen.
 func markPlacement(b bindings.Binding, decision outcome) (changed bool, err error) {
+	if decision.awaits() {
+		return false, nil
+	}
 	if karmada.PlacementChanged(b) {
 		placement, err := json.Marshal(b.BindingSpec().Placement)
 		if err != nil {
@@ -307,7 +329,7 @@ func markPlacement(b bindings.Binding, decision outcome) (changed bool, err erro
 
 // warn those who look at the binding or at the object itself of a decision that could not be made.
 func (s *scheduling) warn(b bindings.Binding, decision outcome) {
-	if decision.reason == workv1alpha2.ReasonSuccess {
+	if decision.reason == workv1alpha2.ReasonSuccess || decision.awaits() {
 		return
 	}
 	resource := b.BindingSpec().Resource

@@ -211,7 +211,10 @@ func Add(ctx context.Context, mgr manager.Manager, own *ownwrites.Client, option
 	pool := members.NewPool(changes.report, options.Dial)
 	s := &scheduling{
 		client: mgr.GetClient(), events: mgr.GetEventRecorder("scheduling"), now: time.Now,
-		clusters: &clusterView{reader: mgr.GetClient(), surveys: newSurveys()}, index: wake.NewIndex(),
+		clusters: &clusterView{
+			reader: mgr.GetClient(), surveys: newSurveys(), firstAnswer: options.Clusters.FirstAnswer,
+		},
+		firstAnswer: options.Clusters.FirstAnswer, index: wake.NewIndex(),
 		reservations: reservations.New(time.Now, options.PromiseLapse),
 		priorities:   priorityqueue.New(),
 	}

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -44,6 +46,16 @@ type Binding struct {
 	Fresh bool
 	// FromFirstTerm begins with the first affinity term even though a later one is in use.
 	FromFirstTerm bool
+	// Patience with clusters of which nothing is known yet.
+	Patience Patience
+}
+
+// Patience lets a decision wait for clusters of which nothing is known yet. That of zero waits for none.
+type Patience struct {
+	// Now is when the decision is made.
+	Now time.Time
+	// Until is when it is made without these clusters at the latest.
+	Until time.Time
 }
 
 // Target is a cluster and its share of the replicas.

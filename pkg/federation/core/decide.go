@@ -9,7 +9,8 @@ import (
 //
 // Affinity terms are tried in order, beginning with the one that was in use. When none can be satisfied the failure
 // of the first one tried is reported: if no cluster fits, the object is withdrawn; if only room is lacking, what was
-// placed before stays.
+// placed before stays. So does it while a term waits for clusters of which nothing is known yet; those after it are not
+// tried before.
 //
 // The result holds on to its arguments to explain itself; neither may be changed afterwards.
 func Decide(s Snapshot, b Binding) Decision {
@@ -17,7 +18,11 @@ func Decide(s Snapshot, b Binding) Decision {
 	var first *Decision
 	for i := range terms {
 		d := decideTerm(s, &b, &terms[i])
-		if d.Failure == nil {
+		waits := d.Failure != nil && d.Failure.Kind == Waiting
+		if waits {
+			d.Targets = slices.Clone(b.Previous)
+		}
+		if d.Failure == nil || waits {
 			if first != nil {
 				d.Before = append(first.Before, TermFailure{first.Term, first.Failure})
 			}
@@ -74,6 +79,18 @@ func (a *attempt) name(c *candidate) string { return a.snapshot.clusters[c.index
 
 func (a *attempt) place() ([]Target, *Failure) {
 	candidates := a.candidates()
+	waiting := a.waiting(candidates)
+	if waiting != nil && a.compares() {
+		return nil, waiting
+	}
+	targets, failure := a.placeOn(candidates)
+	if failure != nil && waiting != nil {
+		return nil, waiting
+	}
+	return targets, failure
+}
+
+func (a *attempt) placeOn(candidates []candidate) ([]Target, *Failure) {
 	if len(candidates) == 0 {
 		return nil, noFit("no cluster fits: 0 of %d", len(a.snapshot.clusters))
 	}

@@ -1,6 +1,9 @@
 package core
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Decision is where an object goes. It explains itself on demand.
 type Decision struct {
@@ -36,6 +39,7 @@ const (
 	APINotServed
 	TaintNotTolerated
 	PropertyMissing
+	NotKnownYet
 	NoWeight
 	SpreadLimit
 	NoReplicaAllotted
@@ -44,7 +48,8 @@ const (
 
 var reasonNames = [...]string{
 	"", "ClusterDeleting", "AffinityMismatch", "BeingEvicted", "AwayFromGroup", "GroupIsHere", "APINotServed",
-	"TaintNotTolerated", "PropertyMissing", "NoWeight", "SpreadLimit", "NoReplicaAllotted", "UnknownCluster",
+	"TaintNotTolerated", "PropertyMissing", "NotKnownYet", "NoWeight", "SpreadLimit", "NoReplicaAllotted",
+	"UnknownCluster",
 }
 
 // String is the word that is shown to users; that of Fits is empty.
@@ -58,12 +63,16 @@ const (
 	NoFit FailureKind = iota
 	// NoRoom: clusters fit but cannot take all replicas. What was placed before stays.
 	NoRoom
+	// Waiting: nothing is decided before more is known of clusters that have just come. What was placed before stays.
+	Waiting
 )
 
 // Failure says why nothing was decided.
 type Failure struct {
 	Kind    FailureKind
 	Message string
+	// Until is when Waiting ends at the latest.
+	Until time.Time
 }
 
 // Error implements error.

@@ -131,6 +131,8 @@ func (a *attempt) message(c *Cluster, code ReasonCode) string {
 		return "taint " + untolerated(c.Taints, b.Placement.Tolerations).ToString() + " is not tolerated"
 	case PropertyMissing:
 		return a.missingProperty(c)
+	case NotKnownYet:
+		return "nothing is known of the cluster yet"
 	case NoWeight:
 		return "no entry of spec.placement.replicaScheduling.weightPreference.staticWeightList matches it"
 	case SpreadLimit:
@@ -371,7 +373,11 @@ func (d Decision) targetNames() string {
 func (d Decision) groupedReasons() []string {
 	clusters := map[string][]string{}
 	var messages []string
+	waits := d.Failure != nil && d.Failure.Kind == Waiting
 	for _, r := range d.Reasons() {
+		if waits && r.Code == NotKnownYet && d.attempt.awaits(r.Cluster) {
+			continue // The failure names it.
+		}
 		if clusters[r.Message] == nil {
 			messages = append(messages, r.Message)
 		}

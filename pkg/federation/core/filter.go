@@ -159,7 +159,8 @@ func (a *attempt) serves(c *Cluster, cache *servedCache) bool {
 }
 
 // reject gives the first reason against a cluster. A cluster that has the object already keeps it when its API or
-// taints change.
+// taints change. What nothing is known of yet has the last reason: those before it would stand whatever comes to be
+// known.
 func (a *attempt) reject(c *Cluster, mark marks, tier int8, served *servedCache) ReasonCode {
 	switch {
 	case c.Deleting:
@@ -173,8 +174,9 @@ func (a *attempt) reject(c *Cluster, mark marks, tier int8, served *servedCache)
 	case mark&isApart != 0:
 		return GroupIsHere
 	}
-	if mark&isPrevious == 0 {
-		if !a.serves(c, served) {
+	isNew, known := mark&isPrevious == 0, c.AwaitedUntil.IsZero()
+	if isNew {
+		if known && !a.serves(c, served) {
 			return APINotServed
 		}
 		if len(c.Taints) > 0 && untolerated(c.Taints, a.binding.Placement.Tolerations) != nil {
@@ -185,6 +187,9 @@ func (a *attempt) reject(c *Cluster, mark marks, tier int8, served *servedCache)
 		if constraint := &a.binding.Placement.Spread[i]; !constraint.hasGroup(c) {
 			return PropertyMissing
 		}
+	}
+	if isNew && !known {
+		return NotKnownYet
 	}
 	return Fits
 }

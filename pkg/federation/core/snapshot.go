@@ -3,6 +3,7 @@ package core
 import (
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,6 +20,9 @@ type Cluster struct {
 	Taints   []corev1.Taint
 	// Deleting clusters get nothing new and lose what they have.
 	Deleting bool
+	// AwaitedUntil is for clusters that have just come, of which nothing is known yet: until then decisions may wait
+	// for them. It is zero for all others, and nothing is known yet after it has passed either.
+	AwaitedUntil time.Time
 	// APIs are the kinds that the cluster serves. Clusters that serve the same may share the set, which is faster.
 	APIs *APIs
 	// Room is what is known of its free resources; nil if nothing is.

@@ -50,7 +50,7 @@ func DecidedOf(b bindings.Binding) (Decided, bool) {
 // reasons of decisions; a condition with another one, or with a longer message, may be none that can be stored.
 var reasons = []string{
 	workv1alpha2.ReasonSuccess, workv1alpha2.ReasonSchedulerError, workv1alpha2.ReasonNoClusterFit,
-	workv1alpha2.ReasonUnschedulable, workv1alpha2.ReasonQuotaExceeded,
+	workv1alpha2.ReasonUnschedulable, workv1alpha2.ReasonQuotaExceeded, workv1alpha2.ReasonWaiting,
 }
 
 const mostMessage = 32768

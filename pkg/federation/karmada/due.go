@@ -2,6 +2,7 @@ package karmada
 
 import (
 	"encoding/json"
+	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
@@ -51,7 +52,29 @@ func Settled(b bindings.Binding, translated core.Binding) bool {
 // saysNoPlace tells of replicas without a place. When there are none any more, as fewer are wanted, a decision has to
 // say so.
 func (d Decided) saysNoPlace() bool {
-	return d.Reason == workv1alpha2.ReasonUnschedulable || d.Reason == workv1alpha2.ReasonNoClusterFit
+	switch d.Reason {
+	case workv1alpha2.ReasonUnschedulable, workv1alpha2.ReasonNoClusterFit, workv1alpha2.ReasonWaiting:
+		return true
+	}
+	return false
+}
+
+// Patience of the next decision about a binding with members of which nothing is known yet. It has some, for as long as
+// limit altogether, where nothing was placed by this placement before: what decisions choose then stays. What is placed
+// does not wait, nor does what has to leave a cluster, nor what somebody asked for.
+func Patience(b bindings.Binding, limit time.Duration, now time.Time) core.Patience {
+	spec := b.BindingSpec()
+	decided, _ := DecidedOf(b)
+	nowhere := len(spec.Clusters) == 0 &&
+		(decided.Reason == workv1alpha2.ReasonNoClusterFit || decided.Reason == workv1alpha2.ReasonWaiting)
+	if !PlacementChanged(b) && !nowhere || len(evicted(spec)) > 0 || Fresh(spec, Explained(b)) {
+		return core.Patience{}
+	}
+	since := now.Truncate(time.Second) // As it is stored.
+	if decided.Reason == workv1alpha2.ReasonWaiting {
+		since = decided.Time.Time
+	}
+	return core.Patience{Now: now, Until: since.Add(limit)}
 }
 
 // PlacementChanged tells whether the clusters of a binding were chosen for another placement.

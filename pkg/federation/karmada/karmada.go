@@ -5,6 +5,7 @@ package karmada
 import (
 	"crypto/sha256"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,9 @@ const placementPath = "spec.placement"
 
 // Translator gives what decisions look at. It is not safe for concurrent use.
 type Translator struct {
+	// Began is when members began to be asked how they are, FirstAnswer how long decisions may wait for the answer.
+	Began       time.Time
+	FirstAnswer time.Duration
 	// apis are shared between the clusters that serve the same.
 	apis map[[sha256.Size]byte]*core.APIs
 }
@@ -28,7 +32,10 @@ type Translator struct {
 // Cluster translates one cluster.
 func (t *Translator) Cluster(c *clusterv1alpha1.Cluster) core.Cluster {
 	result := Identity(c)
-	result.Taints = c.Spec.Taints
+	result.Taints = settledTaints(c)
+	if since, unknown := t.unknownSince(c); unknown {
+		result.AwaitedUntil, result.Taints = since.Add(t.FirstAnswer), peoplesTaints(c.Spec.Taints)
+	}
 	result.Deleting = c.DeletionTimestamp != nil
 	result.APIs = t.sharedAPIs(c.Status.APIEnablements)
 	result.Room = Room(c.Status.ResourceSummary)

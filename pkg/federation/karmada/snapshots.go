@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/core"
@@ -17,6 +18,11 @@ type Snapshots struct {
 	translated map[string]core.Cluster
 	translator Translator
 	latest     core.Snapshot
+}
+
+// Await has decisions wait for members that have just come; see Translator. It is called before all others.
+func (s *Snapshots) Await(began time.Time, firstAnswer time.Duration) {
+	s.translator.Began, s.translator.FirstAnswer = began, firstAnswer
 }
 
 // Of gives the snapshot of these clusters, which are not changed and not kept.

@@ -12,6 +12,8 @@ type change struct {
 	before, after *core.Cluster
 	// features are everything that placements look at except APIs and room.
 	features, apis, room bool
+	// known: something came to be known of a cluster of which nothing was.
+	known bool
 }
 
 func compare(before, after *core.Cluster) change {
@@ -27,6 +29,7 @@ func compare(before, after *core.Cluster) change {
 		c.name = after.Name
 		c.apis = !reflect.DeepEqual(before.APIs, after.APIs)
 		c.room = !reflect.DeepEqual(before.Room, after.Room)
+		c.known = before.AwaitedUntil.IsZero() != after.AwaitedUntil.IsZero()
 		c.features = !reflect.DeepEqual(features(before), features(after))
 	}
 	return c

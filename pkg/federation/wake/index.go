@@ -183,7 +183,7 @@ func (i *Index) ConcernedBy(before, after *core.Cluster) []types.NamespacedName 
 func (g *group) concerned(c change, kind schema.GroupVersionKind) sets.Set[types.NamespacedName] {
 	served, serves := servesKind(c.before, kind), servesKind(c.after, kind)
 	switch {
-	case c.before == nil || c.after == nil:
+	case c.before == nil || c.after == nil || c.known:
 		return g.members
 	case !served && !serves:
 		return nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -27,6 +28,11 @@ func cluster(name string, change ...func(*core.Cluster)) *core.Cluster {
 		f(c)
 	}
 	return c
+}
+
+// newcomer is a cluster of which nothing is known.
+func newcomer(name string) *core.Cluster {
+	return cluster(name, func(c *core.Cluster) { c.APIs, c.AwaitedUntil = nil, time.Unix(30, 0) })
 }
 
 func labelled(value string) func(*core.Cluster) {
@@ -87,6 +93,11 @@ func TestConcernedBy(t *testing.T) {
 		"taint of the other": {
 			cluster("m2"), cluster("m2", tainted), "anywhere elsewhere settled-elsewhere waiting waiting-elsewhere",
 		},
+		"known to be away": {
+			newcomer("m1"), cluster("m1", func(c *core.Cluster) { c.APIs = nil }),
+			"anywhere named settled waiting widget",
+		},
+		"known to be ready":   {newcomer("m1"), cluster("m1"), "anywhere named settled waiting widget"},
 		"nothing in any form": {nil, nil, ""},
 	} {
 		var names []string

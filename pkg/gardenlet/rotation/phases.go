@@ -102,8 +102,16 @@ func (r twoPhases) forgetPools(workers []gardencorev1beta1.Worker) {
 	})
 }
 
-// finish enters the phase that follows when what the present one stands for has been brought about.
-func (r twoPhases) finish(now metav1.Time) {
+// finish enters the phase that follows when what the present one stands for has been brought about. Machines hold what
+// has pools that could be pending; with some that are to be updated still, it waits for these.
+func (r twoPhases) finish(now metav1.Time, machinesWait bool) {
+	if machinesWait && r.pending != nil && *r.phase != gardencorev1beta1.RotationCompleting {
+		if *r.phase == gardencorev1beta1.RotationPreparing ||
+			*r.phase == gardencorev1beta1.RotationPreparingWithoutWorkersRollout {
+			*r.phase = gardencorev1beta1.RotationWaitingForWorkersRollout
+		}
+		return
+	}
 	switch *r.phase {
 	case gardencorev1beta1.RotationPreparing:
 		r.enterPrepared(now)

@@ -160,12 +160,34 @@ func Finish(shoot *gardencorev1beta1.Shoot, now metav1.Time) func(*gardencorev1b
 		rotation := status.Credentials.Rotation
 		for _, r := range present(rotation) {
 			r.forgetPools(shoot.Spec.Provider.Workers)
-			r.finish(now)
+			r.finish(now, machinesWait(status))
 		}
 		if ssh := rotation.SSHKeypair; ssh != nil && isUnderWay(ssh.LastInitiationTime, ssh.LastCompletionTime) {
 			ssh.LastCompletionTime = now.DeepCopy()
 		}
 	}
+}
+
+// MachinesUpdated is the change of the status when the last machine is updated of pools that are updated in place:
+// rotations that waited for just that are prepared.
+func MachinesUpdated(status *gardencorev1beta1.ShootStatus, now metav1.Time) {
+	if status.Credentials == nil || machinesWait(status) {
+		return
+	}
+	for _, r := range present(status.Credentials.Rotation) {
+		if *r.phase == gardencorev1beta1.RotationWaitingForWorkersRollout {
+			r.finish(now, false)
+		}
+	}
+}
+
+// machinesWait tells whether machines of some pool are to be updated in place still.
+func machinesWait(status *gardencorev1beta1.ShootStatus) bool {
+	if status.InPlaceUpdates == nil || status.InPlaceUpdates.PendingWorkerUpdates == nil {
+		return false
+	}
+	pending := status.InPlaceUpdates.PendingWorkerUpdates
+	return len(pending.AutoInPlaceUpdate)+len(pending.ManualInPlaceUpdate) > 0
 }
 
 // isUnderWay tells whether a rotation in one go has begun and not ended.

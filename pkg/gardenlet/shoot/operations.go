@@ -2,6 +2,7 @@ package shoot
 
 import (
 	"context"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,12 +15,18 @@ import (
 )
 
 // takeOperations begins the rotations that are asked for and takes them out of the annotation, in this order: killed
-// in between, gardenlet begins them again, which changes nothing. It returns the Shoot to go on with.
+// in between, gardenlet begins them again, which changes nothing. An update by force is allowed for the change that is
+// made with it, and for none after. It returns the Shoot to go on with.
 func takeOperations(ctx context.Context, writer *status.Writer,
 	shoot *gardencorev1beta1.Shoot) (*gardencorev1beta1.Shoot, error) {
 	operations := rotation.Operations(shoot)
 	if err := writer.Update(ctx, rotation.Begin(shoot, operations, metav1.Now())); err != nil {
 		return nil, err
+	}
+	const force = gardencorev1beta1.ShootOperationForceInPlaceUpdate
+	asked := gardencorev1beta1.SplitOperations(shoot.Annotations[gardencorev1beta1.GardenerOperation])
+	if slices.Contains(asked, force) {
+		operations = append(operations, force)
 	}
 	if err := writer.DropOperations(ctx, operations); err != nil {
 		return nil, err

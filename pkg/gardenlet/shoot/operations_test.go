@@ -15,11 +15,14 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/status"
 )
 
-// Operations are taken out of the annotation when the status has them; what is not ours stays.
+// Operations are taken out of the annotation when the status has them, as is the force for one change; what is not ours
+// stays.
 func TestOperationsAreTaken(t *testing.T) {
 	shoot := plantest.Inputs().Shoot
 	shoot.ResourceVersion = ""
-	shoot.Annotations = map[string]string{gardencorev1beta1.GardenerOperation: "rotate-ca-start;rollout-workers=a"}
+	shoot.Annotations = map[string]string{
+		gardencorev1beta1.GardenerOperation: "force-in-place-update;rotate-ca-start;rollout-workers=a",
+	}
 	garden := fake.NewClientBuilder().
 		WithScheme(apis.GardenScheme()).WithObjects(shoot).WithStatusSubresource(shoot).Build()
 	read := func() *gardencorev1beta1.Shoot {

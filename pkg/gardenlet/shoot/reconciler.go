@@ -283,7 +283,7 @@ func (r *Reconciler) prepare(ctx context.Context, log logr.Logger, shoot *garden
 		return nil, err
 	}
 	op := newOperation(p, in, r.Garden, r.Seed, r.AskEtcd, log)
-	op.foundation.RSAKey = r.RSAKey
+	op.foundation.RSAKey, op.workers.Status = r.RSAKey, writer
 	op.begin(restored)
 	return op, nil
 }

@@ -11,7 +11,7 @@ type Tally struct {
 	Fresh, Expired, Open int
 }
 
-// Decision is what follows from the Leases of a shoot's nodes.
+// Decision is what follows from the Leases of a shoot's nodes, or from nobody telling them.
 type Decision string
 
 // The decisions.
@@ -22,6 +22,10 @@ const (
 	Unheard Decision = "Unheard"
 	// Heard: most nodes reach it, or there are none.
 	Heard Decision = "Heard"
+	// Away: no API server is there. When it is back, the first controller would take all nodes for broken before it
+	// hears of them, as it has not heard of them for long. One that starts then gives them all the time that they have.
+	// The others wait by themselves.
+	Away Decision = "Away"
 )
 
 // Decide judges by the share of expired Leases. One node alone decides nothing: when it is broken, it looks the same as
@@ -58,15 +62,27 @@ type Step struct {
 
 // Steps returns what to do now, given the controllers in the order in which they are started. All are stopped at once,
 // in the other order. They are started one by one: the next when those before are ready, and all but the first when
-// that has settled.
+// that has settled. If the first alone is stopped, that was because the API server was away, and it is started as soon
+// as that answers.
 func Steps(decision Decision, controllers []State, settled bool) []Step {
 	switch decision {
 	case Unheard:
 		return stops(controllers)
 	case Heard:
 		return starts(controllers, settled)
+	case Away:
+		return stops(controllers[:min(1, len(controllers))])
+	case Undecided:
+		if isFirstAloneHeld(controllers) {
+			return starts(controllers, settled)
+		}
 	}
 	return nil
+}
+
+func isFirstAloneHeld(controllers []State) bool {
+	return len(controllers) > 0 && controllers[0].Held &&
+		!slices.ContainsFunc(controllers[1:], func(s State) bool { return s.Held })
 }
 
 func stops(controllers []State) []Step {

@@ -88,7 +88,13 @@ func TestSteps(t *testing.T) {
 		settled  bool
 		want     []Step
 	}{
-		"undecided":             {Undecided, all(held), true, nil},
+		"undecided": {Undecided, all(held), true, nil},
+		"the first alone is stopped by an absence": {Away, all(nil), true, []Step{{kcm, true}}},
+		"and started after it": {
+			Undecided, []State{state(kcm, held), state(mcm, nil), state(ca, nil)}, false, []Step{{kcm, false}},
+		},
+		"away and ignored":      {Away, all(ignored), true, nil},
+		"away without any":      {Away, nil, true, nil},
 		"all are stopped":       {Unheard, all(nil), true, []Step{{ca, true}, {mcm, true}, {kcm, true}}},
 		"they are held already": {Unheard, all(held), true, nil},
 		"what others have stopped is not held": {

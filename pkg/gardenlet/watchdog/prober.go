@@ -10,6 +10,7 @@ import (
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +23,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/answers"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
+	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
+	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/component/kubecontrollermanager"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/access"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/components"
@@ -35,6 +38,8 @@ const (
 	probePeriod    = 10 * time.Second
 	probeJitter    = 0.2
 	throttledPause = 10 * time.Second
+	// retryPeriod is probePeriod while the API server does not answer.
+	retryPeriod = 5 * time.Second
 	// probeTimeout bounds one look at a shoot.
 	probeTimeout = 30 * time.Second
 	// settleTime is how long the first controller has been ready before the others are started.
@@ -46,10 +51,10 @@ const (
 	mostAnswer = 8 << 20
 )
 
-// Prober stops the controllers of shoots whose nodes cannot reach their API server.
+// Prober stops the controllers of shoots whose nodes cannot reach their API server, or whose API server is away.
 type Prober struct {
-	// Garden reads Shoots and Seeds, Machines those of the seed; both may be caches.
-	Garden, Machines client.Reader
+	// Garden reads Shoots and Seeds, Watched Machines and EndpointSlices of the seed; both may be caches.
+	Garden, Watched client.Reader
 	// Seed is a client of the seed, which has no cache.
 	Seed client.Client
 	// SeedName is the name of the seed.
@@ -68,6 +73,9 @@ type memory struct {
 	// client and sightings are gone when the API server has not answered.
 	client    kubernetes.Interface
 	sightings Sightings
+	// answered is when the API server was last known to answer, unanswered counts the looks since then.
+	answered   time.Time
+	unanswered int
 	// free says that no controller is held, which nobody but the Prober changes.
 	free bool
 	// ready is since when the first controller is; zero if it is not.
@@ -92,23 +100,53 @@ func (p *Prober) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
 	known := p.memoryOf(req.NamespacedName)
 	if !enabled || !isGuarded(shoot) {
 		return next, p.releaseAll(ctx, shoot.Status.TechnicalID, known)
 	}
 	tally, err := p.observe(ctx, shoot, known)
-	if err != nil {
-		// Without an answer nothing is known of the nodes.
-		known.client, known.sightings = nil, nil
-		if apierrors.IsTooManyRequests(err) {
-			next.RequeueAfter += throttledPause
-		}
-		ctrl.LoggerFrom(ctx).V(1).Info("The Leases of nodes could not be looked at", "reason", err.Error())
+	if err == nil {
+		known.answered, known.unanswered = p.now(), 0
+		return next, p.act(ctx, shoot.Status.TechnicalID, Decide(tally), tally, known)
+	}
+	// Without an answer nothing is known of the nodes.
+	known.client, known.sightings = nil, nil
+	ctrl.LoggerFrom(ctx).V(1).Info("The Leases of nodes could not be looked at", "reason", err.Error())
+	if apierrors.IsTooManyRequests(err) {
+		known.answered, known.unanswered = p.now(), 0
+		next.RequeueAfter += throttledPause
 		return next, nil
 	}
-	return next, p.act(ctx, shoot.Status.TechnicalID, tally, known)
+	next.RequeueAfter = wait.Jitter(retryPeriod, probeJitter)
+	if away, err := p.isAway(ctx, shoot, known); err != nil || !away {
+		return next, err
+	}
+	return next, p.act(ctx, shoot.Status.TechnicalID, Away, Tally{}, known)
+}
+
+// isAway notes a look without an answer. It says whether there has been none for two thirds of the age at which Leases
+// are old, so that the first controller is gone before it would mark a node, and why: one that is only slow, or that
+// gardenlet alone does not reach, is in the endpoints of its service, and has an etcd that is in those of its own.
+func (p *Prober) isAway(ctx context.Context, shoot *gardencorev1beta1.Shoot, known *memory) (bool, error) {
+	if known.answered.IsZero() {
+		known.answered = p.now()
+	}
+	known.unanswered++
+	if known.unanswered == 1 || p.now().Sub(known.answered) < limitOf(shoot)*2/3 {
+		return false, nil
+	}
+	for _, service := range []string{kubeapiserver.Name, etcdcomponent.ClientServiceName(etcdcomponent.Main)} {
+		endpoints := &discoveryv1.EndpointSliceList{}
+		if err := p.Watched.List(ctx, endpoints, client.InNamespace(shoot.Status.TechnicalID),
+			client.MatchingLabels{discoveryv1.LabelServiceName: service}); err != nil {
+			return false, fmt.Errorf("listing the EndpointSlices of Service %s: %w", service, err)
+		}
+		isServed := func(s discoveryv1.EndpointSlice) bool { return isReady(&s) }
+		if !slices.ContainsFunc(endpoints.Items, isServed) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // isGuarded says whether a shoot has nodes that are to be heard: one that is being created, goes to sleep, wakes up or
@@ -139,6 +177,8 @@ func limitOf(shoot *gardencorev1beta1.Shoot) time.Duration {
 
 // observe asks the API server whether it answers at all, and then for the Leases of nodes.
 func (p *Prober) observe(ctx context.Context, shoot *gardencorev1beta1.Shoot, known *memory) (Tally, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
 	namespace := shoot.Status.TechnicalID
 	if known.client == nil {
 		connected, err := p.connect(ctx, namespace)
@@ -151,7 +191,7 @@ func (p *Prober) observe(ctx context.Context, shoot *gardencorev1beta1.Shoot, kn
 		return Tally{}, fmt.Errorf("asking for the version: %w", err)
 	}
 	machines := &machinev1alpha1.MachineList{}
-	if err := p.Machines.List(ctx, machines, client.InNamespace(namespace)); err != nil {
+	if err := p.Watched.List(ctx, machines, client.InNamespace(namespace)); err != nil {
 		return Tally{}, fmt.Errorf("listing Machines: %w", err)
 	}
 	leases, err := readLeases(ctx, known.client, candidates(machines.Items))
@@ -175,10 +215,13 @@ func (p *Prober) connect(ctx context.Context, namespace string) (kubernetes.Inte
 	return kubernetes.NewForConfig(config)
 }
 
-// act does what follows from the Leases.
-func (p *Prober) act(ctx context.Context, namespace string, tally Tally, known *memory) error {
-	decision := Decide(tally)
-	if decision == Undecided || decision == Heard && known.free {
+// act does what follows from a decision.
+func (p *Prober) act(
+	ctx context.Context, namespace string, decision Decision, tally Tally, known *memory,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	if known.free && (decision == Undecided || decision == Heard) {
 		return nil
 	}
 	known.free = false
@@ -188,7 +231,7 @@ func (p *Prober) act(ctx context.Context, namespace string, tally Tally, known *
 	}
 	for _, step := range Steps(decision, statesOf(deployments), p.hasSettled(deployments, known)) {
 		i := slices.IndexFunc(deployments, func(d *appsv1.Deployment) bool { return d.Name == step.Name })
-		if err := p.take(ctx, step, deployments[i], tally); err != nil {
+		if err := p.take(ctx, step, deployments[i], decision, tally); err != nil {
 			return err
 		}
 	}
@@ -196,14 +239,16 @@ func (p *Prober) act(ctx context.Context, namespace string, tally Tally, known *
 	return nil
 }
 
-func (p *Prober) take(ctx context.Context, step Step, deployment *appsv1.Deployment, tally Tally) error {
-	log := ctrl.LoggerFrom(ctx).WithValues("deployment", client.ObjectKeyFromObject(deployment), "fresh", tally.Fresh,
-		"expired", tally.Expired)
+func (p *Prober) take(
+	ctx context.Context, step Step, deployment *appsv1.Deployment, decision Decision, tally Tally,
+) error {
+	log := ctrl.LoggerFrom(ctx).WithValues("deployment", client.ObjectKeyFromObject(deployment), "decision", decision,
+		"fresh", tally.Fresh, "expired", tally.Expired)
 	if step.Hold {
-		log.Info("Stopping what judges nodes, as most of them are not heard")
+		log.Info("Stopping what judges nodes")
 		return component.Hold(ctx, p.Seed, deployment)
 	}
-	log.Info("Starting what judges nodes, as they are heard")
+	log.Info("Starting what judges nodes")
 	return component.Release(ctx, p.Seed, deployment)
 }
 

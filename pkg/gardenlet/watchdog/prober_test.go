@@ -14,6 +14,7 @@ import (
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -25,6 +26,8 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
+	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
+	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 )
 
 const (
@@ -163,6 +166,8 @@ func newBench(t *testing.T, nodes ...string) *bench {
 		seed.WithObjects(aMachine(node, nil))
 	}
 	b.seed = seed.Build()
+	b.endpoints(kubeapiserver.Name, true)
+	b.endpoints(etcdcomponent.ClientServiceName(etcdcomponent.Main), true)
 	b.api.renew(b.now, nodes...)
 	b.restart()
 	return b
@@ -174,7 +179,7 @@ func (b *bench) restart() {
 	server := httptest.NewServer(b.api)
 	b.t.Cleanup(server.Close)
 	b.prober = &Prober{
-		Garden: b.garden, Machines: b.seed, Seed: b.seed, SeedName: "s", Now: func() time.Time { return b.now },
+		Garden: b.garden, Watched: b.seed, Seed: b.seed, SeedName: "s", Now: func() time.Time { return b.now },
 		Connect: func(context.Context, string) (kubernetes.Interface, error) {
 			return kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
 		},
@@ -238,6 +243,23 @@ func (b *bench) want(when string, replicas ...int32) {
 		if component.IsHeld(deployment) != (replicas[i] == 0) {
 			b.t.Errorf("%s: %s is held: %v", when, name, component.IsHeld(deployment))
 		}
+	}
+}
+
+// endpoints makes a service of the control plane have a ready endpoint, or none.
+func (b *bench) endpoints(service string, ready bool) {
+	b.t.Helper()
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: service, Labels: map[string]string{discoveryv1.LabelServiceName: service},
+	}}
+	if err := b.seed.Delete(b.t.Context(), slice); client.IgnoreNotFound(err) != nil {
+		b.t.Fatal(err)
+	}
+	slice.Endpoints = []discoveryv1.Endpoint{
+		{Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(ready)}},
+	}
+	if err := b.seed.Create(b.t.Context(), slice); err != nil {
+		b.t.Fatal(err)
 	}
 }
 
@@ -315,9 +337,16 @@ func TestAnAPIServerComesBackAlone(t *testing.T) {
 	b := newBench(t, three...)
 	b.renewing(time.Minute, three...)
 	b.api.answer(http.StatusServiceUnavailable)
+	b.endpoints(kubeapiserver.Name, false)
+	b.after(19 * time.Second)
+	b.want("it does not answer", 2, 1, 1)
+	b.after(time.Second)
+	b.want("it is away", 0, 1, 1)
 	b.after(30 * time.Minute)
-	b.want("while it does not answer", 2, 1, 1)
+	b.want("for long", 0, 1, 1)
 	b.api.answer(0)
+	b.after(0)
+	b.want("it is back", 2, 1, 1)
 	b.after(29 * time.Second)
 	b.want("nodes have not come back yet", 2, 1, 1)
 	b.after(time.Second)
@@ -325,6 +354,48 @@ func TestAnAPIServerComesBackAlone(t *testing.T) {
 	b.api.answer(http.StatusServiceUnavailable)
 	b.after(time.Hour)
 	b.want("and it is away again", 0, 0, 0)
+	b.api.answer(0)
+	b.after(29 * time.Second)
+	b.want("it is back, nodes are not", 0, 0, 0)
+}
+
+// A kube-controller-manager that has not heard of nodes for their grace period marks them as soon as it can, though the
+// API server was away and not they: also with a single node, and when gardenlet was killed meanwhile.
+func TestNodesAreNotJudgedByAnAbsence(t *testing.T) {
+	for _, service := range []string{kubeapiserver.Name, etcdcomponent.ClientServiceName(etcdcomponent.Main)} {
+		for _, nodes := range [][]string{three, {"a"}} {
+			b := newBench(t, nodes...)
+			b.renewing(time.Minute, nodes...)
+			b.api.answer(http.StatusServiceUnavailable)
+			b.endpoints(service, false)
+			b.after(20 * time.Second)
+			b.want("no "+service+" is ready", 0, 1, 1)
+			b.restart()
+			b.api.answer(0)
+			b.after(0)
+			b.want("the API server answers", 2, 1, 1)
+		}
+	}
+}
+
+// What is only slow, or not reached by gardenlet alone, is not away.
+func TestAnAPIServerThatIsThereIsNotAway(t *testing.T) {
+	b := newBench(t, three...)
+	b.renewing(time.Minute, three...)
+	b.api.answer(http.StatusServiceUnavailable)
+	b.after(time.Hour)
+	b.want("it does not answer", 2, 1, 1)
+	if b.next > 6*time.Second {
+		t.Errorf("it is looked at again after %s", b.next)
+	}
+	b.api.answer(0)
+	b.renewing(time.Minute, three...)
+	b.endpoints(kubeapiserver.Name, false)
+	b.renewing(time.Minute, three...)
+	b.want("it answers, though nobody is told so", 2, 1, 1)
+	b.api.answer(http.StatusServiceUnavailable)
+	b.after(19 * time.Second)
+	b.want("it was there just now", 2, 1, 1)
 }
 
 func TestAnAPIServerWithTooMuchToDoIsGivenTime(t *testing.T) {

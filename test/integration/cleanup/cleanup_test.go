@@ -32,7 +32,6 @@ import (
 )
 
 const (
-	patience     = 60 * time.Second
 	loadBalancer = "service.kubernetes.io/load-balancer-cleanup"
 	provisioner  = "external-provisioner.volume.kubernetes.io/finalizer"
 )
@@ -304,12 +303,12 @@ func create(t *testing.T, c client.Client, object client.Object) {
 func eventually(t *testing.T, try func(context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, patience, true,
+	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, environment.Patience, true,
 		func(ctx context.Context) (bool, error) {
 			last = try(ctx)
 			return last == nil, nil
 		})
 	if err != nil {
-		t.Fatalf("not within %s: %v", patience, last)
+		t.Fatalf("not within %s: %v", environment.Patience, last)
 	}
 }

@@ -28,12 +28,16 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 	"github.com/trellis-garden/trellis/test/ports"
+	"github.com/trellis-garden/trellis/test/precedence"
 )
 
 const (
 	// binaryVariable names the Kubernetes binary that speaks as kube-apiserver when so called.
 	binaryVariable = "TRELLIS_KUBERNETES_BINARY"
-	startTimeout   = 5 * time.Minute
+	// StartTimeout is what etcd, or an API server, may take until it is ready.
+	StartTimeout = 5 * time.Minute
+	// Patience is what anything else may take on a machine that does much at the same time.
+	Patience = 3 * time.Minute
 	// pollInterval is not short: an API server that is not ready yet works, and writes, to say why.
 	pollInterval = 200 * time.Millisecond
 	// ClusterIdentity is the name of the garden.
@@ -80,6 +84,7 @@ func Main(m *testing.M, environment **Environment) { MainWith(m, environment, Op
 // MainWith is Main with options; their Binary is found by itself.
 func MainWith(m *testing.M, environment **Environment, options Options) {
 	ServeProcess()
+	precedence.Take()
 	binary, err := KubernetesBinary()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -103,6 +108,10 @@ func run(m *testing.M, options Options, environment **Environment) int {
 // KubernetesBinary finds the binary: the one that the environment names, or bin/kubernetes of the repository.
 func KubernetesBinary() (string, error) {
 	if path := os.Getenv(binaryVariable); path != "" {
+		if err := isProgram(path); err != nil {
+			return "", fmt.Errorf("%s does not name a Kubernetes binary: %w; unset it, or run make bin/kubernetes and "+
+				"name that", binaryVariable, err)
+		}
 		return path, nil
 	}
 	folder, err := os.Getwd()
@@ -112,14 +121,26 @@ func KubernetesBinary() (string, error) {
 	for ; folder != filepath.Dir(folder); folder = filepath.Dir(folder) {
 		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
 			path := filepath.Join(folder, "bin", "kubernetes")
-			if _, err := os.Stat(path); err != nil {
-				return "", fmt.Errorf("the Kubernetes binary is not built; set %s or run make images: %w",
-					binaryVariable, err)
+			if err := isProgram(path); err != nil {
+				return "", fmt.Errorf("the Kubernetes binary is not built: %w; run make bin/kubernetes or set %s", err,
+					binaryVariable)
 			}
 			return path, nil
 		}
 	}
 	return "", fmt.Errorf("no repository around the working directory: set %s", binaryVariable)
+}
+
+// isProgram checks that there is a file that may be executed.
+func isProgram(path string) error {
+	file, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case !file.Mode().IsRegular() || file.Mode().Perm()&0o111 == 0:
+		return fmt.Errorf("%s is no file that may be executed", path)
+	}
+	return nil
 }
 
 // Start starts all processes and waits until the garden's API is served. The binary is a kube-apiserver when called
@@ -152,7 +173,7 @@ func (e *Environment) Stop() {
 }
 
 func (e *Environment) start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
 	var err error
 	if e.pki, err = newPKI(e.folder); err != nil {

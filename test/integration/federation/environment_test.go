@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/trellis-garden/trellis/test/integration/environment"
 	"github.com/trellis-garden/trellis/test/ports"
 )
 
@@ -37,8 +38,7 @@ const (
 	// fleetToken is that of the service account that the controllers have in a fleet.
 	fleetToken = "federation-token"
 	// aliceToken is that of a user without rights, in group developers.
-	aliceToken   = "alice-token"
-	startTimeout = 5 * time.Minute
+	aliceToken = "alice-token"
 )
 
 // apiServers are any number of kube-apiservers on one etcd, each with a prefix of its own, and their files.
@@ -150,9 +150,9 @@ func startEtcd() (endpoint string, stop func(), err error) {
 	select {
 	case <-etcd.Server.ReadyNotify():
 		return etcd.Config().ListenClientUrls[0].String(), stop, nil
-	case <-time.After(startTimeout):
+	case <-time.After(environment.StartTimeout):
 		stop()
-		return "", nil, fmt.Errorf("etcd did not become ready within %s", startTimeout)
+		return "", nil, fmt.Errorf("etcd did not become ready within %s", environment.StartTimeout)
 	}
 }
 
@@ -300,7 +300,7 @@ func waitReady(config *rest.Config) error {
 		return err
 	}
 	// An API server that is not ready yet works, and writes, to say why: where many start, that delays them all.
-	return wait.PollUntilContextTimeout(context.Background(), 300*time.Millisecond, startTimeout, true,
+	return wait.PollUntilContextTimeout(context.Background(), 300*time.Millisecond, environment.StartTimeout, true,
 		func(ctx context.Context) (bool, error) {
 			return client.Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil
 		})
@@ -314,13 +314,10 @@ func freeAddress() string {
 	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
-// patience is what anything may take on a machine that does much else at the same time.
-const patience = 2 * time.Minute
-
 // eventually waits until a check says that there is nothing more to wait for.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	eventuallyWithin(t, patience, what, check)
+	eventuallyWithin(t, environment.Patience, what, check)
 }
 
 // fourMinutes are for what has much to do on a slow machine.

@@ -13,13 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 )
@@ -451,15 +447,4 @@ func (w *world) hasPolicy(t *testing.T, namespace, holder string, all []contende
 		}
 	}
 	w.replicasIn(t, namespace, want...)
-}
-
-func (w *world) readyIs(name string, want metav1.ConditionStatus) error {
-	cluster := &clusterv1alpha1.Cluster{}
-	if err := w.fleet.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
-		return err
-	}
-	if !meta.IsStatusConditionPresentAndEqual(cluster.Status.Conditions, clusterv1alpha1.ConditionReady, want) {
-		return fmt.Errorf("the conditions of %s are %+v", name, cluster.Status.Conditions)
-	}
-	return nil
 }

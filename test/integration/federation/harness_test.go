@@ -42,6 +42,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/admission"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers"
 	"github.com/trellis-garden/trellis/test/integration/environment"
+	"github.com/trellis-garden/trellis/test/precedence"
 	"github.com/trellis-garden/trellis/test/seedegress"
 )
 
@@ -59,6 +60,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	ctrl.SetLogger(textlogger.NewLogger(log))
+	precedence.Take()
 	binary, err := environment.KubernetesBinary()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -130,7 +132,7 @@ func (w *world) installPolicies() error {
 	if err := w.fleet.Create(ctx, binding); err != nil {
 		return err
 	}
-	enforced := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true,
+	enforced := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, environment.Patience, true,
 		func(ctx context.Context) (bool, error) {
 			err := w.fleet.Create(ctx, &corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "last-probe"},
@@ -178,8 +180,9 @@ func (w *world) join(name string, config *rest.Config) error {
 	return errors.Join(w.fleet.Create(ctx, secret), w.fleet.Create(ctx, cluster))
 }
 
-// startFederation runs the controllers until the test ends or the returned function is called, and waits until they
-// know the members. These are small and live for long, so that deletions need no confirmation unless a test wants it.
+// startFederation runs the controllers until the test ends or the returned function is called, and waits until the
+// members are ready that can be reached. Those are small and live for long, so that deletions need no confirmation
+// unless a test wants it.
 func (w *world) startFederation(t *testing.T, changes ...func(*controllers.Options)) (kill func()) {
 	t.Helper()
 	kill = w.startFederationWith(t, func(*rest.Config) {}, changes...)
@@ -187,17 +190,40 @@ func (w *world) startFederation(t *testing.T, changes ...func(*controllers.Optio
 	return kill
 }
 
-// membersAreReady waits for those that can be reached: what is placed before goes elsewhere and stays there.
+// membersAreReady waits for those that can be reached. The scheduler would wait for members that nobody has asked yet,
+// but a world may have had a test before that has left one not ready: what is placed then goes elsewhere.
 func (w *world) membersAreReady(t *testing.T) {
 	t.Helper()
 	for _, name := range memberNames {
-		if w.lines[name].cut() {
-			continue
+		if !w.lines[name].cut() {
+			w.ready(t, name, metav1.ConditionTrue, "ClusterReady")
 		}
-		eventually(t, name+" is ready", func() error {
-			return client.IgnoreNotFound(w.readyIs(name, metav1.ConditionTrue))
-		})
 	}
+}
+
+// ready waits until a member has a Ready condition, and whatever else is to be true of it.
+func (w *world) ready(t *testing.T, name string, status metav1.ConditionStatus, reason string,
+	further ...func(*clusterv1alpha1.Cluster) error) *clusterv1alpha1.Cluster {
+	t.Helper()
+	var cluster *clusterv1alpha1.Cluster
+	eventually(t, fmt.Sprintf("%s is Ready=%s", name, status), func() (err error) {
+		cluster, err = w.getCluster(name)
+		if apierrors.IsNotFound(err) {
+			return fmt.Errorf("%s is not registered", name)
+		}
+		if err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
+		if c == nil || c.Status != status || c.Reason != reason {
+			return fmt.Errorf("got %+v, want reason %s", c, reason)
+		}
+		for _, check := range further {
+			err = errors.Join(err, check(cluster))
+		}
+		return err
+	})
+	return cluster
 }
 
 // startFederationWith changes the way to the fleet as well, and waits for nothing.
@@ -210,7 +236,7 @@ func (w *world) startFederationWith(t *testing.T, way func(*rest.Config),
 	options.MetricsAddress, options.HealthAddress = "0", "0"
 	options.Clusters = controllers.ClusterOptions{
 		ProbeInterval: 400 * time.Millisecond, SurveyInterval: time.Second, FailureThreshold: 500 * time.Millisecond,
-		SuccessThreshold: 200 * time.Millisecond,
+		SuccessThreshold: 200 * time.Millisecond, FirstAnswer: controllers.DefaultClusterOptions().FirstAnswer,
 	}
 	options.Deletions.AtLeast = 10_000
 	// An operator lets fleets reach this machine, where the members are.

@@ -19,6 +19,7 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers"
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
+	"github.com/trellis-garden/trellis/test/integration/environment"
 )
 
 // startCluster runs one more API server, which is no member yet.
@@ -50,7 +51,7 @@ func joinOptions(t *testing.T, name string) registration.JoinOptions {
 		Description: registration.Description{
 			Name: name, Provider: "metal", Zones: []string{"a"}, Labels: map[string]string{"joined": name},
 		},
-		TokenLifetime: time.Hour, Timeout: patience, Tell: t.Logf,
+		TokenLifetime: time.Hour, Timeout: environment.Patience, Tell: t.Logf,
 	}
 }
 
@@ -96,7 +97,7 @@ func TestJoinAndUnjoin(t *testing.T) {
 		len(account.OwnerReferences) != 1 {
 		t.Fatalf("got %+v, %v", account, err)
 	}
-	if err := registration.Unjoin(ctx, w.fleet, "edge", patience, t.Logf); err != nil {
+	if err := registration.Unjoin(ctx, w.fleet, "edge", environment.Patience, t.Logf); err != nil {
 		t.Fatal(err)
 	}
 	w.finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace("edge"))
@@ -212,11 +213,11 @@ func TestJoinTellsWhatFails(t *testing.T) {
 		}
 		return nil
 	})
-	options.Endpoint, options.Timeout = "", patience
+	options.Endpoint, options.Timeout = "", environment.Patience
 	if err := registration.Join(context.Background(), w.fleet, edge, config, options); err != nil {
 		t.Fatalf("joining it again corrects the address: %v", err)
 	}
-	if err := registration.Unjoin(ctx, w.fleet, "faraway", patience, t.Logf); err != nil {
+	if err := registration.Unjoin(ctx, w.fleet, "faraway", environment.Patience, t.Logf); err != nil {
 		t.Fatal(err)
 	}
 	w.finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace("faraway"))

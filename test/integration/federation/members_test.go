@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -16,13 +15,8 @@ func TestMembersAreDescribed(t *testing.T) {
 	w := newWorld(t)
 	w.startFederation(t)
 	for _, name := range memberNames {
-		eventually(t, name+" is ready", func() error {
-			cluster := &clusterv1alpha1.Cluster{}
-			if err := w.fleet.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
-				return err
-			}
-			if !meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ConditionReady) ||
-				cluster.Status.KubernetesVersion == "" || len(cluster.Status.APIEnablements) == 0 ||
+		w.ready(t, name, metav1.ConditionTrue, "ClusterReady", func(cluster *clusterv1alpha1.Cluster) error {
+			if cluster.Status.KubernetesVersion == "" || len(cluster.Status.APIEnablements) == 0 ||
 				cluster.Status.NodeSummary == nil {
 				return fmt.Errorf("status %+v", cluster.Status)
 			}

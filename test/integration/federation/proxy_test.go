@@ -29,6 +29,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/controllers"
 	"github.com/trellis-garden/trellis/pkg/federation/memberapi"
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
+	"github.com/trellis-garden/trellis/test/integration/environment"
 )
 
 var karmadaClusters = schema.GroupVersionResource{
@@ -156,7 +157,7 @@ func TestMembersThroughTheFleet(t *testing.T) {
 	t.Run("watches stream", func(t *testing.T) { w.streams(t, edge, base) })
 	t.Run("a token that the member does not know any more is replaced", func(t *testing.T) { w.replacesToken(t, base) })
 	t.Run("what leaves takes its impersonator along", func(t *testing.T) {
-		if err := registration.Unjoin(ctx, w.fleet, "proxied", patience, t.Logf); err != nil {
+		if err := registration.Unjoin(ctx, w.fleet, "proxied", environment.Patience, t.Logf); err != nil {
 			t.Fatal(err)
 		}
 		w.finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace("proxied"))
@@ -280,7 +281,7 @@ func (w *world) streams(t *testing.T, edge client.Client, base string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bounded, cancel := context.WithTimeout(ctx, patience)
+	bounded, cancel := context.WithTimeout(ctx, environment.Patience)
 	defer cancel()
 	stream, err := raw.Get().AbsPath("/api/v1/namespaces/"+namespace+"/configmaps").Param("watch",
 		"true").Stream(bounded)

@@ -27,6 +27,7 @@ import (
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/agent"
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
+	"github.com/trellis-garden/trellis/test/integration/environment"
 )
 
 // pulled is a member that is served by an agent.
@@ -151,24 +152,6 @@ func (p *pulled) accept(t *testing.T) {
 	if err := registration.Accept(ctx, p.world.fleet, again); err != nil {
 		t.Error(err)
 	}
-}
-
-// ready waits for a Ready condition.
-func (w *world) ready(t *testing.T, name string, status metav1.ConditionStatus,
-	reason string) *clusterv1alpha1.Cluster {
-	t.Helper()
-	var cluster *clusterv1alpha1.Cluster
-	eventually(t, fmt.Sprintf("%s is Ready=%s", name, status), func() (err error) {
-		if cluster, err = w.getCluster(name); err != nil {
-			return err
-		}
-		c := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
-		if c == nil || c.Status != status || c.Reason != reason {
-			return fmt.Errorf("got %+v", c)
-		}
-		return nil
-	})
-	return cluster
 }
 
 // asAgent is a client with the certificate that the agent has.
@@ -459,7 +442,7 @@ func (w *world) renewsCertificate(t *testing.T, p *pulled, namespace string) {
 }
 
 func (w *world) unjoins(t *testing.T, p *pulled, namespace string, ended <-chan error) {
-	if err := registration.Unjoin(ctx, w.fleet, p.name, patience, t.Logf); err != nil {
+	if err := registration.Unjoin(ctx, w.fleet, p.name, environment.Patience, t.Logf); err != nil {
 		t.Fatal(err)
 	}
 	w.finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace(p.name))
@@ -535,7 +518,7 @@ func TestPullMemberWithoutAgentLeaves(t *testing.T) {
 	w.startFederation(t)
 	p := w.invite(t, "vanished", registration.Allowance{})
 	w.waitForNamespaceOf(t, p.name)
-	if err := registration.Unjoin(ctx, w.fleet, p.name, patience, t.Logf); err != nil {
+	if err := registration.Unjoin(ctx, w.fleet, p.name, environment.Patience, t.Logf); err != nil {
 		t.Fatal(err)
 	}
 	w.finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace(p.name))

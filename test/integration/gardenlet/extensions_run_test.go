@@ -37,6 +37,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extensionrights"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 	"github.com/trellis-garden/trellis/pkg/managers"
+	"github.com/trellis-garden/trellis/test/integration/environment"
 )
 
 // extensionsWork runs our extensions with their accounts, but that for fleets, until their objects are made and gone.
@@ -132,7 +133,7 @@ func removeObject(t *testing.T, seed client.WithWatch, object gardenletextension
 func waitGone[T gardenletextension.Object](t *testing.T, seed client.WithWatch, object T) {
 	t.Helper()
 	if err := gardenletextension.WaitGone(t.Context(), seed, object,
-		gardenletextension.Timing{Severe: patience, Timeout: patience}); err != nil {
+		gardenletextension.Timing{Severe: environment.Patience, Timeout: environment.Patience}); err != nil {
 		t.Errorf("%T: %v", object, err)
 	}
 }

@@ -50,9 +50,6 @@ import (
 	"github.com/trellis-garden/trellis/test/integration/environment"
 )
 
-// patience is how long things may take on a busy machine.
-const patience = 3 * time.Minute
-
 var (
 	env *environment.Environment
 	// c speaks all kinds of garden and seed.
@@ -198,13 +195,13 @@ seedConfig:
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(context.Background(), 100*time.Millisecond, patience, true,
+	err := wait.PollUntilContextTimeout(context.Background(), 100*time.Millisecond, environment.Patience, true,
 		func(context.Context) (bool, error) {
 			last = check()
 			return last == nil, nil
 		})
 	if err != nil {
-		t.Fatalf("after %s: %v", patience, last)
+		t.Fatalf("after %s: %v", environment.Patience, last)
 	}
 }
 

@@ -31,6 +31,12 @@ const (
 	ConditionReady = "Ready"
 	// ReasonHibernated is why a cluster that sleeps is not Ready.
 	ReasonHibernated = "ClusterHibernated"
+	// ReasonNotConnected is why a cluster is not Ready that cannot be asked, for lack of credentials for example.
+	ReasonNotConnected = "NotConnected"
+	// ReasonNotAccepted is why a cluster is not Ready whose agent was not accepted yet.
+	ReasonNotAccepted = "WaitingForAcceptance"
+	// ReasonNotReported is why it is not known whether a cluster is Ready whose agent has said nothing yet.
+	ReasonNotReported = "WaitingForReport"
 	// HibernatedAnnotation is "true" on a cluster that sleeps or wakes up, or falls asleep and is drained: that it does
 	// not answer is no failure.
 	HibernatedAnnotation = "federation.trellis.garden/hibernated"

@@ -207,6 +207,10 @@ const (
 	LabelWorkerPool = "worker.gardener.cloud/pool"
 	// LabelWorkerKubernetesVersion is the Kubernetes version of a node's pool.
 	LabelWorkerKubernetesVersion = "worker.gardener.cloud/kubernetes-version"
+	// AnnotationWorkerInPlaceUpdate on a pool of a Worker, on node-agent's configuration and on nodes names what
+	// machines of a pool that is updated in place take over only once they are drained. Where it is another one, they
+	// are updated.
+	AnnotationWorkerInPlaceUpdate = "worker.gardener.cloud/in-place-update"
 	// LabelWorkerPoolSystemComponents is "true" on nodes that take system components.
 	LabelWorkerPoolSystemComponents = "worker.gardener.cloud/system-components"
 	// LabelNodeCriticalComponent is "true" on pods without which a node is not ready.
@@ -282,6 +286,7 @@ const (
 	ShootMaintenancePreconditionsSatisfied     ConditionType = "MaintenancePreconditionsSatisfied"
 	ShootCACertificateValiditiesAcceptable     ConditionType = "CACertificateValiditiesAcceptable"
 	ShootCRDsWithProblematicConversionWebhooks ConditionType = "CRDsWithProblematicConversionWebhooks"
+	ShootManualInPlaceWorkersUpdated           ConditionType = "ManualInPlaceWorkersUpdated"
 	// ShootEtcdSpaceSufficient says whether the etcds of the control plane have room for more objects.
 	ShootEtcdSpaceSufficient ConditionType = "EtcdSpaceSufficient"
 )

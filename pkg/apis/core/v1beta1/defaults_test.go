@@ -84,6 +84,9 @@ func TestDefaultUpdateInPlace(t *testing.T) {
 	if worker.MaxSurge.IntVal != 0 || worker.MaxUnavailable.IntVal != 1 {
 		t.Errorf("got surge %v, unavailable %v", worker.MaxSurge, worker.MaxUnavailable)
 	}
+	if !*worker.MachineControllerManager.DisableHealthTimeout {
+		t.Error("machines that are not healthy are replaced")
+	}
 	manual := Worker{UpdateStrategy: new(ManualInPlaceUpdate)}
 	setDefaultsWorker(&manual)
 	if manual.MaxSurge != nil || manual.MaxUnavailable != nil {

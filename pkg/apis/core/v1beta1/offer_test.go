@@ -104,13 +104,16 @@ func TestNotOfferedToShoots(t *testing.T) {
 			"self-hosted", worker(func(w *Worker) { w.ControlPlane = &WorkerControlPlane{} }), pool + "controlPlane",
 			"run in seeds",
 		},
-		{
-			"in place", worker(func(w *Worker) { w.UpdateStrategy = new(AutoInPlaceUpdate) }), pool + "updateStrategy",
-			"use AutoRollingUpdate",
-		},
+		{"in place", worker(func(w *Worker) { w.UpdateStrategy = new(AutoInPlaceUpdate) }), "", ""},
 		{"in place by hand", worker(func(w *Worker) {
 			w.UpdateStrategy, w.MaxSurge, w.MaxUnavailable = new(ManualInPlaceUpdate), nil, nil
-		}), pool + "updateStrategy", "use AutoRollingUpdate"},
+		}), "", ""},
+		{"time for updates in place, in place", worker(func(w *Worker) {
+			w.UpdateStrategy = new(AutoInPlaceUpdate)
+			w.MachineControllerManager = &MachineControllerManagerSettings{
+				InPlaceUpdateTimeout: &metav1.Duration{Duration: 1},
+			}
+		}), "", ""},
 		{
 			"rolling", worker(func(w *Worker) {
 				w.UpdateStrategy, w.MaxSurge = new(AutoRollingUpdate), new(intstr.FromInt32(2))

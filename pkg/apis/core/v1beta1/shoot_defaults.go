@@ -198,6 +198,13 @@ func setDefaultsWorker(worker *Worker) {
 	if *worker.UpdateStrategy == AutoInPlaceUpdate {
 		surge, unavailable = unavailable, surge
 	}
+	if IsUpdatedInPlace(worker) {
+		// What a machine holds is why it is to stay.
+		if worker.MachineControllerManager == nil {
+			worker.MachineControllerManager = &MachineControllerManagerSettings{}
+		}
+		setDefault(&worker.MachineControllerManager.DisableHealthTimeout, true)
+	}
 	if *worker.UpdateStrategy != ManualInPlaceUpdate {
 		setDefault(&worker.MaxSurge, surge)
 		setDefault(&worker.MaxUnavailable, unavailable)

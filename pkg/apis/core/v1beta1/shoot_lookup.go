@@ -21,3 +21,9 @@ func SSHAccessEnabled(spec *ShootSpec) bool {
 // TechnicalID returns the name of a control plane's namespace in its seed. It is unambiguous, because neither name may
 // contain "--".
 func TechnicalID(project, shoot string) string { return TechnicalIDPrefix + project + "--" + shoot }
+
+// IsUpdatedInPlace says whether the machines of a pool stay when they have to change.
+func IsUpdatedInPlace(worker *Worker) bool {
+	strategy := deref(worker.UpdateStrategy)
+	return strategy == AutoInPlaceUpdate || strategy == ManualInPlaceUpdate
+}

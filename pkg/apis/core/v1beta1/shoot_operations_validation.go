@@ -155,6 +155,10 @@ func (v operationsValidator) problem(operation string) string {
 		(operation == OperationRotateETCDEncryptionKeyStart || operation == OperationRotateETCDEncryptionKeyComplete) {
 		return "was removed with Kubernetes 1.34; use " + OperationRotateETCDEncryptionKey
 	}
+	if operation == ShootOperationForceInPlaceUpdate && !slices.ContainsFunc(v.shoot.Spec.Provider.Workers,
+		func(worker Worker) bool { return IsUpdatedInPlace(&worker) }) {
+		return "is for shoots with worker pools that are updated in place; this one has none"
+	}
 	if operation == OperationRotateObservabilityCredentials {
 		return "is not offered: control planes have no observability components with credentials of their own"
 	}
@@ -166,10 +170,7 @@ func (v operationsValidator) problem(operation string) string {
 
 // operationNotOffered tells why an operation is refused that nobody would carry out; nothing for those that are.
 func operationNotOffered(operation string) string {
-	switch {
-	case operation == ShootOperationForceInPlaceUpdate:
-		return "machines are replaced when they have to change, so that no update waits for anything; leave it out"
-	case strings.HasPrefix(operation, OperationRolloutWorkers+"="):
+	if strings.HasPrefix(operation, OperationRolloutWorkers+"=") {
 		return "machines are replaced when their pool changes; change the pool, for example the version of its " +
 			"image, or delete its nodes one by one"
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -75,7 +76,10 @@ func TestValidateOperations(t *testing.T) {
 		{"encryption key, as it was", nil, "rotate-etcd-encryption-key-start", "use rotate-etcd-encryption-key"},
 		{"encryption key", nil, "rotate-etcd-encryption-key", ""},
 		{"machines", nil, "rollout-workers=pool", "not offered: machines are replaced when their pool changes"},
-		{"update by force", nil, "force-in-place-update", "not offered"},
+		{"update by force of what is replaced", nil, "force-in-place-update", "this one has none"},
+		{"update by force", func(s *Shoot) {
+			s.Spec.Provider.Workers[0].UpdateStrategy = new(AutoInPlaceUpdate)
+		}, "force-in-place-update", ""},
 		{"all machines", nil, "rotate-rollout-workers=*", ""},
 		{"machines of others", nil, "rotate-rollout-workers=pool,other", `names pool "other"`},
 	} {
@@ -266,7 +270,30 @@ func TestValidateShootUpdateInState(t *testing.T) {
 		{"update by force while one is pending", pending, func(s *Shoot) {
 			update(s)
 			s.Annotations = map[string]string{GardenerOperation: ShootOperationForceInPlaceUpdate}
-		}, "metadata.annotations[gardener.cloud/operation]", "not offered"},
+		}, "", ""},
+		{"minor update by force while one is pending", func(s *Shoot) {
+			pending(s)
+			s.Spec.Kubernetes.Version = "1.35.4"
+		}, func(s *Shoot) {
+			s.Spec.Kubernetes.Version = "1.36.3"
+			s.Annotations = map[string]string{GardenerOperation: ShootOperationForceInPlaceUpdate}
+		}, "spec.kubernetes.version", "not even by force"},
+		{"minor update by force of another pool than the one that waits", func(s *Shoot) {
+			pending(s)
+			s.Status.InPlaceUpdates.PendingWorkerUpdates.ManualInPlaceUpdate = []string{"other"}
+			s.Spec.Kubernetes.Version = "1.35.4"
+		}, func(s *Shoot) {
+			s.Spec.Kubernetes.Version = "1.36.3"
+			s.Annotations = map[string]string{GardenerOperation: ShootOperationForceInPlaceUpdate}
+		}, "", ""},
+		{"another image in place", pending, func(s *Shoot) {
+			s.Status.InPlaceUpdates = nil
+			s.Annotations = map[string]string{GardenerOperation: ShootOperationForceInPlaceUpdate}
+			s.Spec.Provider.Workers[0].Machine.Image.Version = new("99.0.0")
+		}, "spec.provider.workers[0].machine.image.version", "no operating system is updated in place"},
+		{"another provider's configuration in place", pending, func(s *Shoot) {
+			s.Spec.Provider.Workers[0].ProviderConfig = &runtime.RawExtension{Raw: []byte(`{"a":1}`)}
+		}, "spec.provider.workers[0].providerConfig", "cannot be changed"},
 		{
 			"scaling while an update is pending", pending, func(s *Shoot) { s.Spec.Provider.Workers[0].Maximum = 9 },
 			"", "",

@@ -366,7 +366,7 @@ func validateWorkersUpdate(spec, old *ShootSpec, path *field.Path) field.ErrorLi
 			continue // follows the control plane
 		}
 		u := versionUpdate{
-			kubeletVersion(worker, spec), kubeletVersion(previous, old), isInPlace(worker),
+			kubeletVersion(worker, spec), kubeletVersion(previous, old), IsUpdatedInPlace(worker),
 			at.Child("kubernetes", "version"),
 		}
 		errs = append(errs, u.validate()...)
@@ -409,38 +409,41 @@ func kubeletVersion(worker *Worker, spec *ShootSpec) string {
 }
 
 func validateWorkerUpdate(worker, old *Worker, path *field.Path) field.ErrorList {
-	if isInPlace(worker) != isInPlace(old) {
+	if IsUpdatedInPlace(worker) != IsUpdatedInPlace(old) {
 		return field.ErrorList{
 			field.Invalid(path.Child("updateStrategy"), deref(worker.UpdateStrategy),
 				"cannot change between rolling and in-place updates; create another pool"),
 		}
 	}
-	if !isInPlace(worker) {
+	if !IsUpdatedInPlace(worker) {
 		return nil
 	}
 	errs := validateImmutable(worker.Machine.Type, old.Machine.Type, path.Child("machine", "type"))
 	if worker.Machine.Image != nil && old.Machine.Image != nil {
 		errs = append(errs, validateImmutable(worker.Machine.Image.Name, old.Machine.Image.Name,
 			path.Child("machine", "image", "name"))...)
-		if before, after := deref(old.Machine.Image.Version), deref(worker.Machine.Image.Version); after != "" &&
-			compareVersions(after, before) < 0 {
+		if before, after := deref(old.Machine.Image.Version), deref(worker.Machine.Image.Version); after != before {
 			errs = append(errs, field.Invalid(path.Child("machine", "image", "version"), after,
-				"cannot be downgraded in place; it was "+before))
+				"cannot change, as no operating system is updated in place; create another pool; it was "+before))
 		}
 	}
+	errs = append(errs, validateImmutable(worker.ProviderConfig, old.ProviderConfig, path.Child("providerConfig"))...)
 	errs = append(errs, validateImmutable(worker.CRI, old.CRI, path.Child("cri"))...)
 	errs = append(errs, validateImmutable(worker.Volume, old.Volume, path.Child("volume"))...)
 	return append(errs, validateImmutable(worker.DataVolumes, old.DataVolumes, path.Child("dataVolumes"))...)
 }
 
 // validatePendingInPlaceUpdates refuses further updates of machines that have not had the last one, unless that is
-// asked for.
+// asked for. Another minor version is refused in any case: kubelets cannot skip one, and the last update may have been
+// one as well.
 func validatePendingInPlaceUpdates(shoot, old *Shoot, path *field.Path) field.ErrorList {
 	pending := deref(deref(old.Status.InPlaceUpdates).PendingWorkerUpdates)
 	names := slices.Concat(pending.AutoInPlaceUpdate, pending.ManualInPlaceUpdate)
-	if len(names) == 0 || slices.Contains(SplitOperations(shoot.Annotations[GardenerOperation]),
-		ShootOperationForceInPlaceUpdate) {
+	if len(names) == 0 {
 		return nil
+	}
+	if slices.Contains(SplitOperations(shoot.Annotations[GardenerOperation]), ShootOperationForceInPlaceUpdate) {
+		return validateForcedUpdate(&shoot.Spec, &old.Spec, names, path)
 	}
 	why := "cannot be changed while pools (" + strings.Join(names, ", ") +
 		") wait for in-place updates; annotate with " + GardenerOperation + "=" + ShootOperationForceInPlaceUpdate +
@@ -470,9 +473,28 @@ func validatePendingInPlaceUpdates(shoot, old *Shoot, path *field.Path) field.Er
 	return errs
 }
 
-func isInPlace(worker *Worker) bool {
-	strategy := deref(worker.UpdateStrategy)
-	return strategy == AutoInPlaceUpdate || strategy == ManualInPlaceUpdate
+// validateForcedUpdate refuses what not even an update by force may do with pools that have not had the last one.
+func validateForcedUpdate(spec, old *ShootSpec, pending []string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range spec.Provider.Workers {
+		worker := &spec.Provider.Workers[i]
+		at := path.Child("kubernetes", "version")
+		if workerVersion(worker) != "" {
+			at = path.Child("provider", "workers").Index(i).Child("kubernetes", "version")
+		}
+		for j := range old.Provider.Workers {
+			previous := &old.Provider.Workers[j]
+			if previous.Name != worker.Name || !slices.Contains(pending, worker.Name) {
+				continue
+			}
+			ahead, comparable := minorsBehind(kubeletVersion(previous, old), kubeletVersion(worker, spec))
+			if comparable && ahead > 0 {
+				errs = append(errs, field.Forbidden(at, fmt.Sprintf("cannot go to another minor version while pool %s "+
+					"waits for an in-place update, not even by force: its kubelets would skip one", worker.Name)))
+			}
+		}
+	}
+	return errs
 }
 
 func workerVersion(worker *Worker) string {

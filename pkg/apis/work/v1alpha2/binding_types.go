@@ -58,6 +58,9 @@ const (
 	ReasonNoClusterFit = "NoClusterFit"
 	// ReasonUnschedulable: the clusters that fit lack room.
 	ReasonUnschedulable = "Unschedulable"
+	// ReasonWaiting: nothing is known yet of members that have just come; the message tells until when they are waited
+	// for. The decision before it stays.
+	ReasonWaiting = "WaitingForMembers"
 	// ReasonQuotaExceeded: a FederatedResourceQuota does not allow what was decided; the decision before it stays.
 	ReasonQuotaExceeded = "QuotaExceeded"
 

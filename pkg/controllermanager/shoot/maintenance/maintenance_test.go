@@ -184,11 +184,13 @@ func TestMachineImageUpdate(t *testing.T) {
 	}
 }
 
-func TestInPlaceUpdatesNeedTheImagesConsent(t *testing.T) {
-	inPlace := func(least string) *gardencorev1beta1.InPlaceUpdates {
-		return &gardencorev1beta1.InPlaceUpdates{Supported: true, MinVersionForUpdate: &least}
+// No operating system is updated in place, and no version of Kubernetes while machines wait for the last one.
+func TestMaintenanceOfPoolsThatAreUpdatedInPlace(t *testing.T) {
+	version := func(v string) gardencorev1beta1.ExpirableVersion {
+		return gardencorev1beta1.ExpirableVersion{Version: v}
 	}
 	shoot := &gardencorev1beta1.Shoot{}
+	shoot.Spec.Kubernetes.Version = "1.36.3"
 	shoot.Spec.Provider.Workers = []gardencorev1beta1.Worker{{
 		UpdateStrategy: new(gardencorev1beta1.AutoInPlaceUpdate),
 		Machine: gardencorev1beta1.Machine{
@@ -196,23 +198,33 @@ func TestInPlaceUpdatesNeedTheImagesConsent(t *testing.T) {
 		},
 	}}
 	profile := &gardencorev1beta1.CloudProfileSpec{
+		Kubernetes: gardencorev1beta1.KubernetesSettings{
+			Versions: []gardencorev1beta1.ExpirableVersion{version("1.36.3"), version("1.36.4")},
+		},
 		MachineImages: []gardencorev1beta1.MachineImage{{Name: "debian",
 			Versions: []gardencorev1beta1.MachineImageVersion{
-				{ExpirableVersion: gardencorev1beta1.ExpirableVersion{Version: "12.1.0"}},
+				{ExpirableVersion: version("12.1.0")},
 				{
-					ExpirableVersion: gardencorev1beta1.ExpirableVersion{Version: "12.2.0"},
-					InPlaceUpdates:   inPlace("12.0.0"),
-				}, {
-					ExpirableVersion: gardencorev1beta1.ExpirableVersion{Version: "12.3.0"},
-					InPlaceUpdates:   inPlace("12.2.0"),
-				}, {
-					ExpirableVersion: gardencorev1beta1.ExpirableVersion{Version: "12.4.0"},
+					ExpirableVersion: version("12.2.0"),
+					InPlaceUpdates:   &gardencorev1beta1.InPlaceUpdates{Supported: true},
 				},
 			}}},
 	}
-	Update(shoot, profile, now)
-	if got := *shoot.Spec.Provider.Workers[0].Machine.Image.Version; got != "12.2.0" {
-		t.Errorf("version = %s, want 12.2.0, the newest that can be reached in place", got)
+	waiting := shoot.DeepCopy()
+	waiting.Status.InPlaceUpdates = &gardencorev1beta1.InPlaceUpdatesStatus{
+		PendingWorkerUpdates: &gardencorev1beta1.PendingWorkerUpdates{ManualInPlaceUpdate: []string{"hand"}},
+	}
+	for want, s := range map[string]*gardencorev1beta1.Shoot{"1.36.4": shoot, "1.36.3": waiting} {
+		_, failures := Update(s, profile, now)
+		if got := *s.Spec.Provider.Workers[0].Machine.Image.Version; got != "12.1.0" {
+			t.Errorf("the image is updated to %s", got)
+		}
+		if got := s.Spec.Kubernetes.Version; got != want {
+			t.Errorf("Kubernetes is %s, want %s", got, want)
+		}
+		if told := len(failures) == 1 && strings.Contains(failures[0], "hand"); told != (s == waiting) {
+			t.Errorf("got %v", failures)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package maintenance
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/Masterminds/semver/v3"
@@ -70,6 +71,9 @@ func (u *updater) kubernetes() {
 	}
 	versions := newOffer(u.profile.Kubernetes.Versions, u.now)
 	to := kubernetesUpdate(current, versions, u.auto.KubernetesVersion, nil)
+	if u.waitsInPlace("Kubernetes", current, to) {
+		return
+	}
 	u.report("Kubernetes", current, to, versions.expired(current))
 	if to != nil {
 		u.shoot.Spec.Kubernetes.Version = to.String()
@@ -88,6 +92,9 @@ func (u *updater) workerKubernetes(worker *gardencorev1beta1.Worker) {
 	}
 	versions := newOffer(u.profile.Kubernetes.Versions, u.now)
 	to := kubernetesUpdate(current, versions, u.auto.KubernetesVersion, controlPlane)
+	if u.waitsInPlace(fmt.Sprintf("Kubernetes of worker pool %q", worker.Name), current, to) {
+		return
+	}
 	u.report(fmt.Sprintf("Kubernetes of worker pool %q", worker.Name), current, to, versions.expired(current))
 	if to != nil {
 		worker.Kubernetes.Version = new(to.String())
@@ -108,8 +115,8 @@ func (u *updater) machineImage(worker *gardencorev1beta1.Worker) {
 		kubelet = *worker.Kubernetes.Version
 	}
 	versions := newOffer(u.profile.VersionsFor(image.Name, worker.Machine.Type, kubelet), u.now)
-	reachable := u.reachable(worker, image.Name, versions, current)
-	to := imageUpdate(current, reachable, ptr.Deref(u.auto.MachineImageVersion, true), u.strategy(image.Name))
+	to := imageUpdate(current, reachable(worker, versions, current),
+		ptr.Deref(u.auto.MachineImageVersion, true), u.strategy(image.Name))
 	u.report(fmt.Sprintf("Machine image %q of worker pool %q", image.Name, worker.Name), current, to,
 		versions.expired(current))
 	if to != nil {
@@ -127,31 +134,23 @@ func (u *updater) strategy(image string) gardencorev1beta1.MachineImageUpdateStr
 	return gardencorev1beta1.UpdateStrategyMajor
 }
 
-// reachable leaves out what machines that are updated in place cannot go to.
-func (u *updater) reachable(worker *gardencorev1beta1.Worker, image string, versions offer,
-	current *semver.Version) offer {
-	strategy := ptr.Deref(worker.UpdateStrategy, gardencorev1beta1.AutoRollingUpdate)
-	if strategy == gardencorev1beta1.AutoRollingUpdate {
+// reachable leaves out what machines that are updated in place cannot go to: no operating system is.
+func reachable(worker *gardencorev1beta1.Worker, versions offer, current *semver.Version) offer {
+	if !gardencorev1beta1.IsUpdatedInPlace(worker) {
 		return versions
 	}
-	return slices.DeleteFunc(slices.Clone(versions), func(candidate candidate) bool {
-		return !candidate.Equal(current) && !u.updatesInPlace(image, candidate.Version, current)
-	})
+	return slices.DeleteFunc(slices.Clone(versions),
+		func(candidate candidate) bool { return !candidate.Equal(current) })
 }
 
-func (u *updater) updatesInPlace(image string, to, from *semver.Version) bool {
-	for _, offered := range u.profile.MachineImages {
-		for _, version := range offered.Versions {
-			if offered.Name != image || version.Version != to.Original() {
-				continue
-			}
-			inPlace := version.InPlaceUpdates
-			if inPlace == nil || !inPlace.Supported {
-				return false
-			}
-			least, err := semver.NewVersion(ptr.Deref(inPlace.MinVersionForUpdate, "0.0.0"))
-			return err == nil && !from.LessThan(least)
-		}
+// waitsInPlace says whether machines wait for an update in place: until they have had it the version stays.
+func (u *updater) waitsInPlace(what string, from, to *semver.Version) bool {
+	updates := u.shoot.Status.InPlaceUpdates
+	if to == nil || updates == nil || updates.PendingWorkerUpdates == nil {
+		return false
 	}
-	return false
+	u.failures = append(u.failures, fmt.Sprintf("%s %s is not updated to %s while worker pools (%s) wait for in-place "+
+		"updates", what, from, to, strings.Join(slices.Concat(updates.PendingWorkerUpdates.AutoInPlaceUpdate,
+		updates.PendingWorkerUpdates.ManualInPlaceUpdate), ", ")))
+	return true
 }

@@ -82,38 +82,19 @@ func (e etcdView) saving() (*status.Status, error) {
 		return e.members[0].told, e.members[0].err
 	}
 	all := []error{fmt.Errorf("no member of %s says that it leads, which the one does that saves the changes", e.name)}
+	var told []*status.Status
 	for _, member := range e.members {
-		if member.told != nil && member.told.Leads {
-			return e.savedBefore(member.told), nil
+		if member.told != nil {
+			told = append(told, member.told)
 		}
 		if member.err != nil {
 			all = append(all, fmt.Errorf("%s: %w", member.name, member.err))
 		}
 	}
+	if saving := status.Saving(told); saving != nil {
+		return saving, nil
+	}
 	return nil, errors.Join(all...)
-}
-
-// savedBefore adds to what the leader tells what others have done with the store while they led.
-func (e etcdView) savedBefore(leader *status.Status) *status.Status {
-	told := *leader
-	if told.Store == nil {
-		return &told
-	}
-	store := *told.Store
-	later := func(into *status.Operation, other status.Operation) {
-		if other.Succeeded.After(into.Succeeded) {
-			*into = other
-		}
-	}
-	for _, member := range e.members {
-		if member.told != nil && member.told.Store != nil {
-			later(&store.Delta, member.told.Store.Delta)
-			later(&store.Full, member.told.Store.Full)
-			later(&store.Verification, member.told.Store.Verification)
-		}
-	}
-	told.Store = &store
-	return &told
 }
 
 func backupState(name string, told *status.Status) (state gardencorev1beta1.ConditionStatus, reason, message string) {

@@ -3,6 +3,7 @@ package care
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,10 +76,14 @@ func (c *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		etcds = c.lookAtEtcds(ctx, shoot.Status.TechnicalID)
 	}
 	conditions, constraints := c.look(ctx, shoot, etcds, backedUp)
-	if err := c.report(ctx, shoot, conditions, constraints); err != nil {
+	updated, err := c.updatedInPlace(ctx, shoot)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := c.tellRecoveries(ctx, shoot, etcds); err != nil {
+	if err := c.report(ctx, shoot, conditions, constraints, updated); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := errors.Join(c.tellRecoveries(ctx, shoot, etcds), c.tellDifferences(ctx, shoot, etcds)); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: nextLook(shoot, period, c.now())}, nil
@@ -148,6 +153,7 @@ func (c *Reconciler) lookInside(ctx context.Context,
 		return append(found, unknown(gardencorev1beta1.ShootEveryNodeReady, err),
 			unknown(gardencorev1beta1.ShootSystemComponentsHealthy, err)), constraints
 	}
+	c.admitUpdatedNodes(ctx, shoot, clientset, nodes.Items)
 	return append(found, everyNodeReady(shoot.Spec.Provider.Workers, nodes.Items),
 		c.systemComponents(ctx, shoot, clientset, nodes.Items)), constraints
 }
@@ -253,8 +259,8 @@ func heldProblem(deployments []appsv1.Deployment) problem {
 	}
 	slices.Sort(held)
 	return problem{
-		"ControllersScaledDown", fmt.Sprintf("Most nodes cannot reach the API server; until they can, these are "+
-			"stopped by the seed's dependency watchdog: %s.", strings.Join(held, ", ")),
+		"ControllersScaledDown", fmt.Sprintf("The API server does not answer, or most nodes cannot reach it; "+
+			"until that is over, these are stopped by the seed's dependency watchdog: %s.", strings.Join(held, ", ")),
 	}
 }
 
@@ -357,9 +363,10 @@ func readyMessage(node *corev1.Node) string {
 
 // report writes the conditions and constraints.
 func (c *Reconciler) report(ctx context.Context, shoot *gardencorev1beta1.Shoot,
-	found, constraints []gardencorev1beta1.Condition) error {
+	found, constraints []gardencorev1beta1.Condition, updated func(*gardencorev1beta1.Shoot, time.Time)) error {
 	now := c.now()
 	before := shoot.DeepCopy()
+	updated(shoot, now)
 	for _, condition := range found {
 		previous := conditions.Get(shoot.Status.Conditions, condition.Type)
 		condition = soften(condition, previous, shoot.Status.LastOperation, c.threshold(condition.Type), now)
@@ -371,7 +378,12 @@ func (c *Reconciler) report(ctx context.Context, shoot *gardencorev1beta1.Shoot,
 	if apiequality.Semantic.DeepEqual(before.Status, shoot.Status) {
 		return nil
 	}
-	if err := c.Garden.Status().Patch(ctx, shoot, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+	patch := client.MergeFrom(before)
+	if !apiequality.Semantic.DeepEqual(before.Status.InPlaceUpdates, shoot.Status.InPlaceUpdates) {
+		// An operation that has begun meanwhile may have pools wait again.
+		patch = client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	}
+	if err := c.Garden.Status().Patch(ctx, shoot, patch); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the conditions of Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
 	}
 	return nil

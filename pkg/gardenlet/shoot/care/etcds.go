@@ -155,6 +155,8 @@ func (m memberView) problem() problem {
 		return problem{"EtcdRestoring", m.restoring()}
 	case told.Phase != status.Serving:
 		return problem{"EtcdNotServing", fmt.Sprintf("%s does not serve yet: %s.", m.name, told.Phase)}
+	case told.Differs != nil:
+		return problem{reasonDiffers, m.name + " " + told.Differs.Describe() + " " + differenceAdvice(told.Differs)}
 	case told.ReadOnly != "":
 		return problem{
 			"EtcdReadOnly", fmt.Sprintf("%s serves only reads and deletions: %s. Delete objects of the cluster that "+
@@ -167,6 +169,18 @@ func (m memberView) problem() problem {
 		}
 	}
 	return problem{}
+}
+
+// reasonDiffers says that an etcd serves data that is not what it should be.
+const reasonDiffers = "EtcdDataDiffers"
+
+// differenceAdvice says what to do about it.
+func differenceAdvice(d *status.Difference) string {
+	if d.From == status.Members {
+		return "When all members run, those that a quorum of the others does not agree with join them again by " +
+			"themselves, three times within an hour."
+	}
+	return "A disk may have changed it. Write or delete the objects of these keys, or restore the etcd as of before."
 }
 
 // restoring says what an etcd restores its data for.

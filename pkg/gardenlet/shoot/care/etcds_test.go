@@ -87,6 +87,22 @@ func TestEtcdsThatDoNotServe(t *testing.T) {
 			"verifying the data",
 		},
 		{
+			"with data that differs", func(told *etcdstatus.Status) {
+				told.Differs = &etcdstatus.Difference{
+					From: etcdstatus.BackupStore, Backup: "delta-7", Changed: []etcdstatus.Changed{{Revision: 7, Key: "a"}},
+				}
+			},
+			"EtcdDataDiffers", "revision 7 of key \"a\". A disk may have changed it. Write or delete the objects",
+		},
+		{
+			"with data that differs from that of others", func(told *etcdstatus.Status) {
+				told.Differs = &etcdstatus.Difference{
+					From: etcdstatus.Members, Message: "no quorum agrees: its hash is 1",
+				}
+			},
+			"EtcdDataDiffers", "no quorum agrees: its hash is 1. When all members run",
+		},
+		{
 			"without space", func(told *etcdstatus.Status) { told.ReadOnly = "the quota is exhausted" }, "EtcdReadOnly",
 			"serves only reads and deletions: the quota is exhausted. Delete objects",
 		},

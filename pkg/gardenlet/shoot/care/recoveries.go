@@ -17,15 +17,20 @@ import (
 	"github.com/trellis-garden/trellis/pkg/etcd/status"
 )
 
-// annotationToldRecovery is, on the StatefulSet of an etcd, when the last recovery of its first member had ended that
-// an event was made of; for the others, their ordinal follows. Events do not last as long as what they are about.
-const annotationToldRecovery = "etcd.trellis.garden/told-recovery"
+// What was told of an etcd is noted on its StatefulSet, for its first member; for the others, their ordinal follows.
+// Events do not last as long as what they are about.
+const (
+	// annotationToldRecovery is when the last recovery had ended that an event was made of.
+	annotationToldRecovery = "etcd.trellis.garden/told-recovery"
+	// annotationToldDifference is since when data differed of which an event was made last.
+	annotationToldDifference = "etcd.trellis.garden/told-difference"
+)
 
-func annotationOfMember(ordinal int) string {
+func annotationOfMember(annotation string, ordinal int) string {
 	if ordinal == 0 {
-		return annotationToldRecovery
+		return annotation
 	}
-	return fmt.Sprintf("%s-%d", annotationToldRecovery, ordinal)
+	return fmt.Sprintf("%s-%d", annotation, ordinal)
 }
 
 // clockSkew is how far the clock of a node may be ahead.
@@ -47,25 +52,76 @@ func (c *Reconciler) tellRecoveries(ctx context.Context, shoot *gardencorev1beta
 // tellRecovery tells of one recovery of a member; the next one is told at the next look.
 func (c *Reconciler) tellRecovery(ctx context.Context, shoot *gardencorev1beta1.Shoot, etcd etcdView,
 	ordinal int) error {
-	member, annotation := etcd.members[ordinal], annotationOfMember(ordinal)
+	member := etcd.members[ordinal]
+	note := annotationOfMember(annotationToldRecovery, ordinal)
+	return c.tellOnce(ctx, shoot, etcd, note, func(last string) *occurrence {
+		recovery := untold(member.told.Recoveries, last, c.now())
+		if recovery == nil {
+			return nil
+		}
+		return &occurrence{
+			at: recovery.Finished, of: member.name, reason: reasonRecovered, action: "Recover",
+			text: member.name + " " + recovery.Describe(),
+		}
+	})
+}
+
+// tellDifferences makes an event in the garden of data that is not what it should be, once for each.
+func (c *Reconciler) tellDifferences(ctx context.Context, shoot *gardencorev1beta1.Shoot, etcds []etcdView) error {
+	var all []error
+	for _, etcd := range etcds {
+		for ordinal, member := range etcd.members {
+			if member.told != nil && member.told.Differs != nil {
+				all = append(all, c.tellDifference(ctx, shoot, etcd, ordinal))
+			}
+		}
+	}
+	return errors.Join(all...)
+}
+
+func (c *Reconciler) tellDifference(ctx context.Context, shoot *gardencorev1beta1.Shoot, etcd etcdView,
+	ordinal int) error {
+	member := etcd.members[ordinal]
+	note := annotationOfMember(annotationToldDifference, ordinal)
+	return c.tellOnce(ctx, shoot, etcd, note, func(last string) *occurrence {
+		since := member.told.Differs.Since
+		before, err := time.Parse(time.RFC3339Nano, last)
+		if err == nil && !since.After(before) || since.After(c.now().Add(clockSkew)) {
+			return nil
+		}
+		return &occurrence{
+			at: since, of: member.name + "/difference", reason: reasonDiffers, action: "Compare",
+			text: member.name + " " + member.told.Differs.Describe(),
+		}
+	})
+}
+
+// occurrence is what an event tells, and of what at which time: by these it is known.
+type occurrence struct {
+	at                       time.Time
+	of, reason, action, text string
+}
+
+// tellOnce makes an event of what is to tell after an annotation of an etcd, and then annotates that.
+func (c *Reconciler) tellOnce(ctx context.Context, shoot *gardencorev1beta1.Shoot, etcd etcdView, annotation string,
+	next func(last string) *occurrence) error {
 	set := &appsv1.StatefulSet{}
 	key := client.ObjectKey{Namespace: shoot.Status.TechnicalID, Name: etcd.name}
 	if err := c.Seed.Get(ctx, key, set); err != nil {
 		return fmt.Errorf("reading StatefulSet %s: %w", key, err)
 	}
-	now := c.now()
-	recovery := untold(member.told.Recoveries, set.Annotations[annotation], now)
-	if recovery == nil {
+	told := next(set.Annotations[annotation])
+	if told == nil {
 		return nil
 	}
-	event := recoveryEvent(shoot, member.name, recovery, "gardenlet-"+c.Config.SeedConfig.Name, now)
+	event := eventOf(shoot, told, "gardenlet-"+c.Config.SeedConfig.Name, c.now())
 	if err := client.IgnoreAlreadyExists(c.Garden.Create(ctx, event)); err != nil {
-		return fmt.Errorf("making event %s about a recovery: %w", client.ObjectKeyFromObject(event), err)
+		return fmt.Errorf("making event %s about an etcd: %w", client.ObjectKeyFromObject(event), err)
 	}
 	before := set.DeepCopy()
-	metav1.SetMetaDataAnnotation(&set.ObjectMeta, annotation, recovery.Finished.UTC().Format(time.RFC3339Nano))
+	metav1.SetMetaDataAnnotation(&set.ObjectMeta, annotation, told.at.UTC().Format(time.RFC3339Nano))
 	if err := c.Seed.Patch(ctx, set, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("noting on StatefulSet %s that a recovery was told: %w", key, err)
+		return fmt.Errorf("noting on StatefulSet %s what was told: %w", key, err)
 	}
 	return nil
 }
@@ -87,19 +143,18 @@ func untold(recoveries []status.Recovery, last string, now time.Time) *status.Re
 	return first
 }
 
-// recoveryEvent has the same name whenever it is made of the same recovery.
-func recoveryEvent(shoot *gardencorev1beta1.Shoot, etcd string, recovery *status.Recovery, reporter string,
-	now time.Time) *eventsv1.Event {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%d", shoot.UID, etcd, recovery.Finished.UnixNano()))
+// eventOf has the same name whenever it tells the same.
+func eventOf(shoot *gardencorev1beta1.Shoot, told *occurrence, reporter string, now time.Time) *eventsv1.Event {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%d", shoot.UID, told.of, told.at.UnixNano()))
 	return &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: fmt.Sprintf("%s.%x", shoot.Name, sum[:8])},
 		EventTime:  metav1.NewMicroTime(now),
-		Type:       corev1.EventTypeWarning, Reason: reasonRecovered, Action: "Recover",
+		Type:       corev1.EventTypeWarning, Reason: told.reason, Action: told.action,
 		ReportingController: "gardenlet", ReportingInstance: reporter,
 		Regarding: corev1.ObjectReference{
 			APIVersion: gardencorev1beta1.SchemeGroupVersion.String(), Kind: "Shoot", Namespace: shoot.Namespace,
 			Name: shoot.Name, UID: shoot.UID,
 		},
-		Note: etcd + " " + recovery.Describe(),
+		Note: told.text,
 	}
 }

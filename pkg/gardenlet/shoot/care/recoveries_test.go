@@ -69,6 +69,38 @@ func TestRecoveriesAreToldOnce(t *testing.T) {
 	check(t, shoot.Status.Conditions, gardencorev1beta1.ShootControlPlaneHealthy, "True", "ControlPlaneRunning", "")
 }
 
+// Each difference is told once, as long as it lasts, and another one again.
+func TestDifferencesAreToldOnce(t *testing.T) {
+	l := newLandscapeOfMembers(t)
+	l.others[0].Differs = &status.Difference{
+		From: status.BackupDirectory, Backup: "full-7", Since: now.Add(-time.Hour),
+		Changed: []status.Changed{{Revision: 7, Key: "/registry/a"}},
+	}
+	for range 3 {
+		l.look(t)
+	}
+	events := l.eventsOf(t)
+	if len(events) != 1 || events[0].Reason != "EtcdDataDiffers" || events[0].Regarding.Name != "one" ||
+		!strings.Contains(events[0].Note, "etcd-main-1 serves data that differs from full-7 of the backup directory") ||
+		!strings.Contains(events[0].Note, "/registry/a") {
+		t.Fatalf("the events are %+v", events)
+	}
+	if err := l.garden.Delete(t.Context(), &events[0]); err != nil {
+		t.Fatal(err)
+	}
+	l.look(t)
+	if events := l.eventsOf(t); len(events) > 0 {
+		t.Errorf("it was told again: %+v", events)
+	}
+	l.others[0].Differs.Since = now.Time
+	l.look(t)
+	l.others[0].Differs.Since = now.Add(2 * clockSkew)
+	l.look(t)
+	if events := l.eventsOf(t); len(events) != 1 {
+		t.Errorf("another one, and one of the future, were told as %+v", events)
+	}
+}
+
 // A gardenlet that is killed between the event and its note makes the same event again.
 func TestEventsOfRecoveriesHaveOneName(t *testing.T) {
 	l := newLandscape(t)
@@ -98,7 +130,7 @@ func TestEventsOfRecoveriesHaveOneName(t *testing.T) {
 // TestAttackEtcdTellsLies plays who has taken over the etcd of a shoot: gardenlet writes one event at a look, none of
 // the future, which would hide all that come, and nothing that a terminal would obey or the garden would refuse.
 func TestAttackEtcdTellsLies(t *testing.T) {
-	evil := "\x1b]0;title\x07\u202e" + strings.Repeat("long ", 1000)
+	evil := "\x1b]0;title\x07\u202e" + strings.Repeat("long ", 200)
 	recovery := func(ago time.Duration) status.Recovery {
 		r := recoveryAt(ago)
 		r.Cause, r.Reason, r.Missing, r.Aside = status.Cause(evil), evil, evil, evil
@@ -127,9 +159,14 @@ func TestAttackEtcdTellsLies(t *testing.T) {
 		for i := range 4 {
 			lies.Recoveries = append(lies.Recoveries, recovery(time.Hour-time.Duration(look*10+i)*time.Second))
 		}
+		lies.Differs = &status.Difference{
+			From: status.Source(evil), Message: evil, Backup: evil, Changed: []status.Changed{{Key: evil}, {Key: evil}},
+			Since: now.Add(time.Duration(look%3) * time.Hour),
+		}
 		shoot := l.look(t)
 		events := l.eventsOf(t)
-		if len(events) > look {
+		// Of all that is told to differ, one is not of the future and not told yet.
+		if len(events) < look || len(events) > look+1 {
 			t.Errorf("after %d looks, there are %d events", look, len(events))
 		}
 		texts := []string{}
@@ -148,7 +185,7 @@ func TestAttackEtcdTellsLies(t *testing.T) {
 		}
 	}
 	// A true one comes through yet.
-	lies.Recoveries = []status.Recovery{recoveryAt(0)}
+	lies.Recoveries, lies.Differs = []status.Recovery{recoveryAt(0)}, nil
 	before := len(l.eventsOf(t))
 	l.look(t)
 	if after := len(l.eventsOf(t)); after != before+1 {

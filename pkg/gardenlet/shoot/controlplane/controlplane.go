@@ -42,6 +42,8 @@ type Tasks struct {
 	// AuthoritiesReplaced are what those wait for who would otherwise trust, or present, what the API server does not
 	// know yet.
 	AuthoritiesReplaced []flow.TaskID
+	// Controllers: kube-controller-manager, which signs certificates, and others are as they should be.
+	Controllers []flow.TaskID
 }
 
 // Infrastructure tells what came of it.
@@ -113,7 +115,7 @@ func (c *ControlPlane) Add(g *flow.Graph, f foundation.Tasks, infrastructure, ba
 	if c.Plan.Rotation.ReplacesAuthorities {
 		t.AuthoritiesReplaced = []flow.TaskID{t.APIServer}
 	}
-	c.AddStage(g, components.Controllers, t.APIServer)
+	_, t.Controllers = c.AddStage(g, components.Controllers, t.APIServer)
 	c.addProviderControlPlane(g, f, infrastructure, t.APIServer)
 	c.Extensions.AddUnwanted(g, t.APIServer)
 	c.Extensions.Add(g, gardencorev1beta1.AfterKubeAPIServer, t.APIServer, f.References)

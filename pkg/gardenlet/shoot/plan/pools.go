@@ -6,13 +6,16 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/rotation"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
 
@@ -36,6 +39,22 @@ type Pool struct {
 	MachineType *gardencorev1beta1.MachineType
 	// SecretName is the Secret of node-agent, and the key of the pool: when it changes the machines are replaced.
 	SecretName string
+	// InPlace is what machines take over only once they are drained; nil for pools whose machines are replaced.
+	InPlace *InPlace
+}
+
+// InPlace is what an update in place brings to a machine, beside what any running machine takes over.
+type InPlace struct {
+	// Hash names all of it. Where it is another one, machines are drained and updated.
+	Hash string
+	// AuthoritiesInitiated and KeyInitiated are when the rotations began that the machines are to know of: that of the
+	// certificate authorities, and that of the key for tokens of service accounts; nil if there is none.
+	AuthoritiesInitiated, KeyInitiated *metav1.Time
+}
+
+// UpdatesInPlace says whether machines of some pool are updated, and not replaced.
+func (p *Plan) UpdatesInPlace() bool {
+	return slices.ContainsFunc(p.Pools, func(pool Pool) bool { return pool.InPlace != nil })
 }
 
 // planPools decides about the worker pools.
@@ -85,8 +104,36 @@ func planPool(in *Inputs, worker gardencorev1beta1.Worker, images imagevector.Ve
 		return pool, err
 	}
 	pool.KubeletImage = image.String()
+	if pool.InPlace, err = planInPlace(in.Shoot, pool); err != nil {
+		return pool, err
+	}
 	pool.SecretName, err = poolKey(in.Shoot, pool)
 	return pool, err
+}
+
+// planInPlace decides what machines of a pool that is updated in place are to take over once they are drained: what
+// other pools get new machines for, but for what such a pool cannot change.
+func planInPlace(shoot *gardencorev1beta1.Shoot, pool Pool) (*InPlace, error) {
+	if !gardencorev1beta1.IsUpdatedInPlace(&pool.Worker) {
+		return nil, nil
+	}
+	minor, err := minorVersion(pool.KubernetesVersion)
+	if err != nil {
+		return nil, err
+	}
+	kubelet, err := rollingKubeletSettings(pool.Kubelet)
+	if err != nil {
+		return nil, err
+	}
+	parts := append([]string{pool.Worker.Name, minor}, rotations(shoot, pool.Worker.Name)...)
+	planned := &InPlace{Hash: shortHash(append(parts, kubelet))}
+	if credentials := shoot.Status.Credentials; credentials != nil {
+		planned.AuthoritiesInitiated = rotation.InitiatedFor(credentials.Rotation, rotation.CertificateAuthorities,
+			pool.Worker.Name)
+		planned.KeyInitiated = rotation.InitiatedFor(credentials.Rotation, rotation.ServiceAccountKey,
+			pool.Worker.Name)
+	}
+	return planned, nil
 }
 
 // AllowsSystemComponents says whether system components may run on a pool.
@@ -125,18 +172,14 @@ func certificates(bundles ...*string) string {
 // poolKey names a pool together with everything whose change calls for new machines.
 func poolKey(shoot *gardencorev1beta1.Shoot, pool Pool) (string, error) {
 	name := "gardener-node-agent-" + pool.Worker.Name
-	if strategy := ptr.Deref(pool.Worker.UpdateStrategy,
-		gardencorev1beta1.AutoRollingUpdate); strategy != gardencorev1beta1.AutoRollingUpdate {
+	if pool.InPlace != nil {
 		return name, nil
 	}
-	version, err := semver.NewVersion(pool.KubernetesVersion)
+	minor, err := minorVersion(pool.KubernetesVersion)
 	if err != nil {
-		return "", fmt.Errorf("kubernetes version %q: %w", pool.KubernetesVersion, err)
+		return "", err
 	}
-	parts := []string{
-		fmt.Sprintf("%d.%d", version.Major(), version.Minor()), pool.Worker.Machine.Type, pool.ImageName,
-		pool.ImageVersion,
-	}
+	parts := []string{minor, pool.Worker.Machine.Type, pool.ImageName, pool.ImageVersion}
 	if volume := pool.Worker.Volume; volume != nil {
 		parts = append(parts, volume.VolumeSize, ptr.Deref(volume.Type, ""))
 	}
@@ -148,8 +191,22 @@ func poolKey(shoot *gardencorev1beta1.Shoot, pool Pool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256([]byte(strings.Join(append(parts, kubelet), "\n")))
-	return name + "-" + hex.EncodeToString(sum[:])[:16], nil
+	return name + "-" + shortHash(append(parts, kubelet)), nil
+}
+
+// minorVersion returns a version without its patch.
+func minorVersion(kubernetes string) (string, error) {
+	version, err := semver.NewVersion(kubernetes)
+	if err != nil {
+		return "", fmt.Errorf("kubernetes version %q: %w", kubernetes, err)
+	}
+	return fmt.Sprintf("%d.%d", version.Major(), version.Minor()), nil
+}
+
+// shortHash is a hash of texts for names.
+func shortHash(parts []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
+	return hex.EncodeToString(sum[:])[:16]
 }
 
 // rollingKubeletSettings renders the settings that a running node cannot take over.

@@ -6,12 +6,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/access"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/inplace"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
 )
 
@@ -45,7 +47,14 @@ func (w *Workers) checkNodeConfigurations(ctx context.Context) error {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
 	var problems []error
+	var waiting []string
+	if w.Plan.UpdatesInPlace() {
+		waiting = inplace.AwaitingOwner(&w.Status.Current().Status)
+	}
 	for _, pool := range w.Plan.Pools {
+		if slices.Contains(waiting, pool.Worker.Name) {
+			continue // for its owner, who says when machines are updated
+		}
 		checksum, err := w.configurationChecksum(ctx, pool)
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,10 +35,12 @@ const (
 // waitForWorker waits for the machines. When that fails, the error tells which PodDisruptionBudgets of the shoot keep
 // nodes that are to go: the provider's extension knows of these only in part.
 func (w *Workers) waitForWorker(ctx context.Context) error {
+	ended := w.admitUpdatedNodes(ctx)
 	err := extension.Wait(ctx, w.Seed, &extensionsv1alpha1.Worker{ObjectMeta: w.Plan.Meta(w.Plan.ShootName)},
 		extension.WorkerTiming)
+	ended()
 	if err == nil {
-		return nil
+		return w.noteUpdated(ctx)
 	}
 	asking, cancel := context.WithTimeout(ctx, explanationTimeout)
 	defer cancel()
@@ -66,7 +69,7 @@ func explainDrains(ctx context.Context, shoot kubernetes.Interface) ([]string, e
 	if err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
-	drained := slices.DeleteFunc(nodes.Items, func(node corev1.Node) bool { return !isTerminating(node) })
+	drained := slices.DeleteFunc(nodes.Items, func(node corev1.Node) bool { return !isDraining(node) })
 	if len(drained) == 0 {
 		return nil, nil
 	}
@@ -90,9 +93,12 @@ func explainDrains(ctx context.Context, shoot kubernetes.Interface) ([]string, e
 	return told, nil
 }
 
-func isTerminating(node corev1.Node) bool {
+// isDraining says whether a node is drained, because its machine goes or is about to be updated.
+func isDraining(node corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
-		return condition.Type == conditionTerminating && condition.Status == corev1.ConditionTrue
+		return condition.Status == corev1.ConditionTrue && (condition.Type == conditionTerminating ||
+			condition.Type == machinev1alpha1.NodeInPlaceUpdate &&
+				condition.Reason == machinev1alpha1.SelectedForUpdate)
 	})
 }
 

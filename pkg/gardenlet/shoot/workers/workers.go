@@ -45,6 +45,14 @@ type Infrastructure interface {
 	IsolateMachines(ctx context.Context) error
 }
 
+// StatusWriter writes the status of the Shoot.
+type StatusWriter interface {
+	// Current returns the Shoot as it was last written.
+	Current() *gardencorev1beta1.Shoot
+	// Update changes the status.
+	Update(ctx context.Context, change func(*gardencorev1beta1.ShootStatus)) error
+}
+
 // Workers makes those of one shoot.
 type Workers struct {
 	Plan           *plan.Plan
@@ -55,6 +63,8 @@ type Workers struct {
 	Log            logr.Logger
 	// Since is when the first try began to bring about what the Shoot says now; nil if that is not known.
 	Since *metav1.Time
+	// Status is that of the Shoot.
+	Status StatusWriter
 	// AuthorizedKeys are the public keys that machines let in, as lines of authorized_keys.
 	AuthorizedKeys func() ([]string, error)
 }
@@ -78,10 +88,11 @@ func (w *Workers) Add(g *flow.Graph, f foundation.Tasks, infrastructure flow.Tas
 		SkipIf:       w.Plan.Workerless,
 		Dependencies: append([]flow.TaskID{oscReady}, c.AuthoritiesReplaced...),
 	})
+	readable := w.addInPlaceWait(g, c, nodeAgent)
 	worker := g.Add(flow.Task{
 		Name: "Deploying worker pools", Fn: tasks.Retried(w.deployWorker), SkipIf: w.Plan.Workerless,
 		Dependencies: []flow.TaskID{
-			infrastructure, oscReady, nodeAgent, c.APIServer, f.Credentials, w.addAutoscalerStop(g, c),
+			infrastructure, oscReady, nodeAgent, readable, c.APIServer, f.Credentials, w.addAutoscalerStop(g, c),
 			w.addFleetsWait(g, c),
 		},
 	})
@@ -127,7 +138,7 @@ func (w *Workers) oscValues(pool plan.Pool) (operatingsystemconfig.Values, error
 		ClusterDNS: []string{w.Plan.Networks.DNS}, ClusterDomain: plan.ClusterDomain, Kubelet: pool.Kubelet,
 		Labels: pool.Worker.Labels, Taints: pool.Worker.Taints, Sysctls: pool.Worker.Sysctls,
 		SystemComponents: plan.AllowsSystemComponents(pool.Worker), TrustedCertificates: pool.TrustedCertificates,
-		AuthorizedKeys: keys,
+		AuthorizedKeys: keys, InPlace: pool.InPlace != nil,
 	}, nil
 }
 
@@ -180,6 +191,7 @@ func (w *Workers) deployPoolConfigs(ctx context.Context, pool plan.Pool) error {
 			object.Spec.Units, object.Spec.Files = units, files
 			if wanted.purpose == extensionsv1alpha1.OperatingSystemConfigPurposeReconcile {
 				object.Spec.CRIConfig = operatingsystemconfig.CRI(w.Plan.Images["pause"])
+				object.Spec.InPlaceUpdates = inPlaceUpdates(pool)
 			}
 		})
 		if err != nil {
@@ -229,6 +241,9 @@ func nodeAgentSecret(pool plan.Pool, osc *extensionsv1alpha1.OperatingSystemConf
 	document.SetGroupVersionKind(
 		extensionsv1alpha1.SchemeGroupVersion.WithKind(extensionsv1alpha1.OperatingSystemConfigResource))
 	document.Name = osc.Name
+	if pool.InPlace != nil {
+		document.Annotations = map[string]string{gardencorev1beta1.AnnotationWorkerInPlaceUpdate: pool.InPlace.Hash}
+	}
 	added := osc.Status.DeepCopy()
 	document.Status.ExtensionUnits, document.Status.ExtensionFiles = added.ExtensionUnits, added.ExtensionFiles
 	if err := operatingsystemconfig.TellKubelet(document); err != nil {
@@ -254,6 +269,9 @@ func (w *Workers) deployWorker(ctx context.Context) error {
 		pools = append(pools, rendered)
 	}
 	object := &extensionsv1alpha1.Worker{ObjectMeta: w.Plan.Meta(w.Plan.ShootName)}
+	if err := w.notePendingUpdates(ctx, pools); err != nil {
+		return err
+	}
 	err := extension.Deploy(ctx, w.Seed, object, true, func() {
 		object.Spec = extensionsv1alpha1.WorkerSpec{
 			DefaultSpec:                  extensionsv1alpha1.DefaultSpec{Type: w.Plan.ProviderType},
@@ -282,14 +300,22 @@ func (w *Workers) workerPool(ctx context.Context, pool plan.Pool) (extensionsv1a
 	return renderPool(pool, osc.Status.CloudConfig.SecretRef.Name), nil
 }
 
+// atOnce is how many machines may be there in addition, and how many missing, while a pool is updated.
+func atOnce(w gardencorev1beta1.Worker) (surge, unavailable intstr.IntOrString) {
+	surge, unavailable = intstr.FromInt32(1), intstr.FromInt32(0)
+	if gardencorev1beta1.IsUpdatedInPlace(&w) {
+		surge, unavailable = unavailable, surge
+	}
+	return ptr.Deref(w.MaxSurge, surge), ptr.Deref(w.MaxUnavailable, unavailable)
+}
+
 // renderPool translates a pool of the Shoot.
 func renderPool(pool plan.Pool, userDataSecret string) extensionsv1alpha1.WorkerPool {
 	w := pool.Worker
+	surge, unavailable := atOnce(w)
 	rendered := extensionsv1alpha1.WorkerPool{
 		Name: w.Name, MachineType: w.Machine.Type, Minimum: w.Minimum, Maximum: w.Maximum,
-		MaxSurge:       ptr.Deref(w.MaxSurge, intstr.FromInt32(1)),
-		MaxUnavailable: ptr.Deref(w.MaxUnavailable, intstr.FromInt32(0)),
-		Annotations:    w.Annotations,
+		MaxSurge: surge, MaxUnavailable: unavailable, Annotations: w.Annotations,
 		Labels: component.Merge(w.Labels, containerRuntimeLabels(w), map[string]string{
 			gardencorev1beta1.LabelWorkerPool:              w.Name,
 			gardencorev1beta1.LabelWorkerKubernetesVersion: pool.KubernetesVersion,
@@ -308,6 +334,10 @@ func renderPool(pool plan.Pool, userDataSecret string) extensionsv1alpha1.Worker
 		Architecture: w.Machine.Architecture,
 		Priority:     w.Priority, UpdateStrategy: w.UpdateStrategy,
 		ClusterAutoscaler: autoscalerOptions(w.ClusterAutoscaler),
+	}
+	if pool.InPlace != nil {
+		rendered.Annotations = component.Merge(w.Annotations,
+			map[string]string{gardencorev1beta1.AnnotationWorkerInPlaceUpdate: pool.InPlace.Hash})
 	}
 	if plan.AllowsSystemComponents(w) {
 		rendered.Labels[gardencorev1beta1.LabelWorkerPoolSystemComponents] = "true"
