@@ -141,7 +141,11 @@ func startWithImagePolicy(t *testing.T, proxy *seedegress.Proxy, kubeconfig []by
 	cp.startSidecar(t)
 	cp.start(t, kubeapiserver.Name)
 	admin := cp.adminClient(t)
-	cp.eventually(t, "the namespace default is there", func(ctx context.Context) error {
+	cp.eventually(t, "kube-apiserver is ready and has the namespace default", func(ctx context.Context) error {
+		// Before that, admission refuses pods because it knows too little, as it does for the webhook.
+		if _, err := admin.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err != nil {
+			return err
+		}
 		_, err := admin.CoreV1().Namespaces().Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
@@ -185,7 +189,7 @@ func (cp *controlPlane) startSidecar(t *testing.T) {
 	})
 }
 
-// createPod creates one once the API server accepts pods at all: what it says about the image is the answer.
+// createPod creates one: what the API server says about the image is the answer.
 func createPod(t *testing.T, admin kubernetes.Interface, image string) error {
 	t.Helper()
 	_, err := admin.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{
