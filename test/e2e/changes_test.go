@@ -142,8 +142,10 @@ func TestChangesOfModules(t *testing.T) {
 		diff string
 		want bool
 	}{
-		"nothing":           {"", false},
-		"one that is new":   {"--- a/go.mod\n+++ b/go.mod\n@@ -1 +1 @@\n+\texample.com/new v1.0.0 // indirect\n", false},
+		"nothing": {"", false},
+		"one that is new": {
+			"--- a/go.mod\n+++ b/go.mod\n@@ -1 +1 @@\n+\texample.com/new v1.0.0 // indirect\n", false,
+		},
 		"one that is used":  {"+\texample.com/used v1.0.0\n", true},
 		"another version":   {"-\texample.com/new v1.0.0\n+\texample.com/new v1.1.0\n", true},
 		"one that is gone":  {"-\texample.com/new v1.0.0\n", true},

@@ -71,8 +71,8 @@ var (
 	}
 	// parts are all that tests say to cover.
 	parts = [][]string{
-		selection, clusters, shoots, commands, controlPlane, credentials, backups, gardenBackups, autoscaling, federation, growth,
-		managedSeeds, landscapes, otherTargets,
+		selection, clusters, shoots, commands, controlPlane, credentials, backups, gardenBackups, autoscaling,
+		federation, growth, managedSeeds, landscapes, otherTargets,
 	}
 )
 
@@ -191,7 +191,8 @@ func TestFilesOfParts(t *testing.T) {
 // others.
 func mayUse(user, used string) bool {
 	without := func(part []string) bool { return slices.Contains(part, user) && !slices.Contains(part, used) }
-	return slices.Contains(selection, user) || slices.Contains(otherTargets, user) || inParts(user) && !slices.ContainsFunc(parts, without)
+	return slices.Contains(selection, user) || slices.Contains(otherTargets, user) ||
+		inParts(user) && !slices.ContainsFunc(parts, without)
 }
 
 func parsedTests(t *testing.T) map[string]*ast.File {
