@@ -69,7 +69,7 @@ func (o *creation) flags(command *cobra.Command) {
 	flags.StringVar(&a.CredentialsBinding, "credentials-binding", "", "CredentialsBinding for the infrastructure")
 	flags.StringVar(&a.SecretBinding, "secret-binding", "", "SecretBinding for the infrastructure, before 1.34")
 	flags.StringVar(&a.HighAvailability, "high-availability", "", "what the control plane outlasts: node or zone")
-	flags.StringVar(&a.Networking, "networking-type", "", "network plugin, such as flannel")
+	flags.StringVar(&a.Networking, "networking-type", "", "type of the network plugin (default: that of the garden)")
 	flags.StringArrayVar(&o.schedules, "hibernation-schedule", nil,
 		"when to sleep and wake up, as START;END;TIMEZONE with cron expressions; repeat it for more")
 	flags.StringVar(&o.window, "maintenance-window", "", "such as 220000+0100-230000+0100")
