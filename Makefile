@@ -28,7 +28,7 @@ export GOFLAGS := $(filter-out $(TEST_FLAGS),$(GOFLAGS)) $(TEST_FLAGS)
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 .PHONY: help up down status test test-race test-e2e test-upgrade test-nodes test-lost-seed test-outage bench chaos \
-	fuzz generate check vulncheck images landscape clean
+	fuzz generate check vulncheck images landscape release clean
 
 help: ## Show this help
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,6 +100,10 @@ check: ## Check formatting, code, imports between layers, and generated code
 
 vulncheck: ## Look for known vulnerabilities in what is built; needs the internet
 	go run $(GOVULNCHECK) ./...
+
+# BASE is where the archives will be offered; the manifest for Krew says so.
+release: ## Build trellisctl for all platforms into bin/release: VERSION=v0.1.0 BASE=https://HOST/PATH
+	go run ./hack/release bin/release "$(VERSION)" "$(BASE)"
 
 clean: ## Remove what was built; landscapes must have been ended
 	rm -rf bin .cache

@@ -6,7 +6,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # Everything that hack/generate.sh reads and writes.
-parts=(go.mod go.sum hack pkg/apis pkg/client charts/crds docs/api extensions/federation/pkg/apis)
+parts=(go.mod go.sum hack pkg/apis pkg/client charts/crds docs/api extensions/federation/pkg/apis
+  docs/trellisctl pkg/trellisctl pkg/federation/registration pkg/federation/plan)
 state() {
   {
     go version

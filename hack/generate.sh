@@ -1,7 +1,7 @@
 #!/bin/sh
 # Generates what is derived from the types in pkg/apis: protobuf, deep copies, OpenAPI definitions, the API's reference,
-# clients and CustomResourceDefinitions. Run it with `make generate`; `make check` fails when the outcome differs from
-# what is committed.
+# clients and CustomResourceDefinitions; and the reference of trellisctl from its commands. Run it with `make generate`;
+# `make check` fails when the outcome differs from what is committed.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -53,6 +53,9 @@ tool openapi-gen --output-dir hack/apidocs/openapi --output-pkg "$module/hack/ap
 
 # The reference of the API, from all those definitions.
 go run ./hack/apidocs docs/api
+
+# The reference of trellisctl, from its commands.
+go run ./hack/clidocs docs/trellisctl
 
 # Typed clients, listers and informers for what garden-apiserver serves.
 client=pkg/client

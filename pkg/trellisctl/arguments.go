@@ -14,7 +14,7 @@ import (
 func pointToHelp(root *cobra.Command) {
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
 		// A mistyped command doesn't know the flags of the one that was meant.
-		if command.HasSubCommands() && command.Flags().NArg() > 0 {
+		if command.HasSubCommands() && !takesArguments(command) && command.Flags().NArg() > 0 {
 			err = oneOfItsCommands(command, command.Flags().Args())
 		}
 		return withHelp(command, err)
@@ -22,11 +22,19 @@ func pointToHelp(root *cobra.Command) {
 	setArguments(root)
 }
 
+// ownArguments is the annotation of commands that have others below them and take arguments, too.
+const ownArguments = "trellis.garden/own-arguments"
+
+func takesArguments(command *cobra.Command) bool {
+	_, takes := command.Annotations[ownArguments]
+	return takes
+}
+
 func setArguments(command *cobra.Command) {
 	for _, c := range command.Commands() {
 		setArguments(c)
 	}
-	if command.HasSubCommands() {
+	if command.HasSubCommands() && !takesArguments(command) {
 		command.Args = oneOfItsCommands
 		if !command.Runnable() {
 			command.RunE = func(command *cobra.Command, _ []string) error { return command.Help() }

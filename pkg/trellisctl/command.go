@@ -2,7 +2,6 @@ package trellisctl
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,9 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/version"
 )
 
@@ -37,6 +34,7 @@ The target (garden, project, shoot, seed) is given by flags, or remembered for t
 Gardens are configured in .landscape/trellisctl.yaml of a local landscape, or in ~/.garden/trellisctl.yaml.`,
 		Example: `  trellisctl ls
   trellisctl target --garden local --project demo --shoot member1
+  trellisctl describe shoot
   eval "$(trellisctl kubectl-env bash)" && kubectl get nodes
   trellisctl kubeconfig --project demo --shoot member1 > m1.yaml
   trellisctl show --project demo --shoot member1`,
@@ -65,6 +63,12 @@ Gardens are configured in .landscape/trellisctl.yaml of a local landscape, or in
 		c.cordonCommand(), c.uncordonCommand(), c.drainCommand(), c.explainCommand(), c.planCommand(),
 		c.deletionsCommand())
 	root.AddCommand(c.rolloutCommand(), c.interpretCommand())
+	root.AddCommand(c.describeCommand())
+	root.AddCommand(c.shootCommands()...)
+	root.AddCommand(c.credentialCommand(), c.diagnoseCommand(), c.providerEnvCommand(), c.resolveCommand(),
+		c.rcCommand(), c.configCommand())
+	root.AddCommand(c.getCommand(), c.topCommand(), c.logsCommand(), c.execCommand(), c.eventsCommand(),
+		manCommand())
 	foldHelp(root)
 	pointToHelp(root)
 	return root
@@ -91,118 +95,6 @@ func (c *cli) connect() (*Session, error) {
 	return Connect(config, target)
 }
 
-func (c *cli) listCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:       "ls [projects|shoots|seeds]",
-		Aliases:   []string{"list"},
-		Short:     "List projects, shoots and seeds",
-		Example:   "  trellisctl ls\n  trellisctl ls shoots --project demo",
-		Args:      optional(oneOfValidArgs),
-		ValidArgs: []string{"projects", "shoots", "seeds"},
-		RunE: func(command *cobra.Command, arguments []string) error {
-			session, err := c.connect()
-			if err != nil {
-				return err
-			}
-			lists := []struct {
-				name string
-				list func() error
-			}{
-				{
-					"projects", func() error {
-						return session.ListProjects(command.Context(), command.OutOrStdout(), time.Now())
-					},
-				},
-				{
-					"shoots", func() error {
-						return session.ListShoots(command.Context(), command.OutOrStdout(), time.Now())
-					},
-				},
-				{
-					"seeds", func() error {
-						return session.ListSeeds(command.Context(), command.OutOrStdout(), time.Now())
-					},
-				},
-			}
-			for i, entry := range lists {
-				if len(arguments) == 1 && arguments[0] != entry.name {
-					continue
-				}
-				if len(arguments) == 0 && i > 0 {
-					fmt.Fprintln(command.OutOrStdout())
-				}
-				if err := entry.list(); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
-}
-
-func (c *cli) targetCommand() *cobra.Command {
-	command := &cobra.Command{
-		Use:   "target",
-		Short: "Remember what following commands of this terminal are about",
-		Example: `  trellisctl target --garden local --project demo --shoot member1
-  trellisctl target --control-plane
-  trellisctl target view
-  trellisctl target unset`,
-		Args: noArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if c.flags == (Target{}) {
-				return errors.New("say what to target, for example --project demo --shoot member1; `trellisctl " +
-					"target view` shows the current target")
-			}
-			session, err := c.connect()
-			if err != nil {
-				return err
-			}
-			if err := session.check(command.Context()); err != nil {
-				return err
-			}
-			if err := session.Target.Save(SessionDir()); err != nil {
-				return err
-			}
-			fmt.Fprintf(command.OutOrStdout(), "Targeted %s\n", session.Target)
-			return nil
-		},
-	}
-	command.AddCommand(&cobra.Command{
-		Use: "view", Short: "Show the target of this terminal", Args: noArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
-			target, err := c.target()
-			if err == nil {
-				fmt.Fprintln(command.OutOrStdout(), target)
-			}
-			return err
-		},
-	}, &cobra.Command{
-		Use: "unset", Short: "Forget the target of this terminal", Args: noArguments,
-		RunE: func(command *cobra.Command, _ []string) error { return os.RemoveAll(SessionDir()) },
-	})
-	return command
-}
-
-// check reads what is targeted, so that a mistyped name is found when it is typed.
-func (s *Session) check(ctx context.Context) error {
-	if s.Target.Shoot != "" {
-		_, err := s.Shoot(ctx)
-		return err
-	}
-	if s.Target.Project != "" {
-		_, err := s.Project(ctx, s.Target.Project)
-		return err
-	}
-	if s.Target.Seed != "" {
-		seed := &gardencorev1beta1.Seed{}
-		if err := s.client.Get(ctx, client.ObjectKey{Name: s.Target.Seed}, seed); err != nil {
-			return explain(err, "seed", s.Target.Seed, "trellisctl ls seeds")
-		}
-	}
-	return nil
-}
-
 func (c *cli) accessFlags(command *cobra.Command) {
 	command.Flags().StringVar(&c.level, "access-level", string(AccessAuto),
 		"admin, viewer, or auto: admin where allowed, else viewer")
@@ -211,14 +103,16 @@ func (c *cli) accessFlags(command *cobra.Command) {
 }
 
 func (c *cli) kubeconfigCommand() *cobra.Command {
+	var access execAccess
 	command := &cobra.Command{
 		Use:   "kubeconfig",
 		Short: "Print a short-lived kubeconfig of the target",
 		Example: `  trellisctl kubeconfig --garden local --project demo --shoot member1 > m1.yaml
+  trellisctl kubeconfig --project demo --all > demo.yaml
   trellisctl kubeconfig --seed local > seed.yaml`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			data, err := c.kubeconfig(command.Context())
+			data, err := c.kubeconfigOrExec(command, access)
 			if err != nil {
 				return err
 			}
@@ -227,6 +121,7 @@ func (c *cli) kubeconfigCommand() *cobra.Command {
 		},
 	}
 	c.accessFlags(command)
+	access.flags(command)
 	return command
 }
 
@@ -291,49 +186,7 @@ func (c *cli) showCommand() *cobra.Command {
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version of trellisctl", Args: noArguments,
+		Use: "version", Short: "Print the version of trellisctl", Args: noArguments, Example: "  trellisctl version",
 		Run: func(command *cobra.Command, _ []string) { fmt.Fprintln(command.OutOrStdout(), version.String()) },
 	}
-}
-
-// completeTargets completes the names behind the target flags from the garden.
-func (c *cli) completeTargets(root *cobra.Command) {
-	register := func(flag string, list func(ctx context.Context, s *Session) client.ObjectList) {
-		complete := func(command *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			session, err := c.connect()
-			if err != nil {
-				return nil, cobra.ShellCompDirectiveError
-			}
-			return session.names(command.Context(), list(command.Context(), session)),
-				cobra.ShellCompDirectiveNoFileComp
-		}
-		if err := root.RegisterFlagCompletionFunc(flag, complete); err != nil {
-			panic(err)
-		}
-	}
-	register("project", func(context.Context, *Session) client.ObjectList { return &gardencorev1beta1.ProjectList{} })
-	register("seed", func(context.Context, *Session) client.ObjectList { return &gardencorev1beta1.SeedList{} })
-	register("shoot", func(context.Context, *Session) client.ObjectList { return &gardencorev1beta1.ShootList{} })
-}
-
-func (s *Session) names(ctx context.Context, list client.ObjectList) []string {
-	var names []string
-	if err := s.client.List(ctx, list); err != nil {
-		return nil
-	}
-	switch typed := list.(type) {
-	case *gardencorev1beta1.ProjectList:
-		for _, item := range typed.Items {
-			names = append(names, item.Name)
-		}
-	case *gardencorev1beta1.SeedList:
-		for _, item := range typed.Items {
-			names = append(names, item.Name)
-		}
-	case *gardencorev1beta1.ShootList:
-		for _, item := range typed.Items {
-			names = append(names, item.Name)
-		}
-	}
-	return names
 }

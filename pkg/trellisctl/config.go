@@ -42,6 +42,9 @@ type Garden struct {
 	Context string `json:"context,omitempty"`
 	// Endpoints say where domains are reached that no DNS server of the user's machine knows.
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
+	// Patterns are regular expressions for `trellisctl target PATTERN`, with groups named project, namespace, shoot or
+	// seed.
+	Patterns []string `json:"patterns,omitempty"`
 	// addressDir remembers which host has which address of an endpoint; see addressFor.
 	addressDir string
 }
@@ -150,6 +153,11 @@ func readConfig(path string) (*Config, error) {
 		for j, endpoint := range garden.Endpoints {
 			if field, err := endpoint.check(); err != nil {
 				return nil, fmt.Errorf("%s: gardens[%d].endpoints[%d].%s: %w", path, i, j, field, err)
+			}
+		}
+		for j, pattern := range garden.Patterns {
+			if err := checkPattern(pattern); err != nil {
+				return nil, fmt.Errorf("%s: gardens[%d].patterns[%d]: %w", path, i, j, err)
 			}
 		}
 	}

@@ -53,7 +53,7 @@ func (c *cli) fleet(ctx context.Context, access fleetAccess) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.UserAgent = "trellisctl"
+	config.UserAgent = userAgent
 	scheme, err := FleetScheme()
 	if err != nil {
 		return nil, err

@@ -3,6 +3,8 @@ package trellisctl
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,11 +22,22 @@ import (
 // gardenNamespace holds what belongs to operators.
 const gardenNamespace = "garden"
 
+const (
+	// userAgent is what API servers are told of who asks.
+	userAgent = "trellisctl"
+	// requestTimeout bounds requests that are answered at once.
+	requestTimeout = 30 * time.Second
+)
+
 // Session is a connection to the garden of a target.
 type Session struct {
 	Target Target
 	garden *Garden
 	client client.Client
+	// watches is the client for watches, which take longer than any other request may.
+	watches client.WithWatch
+	// configPath is where the garden was found.
+	configPath string
 }
 
 // Connect opens the garden of the target.
@@ -42,7 +55,13 @@ func Connect(config *Config, target Target) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("garden %s (%s): %w", garden.Name, restConfig.Host, err)
 	}
-	return &Session{Target: target, garden: garden, client: c}, nil
+	restConfig = rest.CopyConfig(restConfig)
+	restConfig.Timeout = 0
+	watches, err := client.NewWithWatch(restConfig, client.Options{Scheme: c.Scheme(), Mapper: c.RESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("garden %s (%s): %w", garden.Name, restConfig.Host, err)
+	}
+	return &Session{Target: target, garden: garden, client: c, watches: watches, configPath: config.path}, nil
 }
 
 func (g *Garden) clientConfig() clientcmd.ClientConfig {
@@ -56,7 +75,17 @@ func (g *Garden) restConfig() (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig %s of garden %s: %w", g.Kubeconfig, g.Name, err)
 	}
-	config.UserAgent, config.Timeout = "trellisctl", 30*time.Second
+	config.UserAgent, config.Timeout = userAgent, requestTimeout
+	return config, nil
+}
+
+// restConfigOf is for requests by a kubeconfig that the garden has given.
+func restConfigOf(kubeconfig *clientcmdapi.Config) (*rest.Config, error) {
+	config, err := clientcmd.NewDefaultClientConfig(*kubeconfig, nil).ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent, config.Timeout = userAgent, requestTimeout
 	return config, nil
 }
 
@@ -109,7 +138,31 @@ func (s *Session) Shoot(ctx context.Context) (*gardencorev1beta1.Shoot, error) {
 	case 1:
 		return &shoots.Items[0], nil
 	}
-	return nil, fmt.Errorf("several projects have a shoot %q: choose one with --project", s.Target.Shoot)
+	return nil, s.ambiguous(ctx, shoots.Items)
+}
+
+// ambiguous lists the projects that have a shoot of one name.
+func (s *Session) ambiguous(ctx context.Context, shoots []gardencorev1beta1.Shoot) error {
+	projects, err := s.projectsByNamespace(ctx)
+	if err != nil {
+		projects = nil // Namespaces are better than nothing.
+	}
+	var names []string
+	for i := range shoots {
+		names = append(names, orElse(projects[shoots[i].Namespace], shoots[i].Namespace))
+	}
+	slices.Sort(names)
+	return fmt.Errorf("several projects have a shoot %q: choose one with --project, of %s", s.Target.Shoot,
+		strings.Join(names, ", "))
+}
+
+// hasControlPlane says whether a seed has begun to work on the shoot.
+func hasControlPlane(shoot *gardencorev1beta1.Shoot) error {
+	if shoot.Spec.SeedName == nil || shoot.Status.TechnicalID == "" {
+		return fmt.Errorf("shoot %s/%s has no control plane yet; `trellisctl ls shoots` shows how far it is",
+			shoot.Namespace, shoot.Name)
+	}
+	return nil
 }
 
 // explain turns the errors that users meet most often into a sentence with the next step.
@@ -139,7 +192,7 @@ func (s *Session) ShootKubeconfig(ctx context.Context, shoot *gardencorev1beta1.
 	expiration time.Duration) (*clientcmdapi.Config, error) {
 	seconds := int64(expiration.Seconds())
 	var raw []byte
-	err := fmt.Errorf("access level %q: choose admin, viewer or auto", level)
+	err := unknownLevel(level)
 	if level == AccessAdmin || level == AccessAuto {
 		request := &authenticationv1alpha1.AdminKubeconfigRequest{
 			Spec: authenticationv1alpha1.AdminKubeconfigRequestSpec{ExpirationSeconds: &seconds},
@@ -204,9 +257,8 @@ func (s *Session) Kubeconfig(ctx context.Context, level AccessLevel,
 
 func (s *Session) controlPlaneKubeconfig(ctx context.Context,
 	shoot *gardencorev1beta1.Shoot) (*clientcmdapi.Config, error) {
-	if shoot.Spec.SeedName == nil || shoot.Status.TechnicalID == "" {
-		return nil, fmt.Errorf("shoot %s/%s has no control plane yet; `trellisctl ls shoots` shows how far it is",
-			shoot.Namespace, shoot.Name)
+	if err := hasControlPlane(shoot); err != nil {
+		return nil, err
 	}
 	kubeconfig, err := s.SeedKubeconfig(ctx, *shoot.Spec.SeedName)
 	if err != nil {

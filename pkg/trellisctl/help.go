@@ -3,13 +3,11 @@ package trellisctl
 import (
 	"bytes"
 	"io"
-	"os"
 	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 )
 
 // Width of help where no terminal says how wide it is, and the widest that reads well.
@@ -32,10 +30,8 @@ func foldHelp(root *cobra.Command) {
 }
 
 func widthOf(out io.Writer) int {
-	if file, ok := out.(*os.File); ok {
-		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
-			return min(max(width, helpWidth/2), maxHelpWidth)
-		}
+	if terminal := terminalOf(out); terminal != nil {
+		return min(max(columnsOf(terminal), helpWidth/2), maxHelpWidth)
 	}
 	return helpWidth
 }

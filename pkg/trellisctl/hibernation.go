@@ -3,19 +3,13 @@ package trellisctl
 import (
 	"context"
 	"fmt"
-	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
-
-// sleepPoll is how often a shoot is looked at that falls asleep or wakes up.
-const sleepPoll = time.Second
 
 func (c *cli) hibernateCommand() *cobra.Command {
 	return c.sleepCommand("hibernate", "Put a shoot to sleep: no machines, no control plane; what it stores is kept",
@@ -26,36 +20,42 @@ func (c *cli) wakeUpCommand() *cobra.Command {
 	return c.sleepCommand("wakeup", "Wake up a shoot that is hibernated", false)
 }
 
+// sleepCommand is VERB shoot [NAME]. The verb alone is about the target, as it was before there were names.
 func (c *cli) sleepCommand(name, short string, enabled bool) *cobra.Command {
-	var timeout time.Duration
-	command := &cobra.Command{
-		Use: name, Short: short, Args: noArguments,
-		Example: fmt.Sprintf("  trellisctl %s --project demo --shoot member2\n  trellisctl %s --project demo "+
-			"--shoot member2 --wait 15m", name, name),
-		RunE: func(command *cobra.Command, _ []string) error {
-			session, err := c.connect()
-			if err != nil {
-				return err
-			}
-			shoot, err := session.Hibernate(command.Context(), enabled)
-			if err != nil || timeout == 0 {
-				return orTell(err, command.OutOrStdout(), shoot)
-			}
-			shoot, err = session.waitForSleep(command.Context(), shoot, enabled, timeout)
-			return orTell(err, command.OutOrStdout(), shoot)
-		},
+	verb := func(use string, arguments cobra.PositionalArgs) *cobra.Command {
+		var w waiting
+		command := &cobra.Command{
+			Use: use, Short: short, Args: arguments,
+			Example: fmt.Sprintf("  trellisctl %s shoot member2 --project demo\n  trellisctl %s shoot member2 --wait "+
+				"--timeout 15m", name, name),
+			RunE: func(command *cobra.Command, arguments []string) error {
+				session, err := c.shootSession(arguments)
+				if err != nil {
+					return err
+				}
+				return session.sleep(command, w, enabled)
+			},
+		}
+		w.flags(command)
+		return command
 	}
-	command.Flags().DurationVar(&timeout, "wait", 0, "wait for as long until it is done")
-	return command
+	parent := verb(name, noArguments)
+	named := verb("shoot [NAME]", oneShoot)
+	named.ValidArgsFunction = c.completeShoot()
+	parent.AddCommand(named)
+	return parent
 }
 
-// orTell returns the error, or says how awake the shoot is.
-func orTell(err error, out io.Writer, shoot *gardencorev1beta1.Shoot) error {
+// sleep puts the targeted shoot to sleep, or wakes it up, and waits for it if that is wanted.
+func (s *Session) sleep(command *cobra.Command, w waiting, enabled bool) error {
+	shoot, err := s.Hibernate(command.Context(), enabled)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Shoot %s/%s is %s\n", shoot.Namespace, shoot.Name, wakefulness(shoot))
-	return nil
+	fmt.Fprintf(command.OutOrStdout(), "Shoot %s/%s is %s\n", shoot.Namespace, shoot.Name, wakefulness(shoot))
+	goal := s.goalOf(shoot)
+	goal.Reached = func(current *gardencorev1beta1.Shoot) bool { return current.Status.IsHibernated == enabled }
+	return s.await(command, w, goal)
 }
 
 // Hibernate puts the targeted shoot to sleep, or wakes it up.
@@ -69,22 +69,6 @@ func (s *Session) Hibernate(ctx context.Context, enabled bool) (*gardencorev1bet
 		return nil, fmt.Errorf("setting spec.hibernation.enabled of shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
 	}
 	return shoot, nil
-}
-
-// waitForSleep waits until the shoot is as awake as it should be.
-func (s *Session) waitForSleep(ctx context.Context, shoot *gardencorev1beta1.Shoot, enabled bool,
-	timeout time.Duration) (*gardencorev1beta1.Shoot, error) {
-	err := wait.PollUntilContextTimeout(ctx, sleepPoll, timeout, true, func(ctx context.Context) (bool, error) {
-		if err := s.client.Get(ctx, client.ObjectKeyFromObject(shoot), shoot); err != nil {
-			return false, err
-		}
-		return shoot.Status.IsHibernated == enabled && shoot.Status.ObservedGeneration == shoot.Generation, nil
-	})
-	if wait.Interrupted(err) {
-		return nil, fmt.Errorf("shoot %s/%s is still %s after %s: %s", shoot.Namespace, shoot.Name, wakefulness(shoot),
-			timeout, lastOperation(shoot.Status.LastOperation))
-	}
-	return shoot, err
 }
 
 // wakefulness says in a word or two how awake a shoot is.

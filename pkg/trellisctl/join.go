@@ -100,8 +100,9 @@ stays), then its own access, and forgets the credentials.
 
 A member that does not answer is given up after half a minute: what was applied there stays, and so does the access, until its
 owner deletes the ClusterRoles trellis-fleet-<id> and trellis-fleet-<id>-impersonator in it.`,
-		Example: "  trellisctl unjoin edge1 --project demo --shoot fleet",
-		Args:    oneMember,
+		Example:           "  trellisctl unjoin edge1 --project demo --shoot fleet",
+		Args:              oneMember,
+		ValidArgsFunction: onlyFirst(c.completeMembers(&access)),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			fleet, err := c.fleet(command.Context(), access)
 			if err != nil {

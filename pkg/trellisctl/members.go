@@ -23,7 +23,7 @@ import (
 
 func (c *cli) membersCommand() *cobra.Command {
 	var access fleetAccess
-	var wide wideOutput
+	var output formatFlag
 	command := &cobra.Command{
 		Use:   "members",
 		Short: "List the members of a fleet and the room that they have",
@@ -40,11 +40,11 @@ requests more than that fits nowhere, however much is free in sum.`,
 			if err != nil {
 				return err
 			}
-			return fleet.ListMembers(command.Context(), command.OutOrStdout(), time.Now(), bool(wide))
+			return fleet.ListMembers(command.Context(), command.OutOrStdout(), time.Now(), output.isWide())
 		},
 	}
 	access.flags(command)
-	wide.flag(command, "the mode, taints, age, and largest hole")
+	output.wideFlag(command, "the mode, taints, age, and largest hole")
 	return command
 }
 
@@ -192,6 +192,7 @@ func (c *cli) taintCommand(use, short, long string, effect corev1.TaintEffect, s
 	command := &cobra.Command{
 		Use: use, Short: short, Long: long,
 		Example: fmt.Sprintf("  trellisctl %s edge1 --project demo --shoot fleet", verb), Args: oneMember,
+		ValidArgsFunction: onlyFirst(c.completeMembers(&access)),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			fleet, err := c.fleet(command.Context(), access)
 			if err != nil {

@@ -2,7 +2,6 @@ package trellisctl
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-garden/trellis/pkg/federation/plan"
 )
@@ -106,7 +104,7 @@ Exit status: 0 if the plan could be made, 1 if not; with --exit-code 2 if it wou
 		"file or folder with the documents, - for standard input; may be repeated")
 	flags.StringVarP(&options.Namespace, "namespace", "n", "default", "namespace of documents that name none")
 	flags.BoolVar(&options.Delete, "delete", false, "look at the documents as if they were deleted")
-	flags.StringVarP(&options.Output, "output", "o", "text", "text, json or yaml")
+	flags.StringVarP(&options.Output, "output", "o", formatText, "text, json or yaml")
 	flags.BoolVar(&options.All, "all", false,
 		"show clusters in which nothing changes, and all objects that a policy would not have, as well")
 	flags.BoolVar(&exitCode, "exit-code", false, "exit with 2 if anything would change")
@@ -123,7 +121,7 @@ func (o *PlanOptions) validate() error {
 	if len(o.Files) == 0 {
 		return errors.New("which documents? Add -f FILE, or -f - for standard input")
 	}
-	if !slices.Contains([]string{"text", "json", "yaml"}, o.Output) {
+	if !slices.Contains([]string{formatText, formatJSON, formatYAML}, o.Output) {
 		return fmt.Errorf("--output %q: must be text, json or yaml", o.Output)
 	}
 	return o.Settings.Budget.Validate()
@@ -203,18 +201,8 @@ func (f *Fleet) Plan(ctx context.Context, documents []plan.Written, options Plan
 
 // PrintPlan prints a plan in the form that the options ask for.
 func PrintPlan(out io.Writer, p *plan.Plan, options PlanOptions) error {
-	switch options.Output {
-	case "json":
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(p)
-	case "yaml":
-		text, err := yaml.Marshal(p)
-		if err != nil {
-			return err
-		}
-		_, err = out.Write(text)
-		return err
+	if format := (&formatFlag{value: options.Output}); format.isDocument() {
+		return format.print(out, p)
 	}
 	return printPlan(out, p, options.All)
 }

@@ -141,7 +141,7 @@ func tellNext(command *cobra.Command, invitation *registration.Invitation, insec
 func (c *cli) acceptCommand() *cobra.Command {
 	var access fleetAccess
 	var key string
-	var wide wideOutput
+	var output formatFlag
 	command := &cobra.Command{
 		Use:   "accept [NAME]",
 		Short: "Accept the agent of a member that was registered, or list those that wait",
@@ -151,10 +151,14 @@ is to be the one in the agent's log. With --key it accepts no other. The list ha
 From then on the agent may read and report on the Works of its own member, and nothing else in the fleet.`,
 		Example: `  trellisctl accept --project demo --shoot fleet
   trellisctl accept edge1 --key 3f2a9c01d4 --project demo --shoot fleet`,
-		RunE: func(command *cobra.Command, arguments []string) error {
+		Args: func(_ *cobra.Command, arguments []string) error {
 			if len(arguments) > 1 || len(arguments) == 0 && key != "" {
 				return errors.New("name one member, or none to list the agents that wait")
 			}
+			return nil
+		},
+		ValidArgsFunction: onlyFirst(c.completeMembers(&access)),
+		RunE: func(command *cobra.Command, arguments []string) error {
 			fleet, err := c.fleet(command.Context(), access)
 			if err != nil {
 				return err
@@ -168,7 +172,7 @@ From then on the agent may read and report on the Works of its own member, and n
 				return err
 			}
 			if name == "" {
-				return listCandidates(command, candidates, bool(wide))
+				return listCandidates(command, candidates, output.isWide())
 			}
 			accepted, err := registration.Accepted(command.Context(), fleet.Client, name)
 			if err != nil {
@@ -189,7 +193,7 @@ From then on the agent may read and report on the Works of its own member, and n
 	}
 	access.flags(command)
 	command.Flags().StringVar(&key, "key", "", "fingerprint of the agent's key, or at least its first eight digits")
-	wide.flag(command, "the id of the cluster, and the whole fingerprint")
+	output.wideFlag(command, "the id of the cluster, and the whole fingerprint")
 	return command
 }
 

@@ -26,6 +26,8 @@ func (c *cli) rolloutCommand() *cobra.Command {
 		Short: "Look after staged rollouts of a fleet's objects",
 		Long: `A policy with spec.rollout brings changes of its objects to their clusters wave by wave: the next wave comes when all clusters that
 have the change are healthy. rollout shows how far that is, and stops it, lets it go on, or takes it back.`,
+		Example: "  trellisctl rollout status deployment/web -n shop --watch\n" +
+			"  trellisctl rollout undo deployment/web -n shop",
 	}
 	command.AddCommand(c.rolloutStatusCommand(), c.rolloutHistoryCommand(), c.rolloutUndoCommand())
 	command.AddCommand(

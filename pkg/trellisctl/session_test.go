@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -55,8 +57,21 @@ func session(t *testing.T, target Target, functions interceptor.Funcs, objects .
 		WithObjects(all...).WithStatusSubresource(&gardencorev1beta1.Shoot{}).
 		WithIndex(&gardencorev1beta1.Shoot{}, "metadata.name",
 			func(o client.Object) []string { return []string{o.GetName()} }).
+		WithIndex(&corev1.Event{}, "involvedObject.kind",
+			eventField(func(about corev1.ObjectReference) string { return about.Kind })).
+		WithIndex(&corev1.Event{}, "involvedObject.name",
+			eventField(func(about corev1.ObjectReference) string { return about.Name })).
 		WithInterceptorFuncs(functions).Build()
-	return &Session{Target: target, garden: &Garden{Name: "local"}, client: c}
+	return &Session{Target: target, garden: &Garden{Name: "local"}, client: c, watches: c}
+}
+
+func eventField(field func(corev1.ObjectReference) string) client.IndexerFunc {
+	return func(object client.Object) []string {
+		if event, ok := object.(*corev1.Event); ok {
+			return []string{field(event.InvolvedObject)}
+		}
+		return nil
+	}
 }
 
 func TestFindingAShoot(t *testing.T) {
@@ -71,7 +86,7 @@ func TestFindingAShoot(t *testing.T) {
 		"in its project":            {Target{Project: "other", Shoot: "both"}, "garden-other/both"},
 		"the only one of that name": {Target{Shoot: "one"}, "garden-demo/one"},
 		"one of several": {
-			Target{Shoot: "both"}, `several projects have a shoot "both": choose one with --project`,
+			Target{Shoot: "both"}, `several projects have a shoot "both": choose one with --project, of demo, other`,
 		},
 		"none of that name": {Target{Shoot: "two"}, "`trellisctl ls shoots` shows those that do"},
 		"none in that project": {
@@ -126,6 +141,13 @@ func check(t *testing.T, what string, got, want []string) {
 	}
 }
 
+// listed lists as of today.
+func listed(s *Session, k *gardenKind, options *listing, out io.Writer) *lister {
+	l := s.lister(k, options, out)
+	l.now = func() time.Time { return today }
+	return l
+}
+
 func TestListingShoots(t *testing.T) {
 	asleep, ranged := shoot("garden-demo", "asleep", "local"), shoot("garden-demo", "ranged", "local")
 	on := true
@@ -150,13 +172,14 @@ func TestListingShoots(t *testing.T) {
 		"of one": {"demo", append([]string{header}, demo...)},
 	} {
 		var out bytes.Buffer
-		err := session(t, Target{Project: test.project}, interceptor.Funcs{}, objects...).ListShoots(t.Context(), &out,
-			today)
+		err := listed(session(t, Target{Project: test.project}, interceptor.Funcs{}, objects...), shootKind,
+			&listing{}, &out).list(t.Context())
 		check(t, name, lines(t, &out, err), test.want)
 	}
 	// A project without a namespace has no shoots; those of others are not its own.
 	var out bytes.Buffer
-	err := session(t, Target{Project: "new"}, interceptor.Funcs{}, objects...).ListShoots(t.Context(), &out, today)
+	err := listed(session(t, Target{Project: "new"}, interceptor.Funcs{}, objects...), shootKind, &listing{},
+		&out).list(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "project new has no namespace yet") || out.Len() > 0 {
 		t.Errorf("got %q, %v", out.String(), err)
 	}
@@ -164,7 +187,7 @@ func TestListingShoots(t *testing.T) {
 
 func TestListingProjects(t *testing.T) {
 	var out bytes.Buffer
-	err := session(t, Target{}, interceptor.Funcs{}).ListProjects(t.Context(), &out, today)
+	err := listed(session(t, Target{}, interceptor.Funcs{}), projectKind, &listing{}, &out).list(t.Context())
 	check(t, "projects", lines(t, &out, err), []string{
 		"PROJECT NAMESPACE STATUS OWNER AGE", "demo garden-demo - - 60m", "new - - - 60m", "other garden-other - - 60m",
 	})
@@ -202,7 +225,7 @@ func TestListingSeeds(t *testing.T) {
 		var out bytes.Buffer
 		s := session(t, Target{}, test.functions, seed, bare, shoot("garden-demo", "one", "local"),
 			shoot("garden-other", "two", "local"), shoot("garden-demo", "waiting", ""))
-		err := s.ListSeeds(t.Context(), &out, today)
+		err := listed(s, seedKind, &listing{}, &out).list(t.Context())
 		check(t, name, lines(t, &out, err), []string{
 			"SEED PROVIDER REGION VERSION READY SHOOTS AGE", "bare - - - Unknown " + test.bare + " 60m",
 			"local local here 1.36.3 True " + test.complete + " 60m",
@@ -219,13 +242,19 @@ func TestTablesKeepTheirShape(t *testing.T) {
 	check(t, "table", lines(t, &out, err), []string{"A B", "x y z -"})
 }
 
-func TestWideOutput(t *testing.T) {
-	var wide wideOutput
-	if err := wide.Set("yaml"); err == nil || wide {
-		t.Errorf("got %v, %v", wide, err)
+func TestFormats(t *testing.T) {
+	var output formatFlag
+	output.wideFlag(&cobra.Command{}, "columns")
+	if err := output.Set("yaml"); err == nil || err.Error() != "must be wide, or left out" || output.isWide() {
+		t.Errorf("got %v, %v", output, err)
 	}
-	if err := wide.Set("wide"); err != nil || !bool(wide) || wide.String() != "wide" {
-		t.Errorf("got %v, %v", wide, err)
+	if err := output.Set("wide"); err != nil || !output.isWide() || output.String() != "wide" {
+		t.Errorf("got %v, %v", output, err)
+	}
+	several := formatFlag{value: formatYAML}
+	several.flag(&cobra.Command{}, formatYAML, formatJSON)
+	if err := several.Set("xml"); err == nil || err.Error() != "must be one of yaml, json" || !several.isDocument() {
+		t.Errorf("got %v, %v", several, err)
 	}
 }
 
@@ -356,32 +385,6 @@ func TestHibernate(t *testing.T) {
 		changed, err := s.Hibernate(t.Context(), enabled)
 		if err != nil || changed.Spec.Hibernation == nil || *changed.Spec.Hibernation.Enabled != enabled {
 			t.Errorf("got %+v, %v", changed, err)
-		}
-	}
-}
-
-// The wait ends when gardenlet has seen the change and done it; until then it says how far that is.
-func TestWaitingForSleep(t *testing.T) {
-	on := true
-	for name, test := range map[string]struct {
-		hibernated bool
-		observed   int64
-		want       string
-	}{
-		"done": {true, 2, ""}, "not seen yet": {true, 1, "is still hibernated after"},
-		"not done": {false, 2, "is still hibernating after 1ms: Reconcile Processing (10%)"},
-	} {
-		object := shoot("garden-demo", "one", "local")
-		object.Generation, object.Status.ObservedGeneration, object.Status.IsHibernated = 2, test.observed,
-			test.hibernated
-		object.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: &on}
-		object.Status.LastOperation = &gardencorev1beta1.LastOperation{
-			Type: "Reconcile", State: "Processing", Progress: 10,
-		}
-		s := session(t, Target{}, interceptor.Funcs{}, object)
-		_, err := s.waitForSleep(t.Context(), object.DeepCopy(), true, time.Millisecond)
-		if (err == nil) != (test.want == "") || (err != nil && !strings.Contains(err.Error(), test.want)) {
-			t.Errorf("%s: got %v", name, err)
 		}
 	}
 }

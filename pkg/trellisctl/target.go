@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-garden/trellis/pkg/trellisctl/certcache"
 )
 
 // SessionEnv names the environment variable that tells sessions apart; the terminal's TERM_SESSION_ID and else the
@@ -51,6 +53,29 @@ func (t Target) Validate() error {
 		return errors.New("a project and a seed are given without a shoot: leave out one of them, or add --shoot NAME")
 	}
 	return nil
+}
+
+// Without is the target when a level is forgotten, with what is below it.
+func (t Target) Without(level string) Target {
+	switch level {
+	case "garden":
+		return Target{}
+	case "project":
+		t.Project, t.Shoot, t.ControlPlane = "", "", false
+	case "seed":
+		t.Seed = ""
+		if t.Project == "" {
+			t.Shoot, t.ControlPlane = "", false
+		}
+	case "shoot":
+		t.Shoot, t.ControlPlane = "", false
+		if t.Project != "" {
+			t.Seed = "" // It told where the shoot is, and makes no target together with a project.
+		}
+	case "control-plane":
+		t.ControlPlane = false
+	}
+	return t
 }
 
 // String is the target as a path.
@@ -127,7 +152,7 @@ func makeSessionDir(dir string) error {
 		if err != nil {
 			return err
 		}
-		if !info.IsDir() || info.Mode().Perm()&0o022 != 0 || !ownedByUser(info) {
+		if !info.IsDir() || certcache.OpenTo(info, 0o022) || !ownedByUser(info) {
 			return fmt.Errorf("%s must be a folder of yours that nobody else may write to: remove it, and try again",
 				path)
 		}

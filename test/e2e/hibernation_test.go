@@ -44,14 +44,14 @@ func hibernation(t *testing.T) {
 		sleepsAt(time.Now().Add(70*time.Second)))
 	seed.eventually(t, 5*time.Minute, equals(""), "-n", namespace, "get", "machines", "-o", "name")
 	l.killGardenlet(t)
-	l.sleep(t, "hibernate", "--shoot", "member2", "--wait=5m")
+	l.sleep(t, "hibernate", "--shoot", "member2", "--wait", "--timeout=5m")
 	l.waitForShoot(t, "member2", "", time.Minute)
 	seed.eventually(t, time.Minute, equals(""), "-n", namespace, "get", "pods", "-o", "name")
 	garden.eventually(t, time.Minute, contains("Hibernated", "healthy"), "-n", "garden-demo", "get", "shoot", "member2")
 	fleet.eventually(t, time.Minute, equals("ClusterHibernated"), "get", "cluster", "member2", "-o",
 		`jsonpath={.status.conditions[?(@.type=="Ready")].reason}`)
 
-	l.sleep(t, "wakeup", "--shoot", "member2", "--wait=8m")
+	l.sleep(t, "wakeup", "--shoot", "member2", "--wait", "--timeout=8m")
 	l.waitForShoot(t, "member2", "", time.Minute)
 	member.eventually(t, time.Minute, contains(" Ready "), "get", "nodes", "--no-headers")
 	member.eventually(t, time.Minute, equals("sleep"), "get", "configmap", "remembered", "-o",
@@ -64,8 +64,8 @@ func hibernation(t *testing.T) {
 
 	garden.run(t, "-n", "garden-demo", "patch", "shoot", "member2", "--type=merge", "-p", sleepsNow)
 	l.machinesStayUntilMoved(t, namespace, sleepless, other)
-	l.sleep(t, "hibernate", "--shoot", "member2", "--wait=5m")
-	l.sleep(t, "wakeup", "--shoot", "member2", "--wait=8m")
+	l.sleep(t, "hibernate", "--shoot", "member2", "--wait", "--timeout=5m")
+	l.sleep(t, "wakeup", "--shoot", "member2", "--wait", "--timeout=8m")
 	l.waitForShoot(t, "member2", "", time.Minute)
 }
 

@@ -3,36 +3,32 @@
 package e2e
 
 import (
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 )
-
-// changedSinceEnv names the commit since which changes count: tests that cover nothing of them are skipped. Without it
-// all run.
-const changedSinceEnv = "TRELLIS_CHANGED_SINCE"
 
 // What some tests cover, as files and folders of the repository; "." has all of it, but for what a "!" stands before.
 // docs/testing.md has the rule.
 var (
 	// coveredByAll is what every test depends on.
 	coveredByAll = []string{
-		".ci", "Makefile", "go.mod", "images", "pkg/apis", "pkg/apiserver", "pkg/apply", "pkg/client", "pkg/flow",
+		".ci", makefile, modFile, "images", "pkg/apis", "pkg/apiserver", "pkg/apply", "pkg/client", "pkg/flow",
 		"pkg/managers", "pkg/rollout", "test/prober",
 	}
+	// selection is what chooses the tests, and their order. None of them depends on it.
+	selection = []string{"test/e2e/changes_test.go", "test/e2e/parts_test.go", "test/e2e/rows_test.go"}
 	// clusters is whatever garden, seeds, shoots and fleets are made of.
 	clusters = []string{
-		".", "!LICENSE", "!README.md", "!cmd/trellisctl", "!docs", "!hack", "!pkg/trellisctl", "!staticcheck.conf",
-		"!test/bench", "!test/chaos", "!test/integration", "!test/kills", "!test/objectstores",
-		"!test/schedulerfilters",
+		".", "!LICENSE", "!Makefile", "!README.md", "!cmd/trellisctl", "!docs", "!go.mod", "!go.sum", "!hack",
+		"!pkg/trellisctl", "!staticcheck.conf", "!test/bench", "!test/chaos", "!test/integration", "!test/kills",
+		"!test/e2e/changes_test.go", "!test/e2e/hibernation_test.go", "!test/e2e/parts_test.go",
+		"!test/e2e/rows_test.go", "!test/e2e/use_test.go", "!test/objectstores", "!test/schedulerfilters",
 	}
 	// shoots is the same without what only fleets have.
 	shoots       = slices.Concat(clusters, []string{"!cmd/federation", "!extensions/federation", "!pkg/federation"})
@@ -57,7 +53,10 @@ var (
 	federation = []string{
 		"cmd/federation", "extensions/federation", "pkg/federation", "test/e2e/fleetfailover_test.go",
 	}
-	growth       = slices.Concat(autoscaling, federation, []string{"test/e2e/fleetgrowth_test.go"})
+	growth   = slices.Concat(autoscaling, federation, []string{"test/e2e/fleetgrowth_test.go"})
+	commands = []string{
+		"cmd/trellisctl", "pkg/trellisctl", "test/e2e/hibernation_test.go", "test/e2e/use_test.go",
+	}
 	managedSeeds = []string{
 		"charts", "cmd/gardenlet", "pkg/controllermanager", "pkg/extensionuse", "pkg/gardenlet", "pkg/gardenletconfig",
 		"pkg/helm", "pkg/managedresources", "test/e2e/managedseed_test.go",
@@ -72,8 +71,8 @@ var (
 	}
 	// parts are all that tests say to cover.
 	parts = [][]string{
-		clusters, shoots, controlPlane, credentials, backups, gardenBackups, autoscaling, federation, growth,
-		managedSeeds, landscapes, otherTargets,
+		selection, clusters, shoots, commands, controlPlane, credentials, backups, gardenBackups, autoscaling,
+		federation, growth, managedSeeds, landscapes, otherTargets,
 	}
 )
 
@@ -86,27 +85,22 @@ func inParts(file string) bool {
 	return slices.ContainsFunc(parts, func(part []string) bool { return slices.Contains(part, file) })
 }
 
-// changedFiles are the files that differ from those of the commit, by their paths in the repository.
-var changedFiles = sync.OnceValues(func() ([]string, error) {
-	out, err := exec.Command("git", "-C", "../..", "diff", "--name-only", "--no-renames", os.Getenv(changedSinceEnv),
-		"--").Output()
-	if err != nil {
-		return nil, fmt.Errorf("what changed since %s=%s: %w", changedSinceEnv, os.Getenv(changedSinceEnv), err)
-	}
-	return strings.Fields(string(out)), nil
-})
-
 // whenChanged is a test that is skipped when nothing of what it covers has changed.
 func whenChanged(covers []string, run func(t *testing.T)) func(t *testing.T) {
+	return whenAnyChanged([][]string{covers}, run)
+}
+
+// whenAnyChanged is the same for a test that covers several parts.
+func whenAnyChanged(covers [][]string, run func(t *testing.T)) func(t *testing.T) {
 	return func(t *testing.T) {
 		if os.Getenv(changedSinceEnv) != "" {
 			changed, err := changedFiles()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !counts(changed, covers) {
+			if !slices.ContainsFunc(covers, func(part []string) bool { return counts(changed, part) }) {
 				t.Skipf("nothing has changed since %s of what it covers: %s", os.Getenv(changedSinceEnv),
-					strings.Join(covers, ", "))
+					strings.Join(slices.Concat(covers...), ", "))
 			}
 		}
 		run(t)
@@ -155,7 +149,9 @@ func TestCovered(t *testing.T) {
 		{"pkg/new/x.go", clusters, true}, {"cmd/new/main.go", shoots, true}, {"test/prober/prober.go", shoots, true},
 		{"pkg/federation/core/x.go", clusters, true}, {"pkg/federation/core/x.go", shoots, false},
 		{"pkg/trellisctl/list.go", clusters, false}, {"docs/testing.md", clusters, false},
-		{"go.mod", shoots, true}, {"test/e2e/managedseed_test.go", clusters, true},
+		{"go.mod", shoots, true}, {"go.sum", shoots, false}, {"test/e2e/managedseed_test.go", clusters, true},
+		{"test/e2e/rows_test.go", clusters, false}, {"test/e2e/rows_test.go", commands, false},
+		{"test/e2e/use_test.go", commands, true}, {"test/e2e/use_test.go", federation, false},
 	} {
 		if got := counts([]string{"README.md", test.file}, test.covers); got != test.want {
 			t.Errorf("%s: got %t, want %t for %v", test.file, got, test.want, test.covers)
@@ -173,7 +169,7 @@ func TestCovered(t *testing.T) {
 func TestFilesOfParts(t *testing.T) {
 	files := parsedTests(t)
 	for name, file := range files {
-		if !inParts(testFolder + name) {
+		if !inParts(testFolder+name) || slices.Contains(selection, testFolder+name) {
 			continue
 		}
 		declared := declaredNames(file)
@@ -191,10 +187,12 @@ func TestFilesOfParts(t *testing.T) {
 	}
 }
 
-// mayUse tells whether each part that has the user has what it uses, or no target runs it beside others.
+// mayUse tells whether each part that has the user has what it uses, or it only lists it, or no target runs it beside
+// others.
 func mayUse(user, used string) bool {
 	without := func(part []string) bool { return slices.Contains(part, user) && !slices.Contains(part, used) }
-	return slices.Contains(otherTargets, user) || inParts(user) && !slices.ContainsFunc(parts, without)
+	return slices.Contains(selection, user) || slices.Contains(otherTargets, user) ||
+		inParts(user) && !slices.ContainsFunc(parts, without)
 }
 
 func parsedTests(t *testing.T) map[string]*ast.File {

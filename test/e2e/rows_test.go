@@ -63,7 +63,7 @@ var halves = []row{
 // becomes highly available.
 var comings = []row{
 	{"member2", []rowTest{
-		{"Hibernation", whenChanged(clusters, hibernation)},
+		{"Hibernation", whenAnyChanged([][]string{clusters, commands}, hibernation)},
 		{"RotateCredentials", whenChanged(credentials, rotateCredentials)},
 	}},
 	{"edge", []rowTest{

@@ -128,6 +128,14 @@ func TestTrellisctl(t *testing.T) {
 		"machine-controller-manager", "vpn-seed-server")(out); err != nil {
 		t.Error(err)
 	}
+	for _, line := range []string{
+		"describe shoot member1 --project demo", "describe project demo", "describe seed local", "ls shoots -o yaml",
+	} {
+		out, err := l.command(t.Context(), "", "trellisctl", append(strings.Fields(line), "--garden", l.name)...)
+		if err != nil || out == "" {
+			t.Errorf("trellisctl %s: %q, %v", line, out, err)
+		}
+	}
 	if _, err := l.command(t.Context(), "", "trellisctl", "kubeconfig", "--garden", l.name, "--project", "demo",
 		"--shoot", "nosuch"); err == nil || !strings.Contains(err.Error(), "trellisctl ls shoots") {
 		t.Errorf("want an error that says what to do next, got %v", err)

@@ -43,6 +43,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/etcd"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 	"github.com/trellis-garden/trellis/test/ports"
+	"github.com/trellis-garden/trellis/test/precedence"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 )
@@ -50,8 +51,13 @@ import (
 const (
 	namespace = "shoot--demo--member1"
 	version   = "1.36.3"
-	timeout   = 2 * time.Minute
+	timeout   = 4 * time.Minute
 )
+
+func TestMain(m *testing.M) {
+	precedence.Take()
+	os.Exit(m.Run())
+}
 
 func TestShootControlPlane(t *testing.T) {
 	cp := newControlPlane(t)
