@@ -112,12 +112,8 @@ func (c *cli) deleteGardenCommand() *cobra.Command {
 
 // configToChange is the configuration in use, or an empty one in its place.
 func (c *cli) configToChange() (*Config, error) {
-	path := c.configPath
-	if path == "" {
-		path = os.Getenv(ConfigEnv)
-	}
 	candidates := configPaths()
-	if path != "" {
+	if path, _ := namedConfig(c.configPath); path != "" {
 		candidates = []string{path}
 	}
 	for _, candidate := range candidates {
