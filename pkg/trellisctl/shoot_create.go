@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -118,6 +119,9 @@ func (s *Session) create(command *cobra.Command, o *creation) error {
 		err = s.client.Create(command.Context(), shoot, client.DryRunAll)
 	case !o.output.isDocument():
 		err = s.client.Create(command.Context(), shoot)
+	}
+	if apierrors.IsAlreadyExists(err) {
+		return s.takeUpCreation(command, o, shoot)
 	}
 	if err != nil {
 		return fmt.Errorf("creating shoot %s/%s: %w", o.answers.Namespace, o.answers.Name, err)
