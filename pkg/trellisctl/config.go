@@ -43,7 +43,7 @@ type Garden struct {
 	// Endpoints say where domains are reached that no DNS server of the user's machine knows.
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
 	// Patterns are regular expressions for `trellisctl target PATTERN`, with groups named project, namespace, shoot or
-	// seed.
+	// seed. Without any there is one for the names that shoots have in seeds.
 	Patterns []string `json:"patterns,omitempty"`
 	// addressDir remembers which host has which address of an endpoint; see addressFor.
 	addressDir string
