@@ -77,7 +77,7 @@ func (g *Garden) restConfig() (*rest.Config, error) {
 		return nil, fmt.Errorf("kubeconfig %s of garden %s: %w", g.Kubeconfig, g.Name, err)
 	}
 	config.UserAgent, config.Timeout = userAgent, requestTimeout
-	return config, nil
+	return bounded(config), nil
 }
 
 // restConfigOf is for requests by a kubeconfig that the garden has given.
@@ -87,7 +87,7 @@ func restConfigOf(kubeconfig *clientcmdapi.Config) (*rest.Config, error) {
 		return nil, err
 	}
 	config.UserAgent, config.Timeout = userAgent, requestTimeout
-	return config, nil
+	return bounded(config), nil
 }
 
 // Project finds a project by name.
