@@ -21,6 +21,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/trellis-garden/trellis/pkg/answers"
+	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/plan"
 )
@@ -77,7 +78,11 @@ func TestAttackTextsOfMembers(t *testing.T) {
 		if err := show(Visible(&out)); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
-		expectHarmless(t, what, out.String())
+		// Tabs have no place in columns, and a place in logs.
+		expectHarmless(t, what, strings.ReplaceAll(out.String(), "FORGED\t", "FORGED "))
+		if what != "logs" && strings.Contains(out.String(), "\t") {
+			t.Errorf("%s: a tab is left in %q", what, out.String())
+		}
 	}
 	// A file or a pipe gets the bytes of the log, behind a name that is harmless all the same.
 	var file bytes.Buffer
@@ -97,6 +102,7 @@ func TestAttackTextsOfMembers(t *testing.T) {
 // What a fleet says of objects and plans has texts of members and of whoever writes policies.
 func TestAttackTextsOfAFleet(t *testing.T) {
 	binding := &workv1alpha2.ResourceBinding{}
+	binding.Spec.Rollout = &policyv1alpha1.RolloutStrategy{}
 	binding.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{}}
 	binding.Status.Conditions = []metav1.Condition{{}}
 	binding.Status.Rollout = &workv1alpha2.RolloutStatus{}

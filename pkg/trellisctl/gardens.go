@@ -52,10 +52,11 @@ IDENTITY is what the garden's ConfigMap kube-system/cluster-identity says. What 
 do not.
 
 Patterns are for "trellisctl target PATTERN". Those that are given replace the garden's, in their order, and an empty
-one takes them away. A garden without patterns has one for the names that clusters have in seeds.`,
-		Example: `  trellisctl config set-garden landscape-dev --kubeconfig dev.yaml --alias dev
-  trellisctl config set-garden landscape-dev --pattern '^(?P<project>[^/]+)/(?P<shoot>.+)$'`,
-		Args: exactlyOne("garden by its identity"),
+one takes them away. A garden without patterns has one for the names that clusters have in seeds.
+
+  --pattern '^(?P<project>[^/]+)/(?P<shoot>.+)$'`,
+		Example: "  trellisctl config set-garden landscape-dev --kubeconfig dev.yaml --alias dev",
+		Args:    exactlyOne("garden by its identity"),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			config, err := c.configToChange()
 			if err != nil {
@@ -95,7 +96,7 @@ one takes them away. A garden without patterns has one for the names that cluste
 	command.Flags().StringVar(&kubeContext, "context", "", "context in it (default: its current one)")
 	command.Flags().StringVar(&alias, "alias", "", "what you call the garden (default: its identity)")
 	command.Flags().StringArrayVar(&patterns, "pattern", nil,
-		"regular expression for trellisctl target, with groups named project, namespace, shoot or seed; repeat it for more")
+		"regular expression for targets, with groups as trellisctl target has them; repeat it for more")
 	return command
 }
 
