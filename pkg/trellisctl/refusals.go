@@ -27,8 +27,8 @@ func (s *Session) explainCreation(err error, ordered *gardencorev1beta1.Shoot) e
 		return fmt.Errorf("the garden does not take shoot %s, and nothing was created: %w; correct what it names, and "+
 			"create it again", name, err)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("the garden forbids shoot %s, and nothing was created: %w; where that is for lack of rights, "+
-			"ask an owner of the project to add you as a member", name, err)
+		return fmt.Errorf("the garden forbids shoot %s, and nothing was created: %w; where that is for lack of "+
+			"rights, ask an owner of the project to add you as a member", name, err)
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("shoot %s cannot be created, as something that it needs is not there: %w; `trellisctl "+
 			"describe project %s` shows how the project is", name, err, s.Target.Project)

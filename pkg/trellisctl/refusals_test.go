@@ -95,13 +95,17 @@ func TestCreationsThatAreRefused(t *testing.T) {
 		answer error
 		want   []string
 	}{
-		{invalid, []string{"the garden does not take shoot garden-demo/new, and nothing was created: ", "metadata.name: " +
-			"Invalid value", "correct what it names, and create it again"}},
+		{invalid, []string{
+			"the garden does not take shoot garden-demo/new, and nothing was created: ",
+			"metadata.name: Invalid value", "correct what it names, and create it again",
+		}},
 		{apierrors.NewForbidden(shoots, "new", errors.New("no rights")), []string{"forbids shoot garden-demo/new",
 			"no rights", "ask an owner of the project"}},
 		{apierrors.NewNotFound(shoots, "new"), []string{"something that it needs is not there",
 			"`trellisctl describe project demo`"}},
-		{errors.New("connection reset"), []string{"creating shoot garden-demo/new: connection reset", "run the same again"}},
+		{errors.New("connection reset"), []string{
+			"creating shoot garden-demo/new: connection reset", "run the same again",
+		}},
 	} {
 		functions := interceptor.Funcs{
 			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {

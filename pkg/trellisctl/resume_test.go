@@ -59,7 +59,8 @@ func TestACreationIsTakenUp(t *testing.T) {
 			}
 			return s.create(command, o)
 		})
-		const want = "Shoot garden-demo/new exists already, as it is asked for (waiting)\nShoot garden-demo/new is done\n"
+		const want = "Shoot garden-demo/new exists already, as it is asked for (waiting)\n" +
+			"Shoot garden-demo/new is done\n"
 		if got != want {
 			t.Errorf("got %s", got)
 		}
@@ -124,9 +125,10 @@ func TestDifferences(t *testing.T) {
 
 func inPhase(phase gardencorev1beta1.CredentialsRotationPhase) func(*gardencorev1beta1.Shoot) {
 	return func(s *gardencorev1beta1.Shoot) {
-		s.Status.Credentials = &gardencorev1beta1.ShootCredentials{Rotation: &gardencorev1beta1.ShootCredentialsRotation{
+		rotation := &gardencorev1beta1.ShootCredentialsRotation{
 			CertificateAuthorities: &gardencorev1beta1.CARotation{Phase: phase},
-		}}
+		}
+		s.Status.Credentials = &gardencorev1beta1.ShootCredentials{Rotation: rotation}
 	}
 }
 
@@ -204,8 +206,8 @@ func TestAnUpdateIsTakenUp(t *testing.T) {
 			append(offered(), with("Processing", profiled))...)
 		u := upgrading{kubernetes: "1.37", image: "newest"}
 		got := twice(t, func(command *cobra.Command) error { return s.upgrade(command, u, aMinute) })
-		const want = "Shoot garden-demo/one is being updated: spec.provider.workers: all pools have that image already " +
-			"(Reconcile Processing (100%))\nShoot garden-demo/one is done\n"
+		const want = "Shoot garden-demo/one is being updated: spec.provider.workers: all pools have that image " +
+			"already (Reconcile Processing (100%))\nShoot garden-demo/one is done\n"
 		if got != want {
 			t.Errorf("got %s", got)
 		}

@@ -98,7 +98,8 @@ func (f *timeoutFlag) Set(text string) error {
 		return errors.New("must be a duration, for example 90s, 5m or 1h30m")
 	}
 	if duration <= 0 {
-		return errors.New("must be more than 0; to ask for something and not wait, leave out --wait, or say --wait=false")
+		return errors.New("must be more than 0; to ask for something and not wait, leave out --wait, " +
+			"or say --wait=false")
 	}
 	*f = timeoutFlag(duration)
 	return nil
