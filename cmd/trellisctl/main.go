@@ -15,7 +15,9 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	err := trellisctl.NewCommand().ExecuteContext(ctx)
+	command := trellisctl.NewCommand()
+	command.SetArgs(trellisctl.Arguments(os.Args[1:]))
+	err := command.ExecuteContext(ctx)
 	var exit trellisctl.ExitError
 	switch {
 	case errors.As(err, &exit):

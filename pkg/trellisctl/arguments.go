@@ -64,9 +64,24 @@ func oneOfItsCommands(command *cobra.Command, arguments []string) error {
 	message := fmt.Sprintf("%s has no command %q", command.CommandPath(), arguments[0])
 	command.SuggestionsMinimumDistance = 2
 	if similar := command.SuggestionsFor(arguments[0]); len(similar) > 0 {
-		message += "; similar: " + strings.Join(similar, ", ")
+		return fmt.Errorf("%s; similar: %s", message, strings.Join(similar, ", "))
+	}
+	// All that trellisctl itself has are too many for a line.
+	if command.HasParent() {
+		message += "; it has " + strings.Join(namesOf(command.Commands()), ", ")
 	}
 	return errors.New(message)
+}
+
+// namesOf are the names of commands that people may call.
+func namesOf(commands []*cobra.Command) []string {
+	var names []string
+	for _, c := range commands {
+		if c.IsAvailableCommand() && c.Name() != "help" {
+			names = append(names, c.Name())
+		}
+	}
+	return names
 }
 
 // noArguments is for commands that take flags only.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/trellisctl/shown"
 )
 
 // maxLine bounds a line of a member; longer ones are broken.
@@ -106,10 +108,10 @@ func (f *Fleet) ask(ctx context.Context, members []clusterv1alpha1.Cluster, para
 			case err == nil:
 				answered = true
 			case apierrors.IsNotFound(err):
-				missing = append(missing, fmt.Sprintf("member %s: %v", member.Name, err))
+				missing = append(missing, fmt.Sprintf("member %s: %s", member.Name, oneLine(err.Error())))
 			default:
 				failed = true
-				tell("member %s: %v", member.Name, err)
+				tellAll(tell, member.Name, err)
 			}
 			return nil
 		})
@@ -129,6 +131,13 @@ func (f *Fleet) ask(ctx context.Context, members []clusterv1alpha1.Cluster, para
 		return ExitError{1}
 	}
 	return nil
+}
+
+// tellAll tells of errors of a member, with the member before each line: none looks like another member's, or ours.
+func tellAll(tell func(string, ...any), member string, err error) {
+	for line := range strings.Lines(err.Error()) {
+		tell("member %s: %s", member, oneLine(strings.TrimSuffix(line, "\n")))
+	}
 }
 
 // errNoWay says what to do about a member that the fleet cannot ask.
@@ -179,8 +188,11 @@ type memberLines struct {
 	out  io.Writer
 }
 
-// of is the writer for what one source says; Close it for the last line.
-func (l *memberLines) of(source string) io.WriteCloser { return &sourceLines{lines: l, source: source} }
+// of is the writer for what one source says; Close it for the last line. Names of sources are text for people, whatever
+// is done with what they say.
+func (l *memberLines) of(source string) io.WriteCloser {
+	return &sourceLines{lines: l, source: shown.Text(source)}
+}
 
 type sourceLines struct {
 	lines  *memberLines
@@ -195,6 +207,9 @@ func (s *sourceLines) Write(text []byte) (int, error) {
 		end := bytes.IndexByte(s.rest, '\n')
 		if end < 0 && len(s.rest) > maxLine {
 			end = maxLine
+			for end > maxLine-utf8.UTFMax && !utf8.RuneStart(s.rest[end]) {
+				end-- // Half a character is none.
+			}
 		}
 		if end < 0 {
 			return len(text), nil

@@ -116,7 +116,10 @@ func getInto(ctx context.Context, table *memberTable, member string, config *res
 	if err := json.Unmarshal(answer, &shown); err != nil || shown.Kind != "Table" {
 		return fmt.Errorf("it shows no table of %s: %w", want.resource, errors.Join(err, errNoTable))
 	}
-	header, rows := rowsOf(&shown, namespaced && want.allNamespaces, want.wide)
+	header, rows, err := rowsOf(&shown, namespaced && want.allNamespaces, want.wide)
+	if err != nil {
+		return fmt.Errorf("its table of %s: %w", want.resource, err)
+	}
 	return table.add(member, header, rows)
 }
 
@@ -168,7 +171,7 @@ func mappingOf(config *rest.Config, name string) (*meta.RESTMapping, error) {
 }
 
 // rowsOf are the columns that a server shows; those of lower priority only if they are wanted.
-func rowsOf(table *metav1.Table, namespaces, wide bool) (header []string, rows [][]string) {
+func rowsOf(table *metav1.Table, namespaces, wide bool) (header []string, rows [][]string, err error) {
 	var columns []int
 	if namespaces {
 		header = append(header, "NAMESPACE")
@@ -183,7 +186,9 @@ func rowsOf(table *metav1.Table, namespaces, wide bool) (header []string, rows [
 		var cells []string
 		if namespaces {
 			var about metav1.PartialObjectMetadata
-			_ = json.Unmarshal(row.Object.Raw, &about)
+			if err := json.Unmarshal(row.Object.Raw, &about); err != nil {
+				return nil, nil, fmt.Errorf("row %d tells of no object: %w", len(rows), err)
+			}
 			cells = append(cells, about.Namespace)
 		}
 		for _, i := range columns {
@@ -195,7 +200,7 @@ func rowsOf(table *metav1.Table, namespaces, wide bool) (header []string, rows [
 		}
 		rows = append(rows, cells)
 	}
-	return header, rows
+	return header, rows, nil
 }
 
 func (c *cli) topCommand() *cobra.Command {

@@ -74,11 +74,13 @@ func (c *cli) logsCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "logs [POD]",
 		Short: "Print logs of pods in the members of a fleet",
+		Long: `logs prints lines of pods as they come, with the member and the pod before each line. Control characters are
+shown as ^[ and the like where a terminal would obey them; files and pipes get what pods have written, byte by byte.`,
 		Example: "  trellisctl logs --selector app=web -n shop -f --project demo --shoot fleet\n" +
 			"  trellisctl logs web-0 -n shop --members member1 --project demo --shoot fleet",
 		Args: func(_ *cobra.Command, arguments []string) error { return pods.setName(arguments) },
 		RunE: func(command *cobra.Command, _ []string) error {
-			lines := &memberLines{out: command.OutOrStdout()}
+			lines := &memberLines{out: dataTo(command.OutOrStdout())}
 			return c.askMembers(command, choice, func(ctx context.Context, member string, config *rest.Config) error {
 				clients, err := kubernetes.NewForConfig(config)
 				if err != nil {
@@ -140,7 +142,8 @@ func (c *cli) execCommand() *cobra.Command {
 		Use:   "exec [POD] -- COMMAND…",
 		Short: "Run a command in pods of the members of a fleet",
 		Long: `exec runs a command in one pod of each member, or in all that --selector finds, and prints what it says with
-the member before each line. It has neither input nor a terminal: use kubectl with the member's kubeconfig for that.`,
+the member before each line, as logs does. It has neither input nor a terminal: use kubectl with the member's kubeconfig
+for that.`,
 		Example: "  trellisctl exec web-0 -n shop --project demo --shoot fleet -- date",
 		Args: func(command *cobra.Command, arguments []string) error {
 			dash := command.ArgsLenAtDash()
@@ -151,8 +154,8 @@ the member before each line. It has neither input nor a terminal: use kubectl wi
 		},
 		RunE: func(command *cobra.Command, arguments []string) error {
 			run := arguments[command.ArgsLenAtDash():]
-			out := &memberLines{out: command.OutOrStdout()}
-			told := &memberLines{out: command.ErrOrStderr()}
+			out := &memberLines{out: dataTo(command.OutOrStdout())}
+			told := &memberLines{out: dataTo(command.ErrOrStderr())}
 			return c.askMembers(command, choice, func(ctx context.Context, member string, config *rest.Config) error {
 				return execInto(ctx, out, told, member, config, pods, run)
 			})

@@ -43,7 +43,7 @@ type Garden struct {
 	// Endpoints say where domains are reached that no DNS server of the user's machine knows.
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
 	// Patterns are regular expressions for `trellisctl target PATTERN`, with groups named project, namespace, shoot or
-	// seed.
+	// seed. Without any there is one for the names that shoots have in seeds.
 	Patterns []string `json:"patterns,omitempty"`
 	// addressDir remembers which host has which address of an endpoint; see addressFor.
 	addressDir string
@@ -119,11 +119,9 @@ func configPaths() []string {
 
 // LoadConfig reads the configuration at path, or at TRELLISCTL_CONFIG, or at the first default place that has one.
 func LoadConfig(path string) (*Config, error) {
-	if path == "" {
-		path = os.Getenv(ConfigEnv)
-	}
-	if path != "" {
-		return readConfig(path)
+	if path, namedBy := namedConfig(path); path != "" {
+		config, err := readConfig(path)
+		return config, explainConfig(err, path, namedBy)
 	}
 	for _, candidate := range configPaths() {
 		config, err := readConfig(candidate)
@@ -134,6 +132,27 @@ func LoadConfig(path string) (*Config, error) {
 	return nil, fmt.Errorf("no garden is configured: run `make up` for a local landscape, or write "+
 		"~/.garden/trellisctl.yaml "+
 		"(gardens: [{name, kubeconfig}]), or name a file with --config or %s", ConfigEnv)
+}
+
+// namedConfig is the file that somebody has named, and by what; empty where nobody has.
+func namedConfig(flag string) (path, namedBy string) {
+	if flag != "" {
+		return flag, "--config"
+	}
+	return os.Getenv(ConfigEnv), "the environment variable " + ConfigEnv
+}
+
+// explainConfig says who named a file that cannot be read, and what to do.
+func explainConfig(err error, path, namedBy string) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the configuration %s does not exist, which %s names: correct that or leave it out, or "+
+			"write the file by `trellisctl config set-garden IDENTITY --kubeconfig FILE --config %s`", path, namedBy,
+			path)
+	}
+	if err != nil {
+		return fmt.Errorf("%w (the configuration that %s names)", err, namedBy)
+	}
+	return nil
 }
 
 func readConfig(path string) (*Config, error) {

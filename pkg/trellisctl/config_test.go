@@ -59,6 +59,44 @@ func TestMissingConfigSaysWhatToDo(t *testing.T) {
 	}
 }
 
+// Who named a file that is not there, or that cannot be read, is told, and so is what to do.
+func TestNamedConfigThatIsMissing(t *testing.T) {
+	folder := t.TempDir()
+	missing, broken := filepath.Join(folder, "none.yaml"), filepath.Join(folder, "broken.yaml")
+	if err := os.WriteFile(broken, []byte("gardens: {"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		flag, environment string
+		want              []string
+	}{
+		"by the flag": {missing, broken, []string{
+			missing + " does not exist, which --config names: correct that or leave it out",
+			"`trellisctl config set-garden IDENTITY --kubeconfig FILE --config " + missing + "`",
+		}},
+		"by the environment": {"", missing, []string{
+			missing + " does not exist, which the environment variable TRELLISCTL_CONFIG names",
+		}},
+		"broken, by the flag": {broken, missing, []string{broken + ": ", "(the configuration that --config names)"}},
+		"a folder, by the flag": {folder, "", []string{
+			folder, "is a directory (the configuration that --config names)",
+		}},
+		"broken, by the environment": {"", broken, []string{broken, "that the environment variable TRELLISCTL_CONFIG"}},
+	} {
+		t.Setenv(ConfigEnv, test.environment)
+		line := "ls gardens"
+		if test.flag != "" {
+			line += " --config " + test.flag
+		}
+		_, err := commandLine(t, line)
+		for _, want := range test.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %s", name, err, want)
+			}
+		}
+	}
+}
+
 func TestConfigOfTheLandscapeIsFoundFromBelow(t *testing.T) {
 	root := t.TempDir()
 	below := filepath.Join(root, "a", "b")

@@ -165,27 +165,27 @@ func (f *Fleet) explainAbsence(ctx context.Context, key bindings.TemplateKey) er
 
 func explainSummary(out io.Writer, b bindings.Binding) {
 	spec, status := b.BindingSpec(), b.BindingStatus()
-	fmt.Fprintf(out, "%s %s\n", spec.Resource.Kind, nameIn(spec.Resource.Namespace, spec.Resource.Name))
-	fmt.Fprintf(out, "Policy:     %s\n", policyOf(b))
+	printLine(out, "%s %s", spec.Resource.Kind, nameIn(spec.Resource.Namespace, spec.Resource.Name))
+	printLine(out, "Policy:     %s", policyOf(b))
 	if scheduled := meta.FindStatusCondition(status.Conditions, workv1alpha2.ConditionScheduled); scheduled != nil {
-		fmt.Fprintf(out, "Scheduled:  %s (%s)%s\n", scheduled.Status, scheduled.Reason, unlessTrue(scheduled))
+		printLine(out, "Scheduled:  %s (%s)%s", scheduled.Status, scheduled.Reason, unlessTrue(scheduled))
 	} else {
 		fmt.Fprintln(out, "Scheduled:  not decided yet")
 	}
 	if status.SchedulerObservedAffinityName != "" {
-		fmt.Fprintf(out, "Affinity:   %s\n", status.SchedulerObservedAffinityName)
+		printLine(out, "Affinity:   %s", status.SchedulerObservedAffinityName)
 	}
 	if status.Decision == nil {
 		return
 	}
 	if karmada.IsWorkload(spec) {
-		fmt.Fprintf(out, "Division:   %s\n", division(spec, status.Decision.Strategy))
+		printLine(out, "Division:   %s", division(spec, status.Decision.Strategy))
 	}
 	for _, skipped := range status.Decision.SkippedAffinities {
-		fmt.Fprintf(out, "Skipped:    affinity %s: %s\n", skipped.AffinityName, skipped.Message)
+		printLine(out, "Skipped:    affinity %s: %s", skipped.AffinityName, skipped.Message)
 	}
 	for _, g := range status.Decision.Groups {
-		fmt.Fprintf(out, "Group:      %s, %d clusters, score %d%s\n", g.Name, g.Clusters, g.Score,
+		printLine(out, "Group:      %s, %d clusters, score %d%s", g.Name, g.Clusters, g.Score,
 			map[bool]string{true: ", chosen"}[g.Chosen])
 	}
 }
@@ -208,8 +208,8 @@ func (f *Fleet) explainGrowth(ctx context.Context, out io.Writer, b bindings.Bin
 	err := f.Client.Get(ctx, client.ObjectKey{Name: placement.Growth}, growth)
 	switch {
 	case apierrors.IsNotFound(err):
-		fmt.Fprintf(out, "Growth:     none: the fleet has no FleetGrowth %q, which spec.placement.growth of the "+
-			"policy names (kubectl get fleetgrowths)\n", placement.Growth)
+		printLine(out, "Growth:     none: the fleet has no FleetGrowth %q, which spec.placement.growth of the "+
+			"policy names (kubectl get fleetgrowths)", placement.Growth)
 		return nil
 	case err != nil:
 		return fmt.Errorf("reading FleetGrowth %s: %w", placement.Growth, err)
@@ -219,7 +219,7 @@ func (f *Fleet) explainGrowth(ctx context.Context, out io.Writer, b bindings.Bin
 		fleetv1alpha1.GrowthSatisfied); satisfied != nil {
 		message = satisfied.Message
 	}
-	fmt.Fprintf(out, "Growth:     FleetGrowth %s: %s\n", growth.Name, message)
+	printLine(out, "Growth:     FleetGrowth %s: %s", growth.Name, message)
 	return nil
 }
 
@@ -296,7 +296,7 @@ func explainClusters(out io.Writer, b bindings.Binding) error {
 		return err
 	}
 	if decision.Omitted > 0 {
-		fmt.Fprintf(out, "… and %d clusters more that were left out\n", decision.Omitted)
+		printLine(out, "… and %d clusters more that were left out", decision.Omitted)
 	}
 	return nil
 }

@@ -111,11 +111,14 @@ func (c *cli) fleetConfig(ctx context.Context, access fleetAccess) (config *rest
 		return nil, "", err
 	}
 	config, err = clientcmd.NewDefaultClientConfig(*kubeconfig, &clientcmd.ConfigOverrides{}).ClientConfig()
-	if err == nil && config.ServerName != "" {
+	if err != nil {
+		return nil, "", err
+	}
+	if config.ServerName != "" {
 		// The garden's endpoints have it reached by another way than others have.
 		address = externalAddress(shoot)
 	}
-	return config, address, err
+	return bounded(config), address, nil
 }
 
 // externalAddress is the URL of a shoot's API; empty if it has none yet.
@@ -137,7 +140,7 @@ func configFrom(path, context, flag string) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
-	return config, nil
+	return bounded(config), nil
 }
 
 // FleetScheme knows the kinds of fleets, and Kubernetes' own.

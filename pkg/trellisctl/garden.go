@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -76,7 +77,7 @@ func (g *Garden) restConfig() (*rest.Config, error) {
 		return nil, fmt.Errorf("kubeconfig %s of garden %s: %w", g.Kubeconfig, g.Name, err)
 	}
 	config.UserAgent, config.Timeout = userAgent, requestTimeout
-	return config, nil
+	return bounded(config), nil
 }
 
 // restConfigOf is for requests by a kubeconfig that the garden has given.
@@ -86,7 +87,7 @@ func restConfigOf(kubeconfig *clientcmdapi.Config) (*rest.Config, error) {
 		return nil, err
 	}
 	config.UserAgent, config.Timeout = userAgent, requestTimeout
-	return config, nil
+	return bounded(config), nil
 }
 
 // Project finds a project by name.
@@ -130,7 +131,7 @@ func (s *Session) Shoot(ctx context.Context) (*gardencorev1beta1.Shoot, error) {
 	shoots := &gardencorev1beta1.ShootList{}
 	if err := s.client.List(ctx, shoots, client.MatchingFields{"metadata.name": s.Target.Shoot}); err != nil {
 		return nil, fmt.Errorf("looking for shoot %s in all projects (name one with --project): %w", s.Target.Shoot,
-			err)
+			explainKinds(err))
 	}
 	switch len(shoots.Items) {
 	case 0:
@@ -171,10 +172,22 @@ func explain(err error, kind, name, list string) error {
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("%s %q does not exist; `%s` shows those that do", kind, name, list)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("you may not read %s %q: ask an owner of the project to add you as a member (%w)", kind, name,
-			err)
+		whom := "an owner of the project to add you as a member"
+		if kind == "seed" || kind == "cloud profile" {
+			whom = "an operator of the garden"
+		}
+		return fmt.Errorf("you may not read %s %q: ask %s (%w)", kind, name, whom, err)
 	}
-	return fmt.Errorf("reading %s %q: %w", kind, name, err)
+	return fmt.Errorf("reading %s %q: %w", kind, name, explainKinds(err))
+}
+
+// explainKinds adds what to do about an API that serves none of the garden's kinds: it is some other cluster's.
+func explainKinds(err error) error {
+	if meta.IsNoMatchError(err) {
+		return fmt.Errorf("%w; so the API is none of a garden: `trellisctl config view` shows which kubeconfig leads "+
+			"there, and `trellisctl config set-garden IDENTITY --kubeconfig FILE` gives another", err)
+	}
+	return err
 }
 
 // AccessLevel says what a shoot's kubeconfig may do.

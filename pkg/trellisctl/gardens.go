@@ -43,12 +43,18 @@ func (c *cli) configViewCommand() *cobra.Command {
 
 func (c *cli) setGardenCommand() *cobra.Command {
 	var kubeconfig, kubeContext, alias string
+	var patterns []string
 	command := &cobra.Command{
 		Use:   "set-garden IDENTITY",
 		Short: "Add a garden, or change one",
 		Long: `set-garden writes the file of the configuration in use, or ~/.garden/trellisctl.yaml where there is none.
 IDENTITY is what the garden's ConfigMap kube-system/cluster-identity says. What is not given stays; comments in the file
-do not.`,
+do not.
+
+Patterns are for "trellisctl target PATTERN". Those that are given replace the garden's, in their order, and an empty
+one takes them away. A garden without patterns has one for the names that clusters have in seeds.
+
+  --pattern '^(?P<project>[^/]+)/(?P<shoot>.+)$'`,
 		Example: "  trellisctl config set-garden landscape-dev --kubeconfig dev.yaml --alias dev",
 		Args:    exactlyOne("garden by its identity"),
 		RunE: func(command *cobra.Command, arguments []string) error {
@@ -63,6 +69,11 @@ do not.`,
 				}
 				if alias != "" {
 					garden.Name = alias
+				}
+				if flags.Changed("pattern") {
+					if garden.Patterns, err = givenPatterns(patterns); err != nil {
+						return err
+					}
 				}
 				if kubeconfig == "" {
 					return nil
@@ -84,6 +95,8 @@ do not.`,
 	command.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the garden")
 	command.Flags().StringVar(&kubeContext, "context", "", "context in it (default: its current one)")
 	command.Flags().StringVar(&alias, "alias", "", "what you call the garden (default: its identity)")
+	command.Flags().StringArrayVar(&patterns, "pattern", nil,
+		"regular expression for targets, with groups as trellisctl target has them; repeat it for more")
 	return command
 }
 
@@ -112,12 +125,8 @@ func (c *cli) deleteGardenCommand() *cobra.Command {
 
 // configToChange is the configuration in use, or an empty one in its place.
 func (c *cli) configToChange() (*Config, error) {
-	path := c.configPath
-	if path == "" {
-		path = os.Getenv(ConfigEnv)
-	}
 	candidates := configPaths()
-	if path != "" {
+	if path, _ := namedConfig(c.configPath); path != "" {
 		candidates = []string{path}
 	}
 	for _, candidate := range candidates {

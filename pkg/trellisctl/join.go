@@ -34,6 +34,7 @@ func (c *cli) joinCommand() *cobra.Command {
 	var access fleetAccess
 	var kubeconfig, kubeContext string
 	options := registration.JoinOptions{}
+	var w waiting
 	command := &cobra.Command{
 		Use:   "join NAME --kubeconfig FILE",
 		Short: "Make a cluster a member of a fleet, which talks to it (push)",
@@ -69,7 +70,7 @@ change the description, join it again under its name. The fleet has to reach the
 			if err != nil {
 				return fmt.Errorf("connecting to the cluster at %s: %w", config.Host, err)
 			}
-			options.Name, options.Tell = arguments[0], tell(command)
+			options.Name, options.Timeout, options.Tell = arguments[0], w.atMost(), tell(command)
 			return registration.Join(command.Context(), fleet.Client, member, config, options)
 		},
 	}
@@ -84,14 +85,13 @@ change the description, join it again under its name. The fleet has to reach the
 	flags.DurationVar(&options.TokenLifetime, "token-lifetime", registration.DefaultTokenLifetime,
 		"how long the fleet's tokens are valid; a fleet that is stopped for longer than half of that may lose the "+
 			"cluster")
-	flags.DurationVar(&options.Timeout, "wait", 2*time.Minute,
-		"how long to wait until the fleet has reached the cluster; 0 does not wait")
+	w.flagsFor(command, true, 2*time.Minute, "the fleet has reached the cluster")
 	return command
 }
 
 func (c *cli) unjoinCommand() *cobra.Command {
 	var access fleetAccess
-	var timeout time.Duration
+	var w waiting
 	command := &cobra.Command{
 		Use:   "unjoin NAME",
 		Short: "Let a member leave a fleet",
@@ -108,10 +108,10 @@ owner deletes the ClusterRoles trellis-fleet-<id> and trellis-fleet-<id>-imperso
 			if err != nil {
 				return err
 			}
-			return registration.Unjoin(command.Context(), fleet.Client, arguments[0], timeout, tell(command))
+			return registration.Unjoin(command.Context(), fleet.Client, arguments[0], w.atMost(), tell(command))
 		},
 	}
 	access.flags(command)
-	command.Flags().DurationVar(&timeout, "wait", 5*time.Minute, "how long to wait until it is done; 0 does not wait")
+	w.flagsFor(command, true, 5*time.Minute, "it is done")
 	return command
 }

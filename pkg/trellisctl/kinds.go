@@ -116,7 +116,7 @@ func (s *Session) newProject(ctx context.Context, namespace string) string {
 func (s *Session) projectsByNamespace(ctx context.Context) (map[string]string, error) {
 	projects := &gardencorev1beta1.ProjectList{}
 	if err := s.client.List(ctx, projects); err != nil {
-		return nil, fmt.Errorf("listing projects: %w", err)
+		return nil, fmt.Errorf("listing projects: %w", explainKinds(err))
 	}
 	names := make(map[string]string, len(projects.Items))
 	for _, project := range projects.Items {

@@ -228,7 +228,7 @@ func (s *Session) execClusters(ctx context.Context, shoots []gardencorev1beta1.S
 	err := group.Wait()
 	for i, why := range left {
 		if why != nil {
-			tell("left out: shoot %s/%s: %v", shoots[i].Namespace, shoots[i].Name, why)
+			tell("left out: shoot %s/%s: %s", shoots[i].Namespace, shoots[i].Name, oneLine(why.Error()))
 		}
 	}
 	return clusters, err

@@ -90,9 +90,10 @@ func (s *Session) Show(ctx context.Context, out io.Writer, now time.Time) error 
 		return fmt.Errorf("listing pods of %s in seed %s: %w", shoot.Status.TechnicalID, deref(shoot.Spec.SeedName),
 			err)
 	}
-	fmt.Fprintf(out, "Shoot %s/%s: %s, %s on seed %s, namespace %s\n\n", shoot.Namespace, shoot.Name,
+	printLine(out, "Shoot %s/%s: %s, %s on seed %s, namespace %s", shoot.Namespace, shoot.Name,
 		wakefulness(shoot), lastOperation(shoot.Status.LastOperation), deref(shoot.Spec.SeedName),
 		shoot.Status.TechnicalID)
+	fmt.Fprintln(out)
 	t := newTable(out, "POD", "READY", "STATUS", "RESTARTS", "AGE")
 	for i := range pods.Items {
 		pod := &pods.Items[i]

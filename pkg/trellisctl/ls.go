@@ -205,7 +205,7 @@ func (l *lister) read(ctx context.Context) ([]client.Object, string, error) {
 	}
 	list := l.kind.newList()
 	if err := l.session.client.List(ctx, list, selection); err != nil {
-		return nil, "", fmt.Errorf("listing %s: %w", l.kind.plural, err)
+		return nil, "", fmt.Errorf("listing %s: %w", l.kind.plural, explainKinds(err))
 	}
 	if l.cells, err = l.kind.cells(ctx, l.session); err != nil {
 		return nil, "", err

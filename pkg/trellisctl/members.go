@@ -180,14 +180,14 @@ func (c *cli) drainCommand() *cobra.Command {
 	return c.taintCommand("drain NAME", "Move a member's objects to others",
 		`drain taints a member, so that nothing new is placed there, and what is there moves to other members as far as policies allow it:
 each old copy is removed when its replacement is healthy. Objects whose policy tolerates the taint stay, and so do those that fit
-nowhere else. drain waits until no Works are left in the member, or until --wait is over, and then says what stays.`,
+nowhere else. drain waits until no Works are left in the member, or until --timeout is over, and then says what stays.`,
 		corev1.TaintEffectNoExecute, true)
 }
 
 // taintCommand sets the taint with that effect, or removes it.
 func (c *cli) taintCommand(use, short, long string, effect corev1.TaintEffect, set bool) *cobra.Command {
 	var access fleetAccess
-	var timeout time.Duration
+	var w waiting
 	verb, _, _ := strings.Cut(use, " ")
 	command := &cobra.Command{
 		Use: use, Short: short, Long: long,
@@ -204,10 +204,10 @@ func (c *cli) taintCommand(use, short, long string, effect corev1.TaintEffect, s
 			say := func(state string) { fmt.Fprintf(command.OutOrStdout(), "member %s: %s\n", arguments[0], state) }
 			if effect == corev1.TaintEffectNoExecute {
 				say("draining")
-				if timeout == 0 {
+				if !w.wait {
 					return nil
 				}
-				if err := fleet.waitDrained(command.Context(), arguments[0], timeout, tell(command)); err != nil {
+				if err := fleet.waitDrained(command.Context(), arguments[0], w.timeout, tell(command)); err != nil {
 					return err
 				}
 			}
@@ -217,8 +217,7 @@ func (c *cli) taintCommand(use, short, long string, effect corev1.TaintEffect, s
 	}
 	access.flags(command)
 	if effect == corev1.TaintEffectNoExecute {
-		command.Flags().DurationVar(&timeout, "wait", 10*time.Minute,
-			"how long to wait until the member is drained; 0 does not wait")
+		w.flagsFor(command, true, 10*time.Minute, "the member is drained")
 	}
 	return command
 }

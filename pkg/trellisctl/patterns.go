@@ -29,6 +29,31 @@ func checkPattern(pattern string) error {
 	return nil
 }
 
+// givenPatterns are those of flags. One that is empty takes patterns away, and is given alone.
+func givenPatterns(flags []string) ([]string, error) {
+	if len(flags) == 1 && flags[0] == "" {
+		return nil, nil
+	}
+	for _, pattern := range flags {
+		if err := checkPattern(pattern); err != nil {
+			return nil, fmt.Errorf("--pattern %w", err)
+		}
+	}
+	return flags, nil
+}
+
+// technicalIDs is the pattern of gardens that have none: what shoots are called in seeds. No project has "--" in its
+// name.
+const technicalIDs = "^shoot--(?P<project>.+?)--(?P<shoot>.+)$"
+
+// patterns are those of the configuration, or else that of all gardens.
+func (g *Garden) patterns() []string {
+	if len(g.Patterns) == 0 {
+		return []string{technicalIDs}
+	}
+	return g.Patterns
+}
+
 // preferred are the gardens whose patterns are tried, in their order: only the one that was asked for, or the one that
 // is targeted and then all others.
 func (c *Config) preferred(asked, targeted string) ([]*Garden, error) {
@@ -52,7 +77,7 @@ func (c *Config) preferred(asked, targeted string) ([]*Garden, error) {
 // namespace and not of a project, the project is that of the namespace.
 func matchPatterns(gardens []*Garden, text string) (target Target, namespace string, found bool) {
 	for _, garden := range gardens {
-		for _, pattern := range garden.Patterns {
+		for _, pattern := range garden.patterns() {
 			groups := groupsOf(pattern, text)
 			if len(groups) == 0 {
 				continue

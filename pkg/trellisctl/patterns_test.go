@@ -1,6 +1,7 @@
 package trellisctl
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 )
@@ -58,6 +59,63 @@ func TestPatterns(t *testing.T) {
 	}
 	if _, err := config.preferred("c", ""); err == nil || !strings.Contains(err.Error(), "known are: a, b") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A garden without patterns has that of the names in seeds; its own ones replace it.
+func TestPatternOfGardensWithoutPatterns(t *testing.T) {
+	plain, own := &Garden{Name: "plain"}, &Garden{Name: "own", Patterns: []string{"^x/(?P<shoot>.+)$"}}
+	for text, want := range map[string]Target{
+		"shoot--demo--member1":    {Garden: "plain", Project: "demo", Shoot: "member1"},
+		"shoot--demo--two--parts": {Garden: "plain", Project: "demo", Shoot: "two--parts"},
+		"shoot--demo":             {}, "demo": {}, "shoot----x": {},
+		"x/one": {Garden: "own", Shoot: "one"},
+	} {
+		if got, _, found := matchPatterns([]*Garden{own, plain}, text); got != want || found != (want != Target{}) {
+			t.Errorf("%s: got %v, %t", text, got, found)
+		}
+	}
+	if _, _, found := matchPatterns([]*Garden{own}, "shoot--demo--member1"); found {
+		t.Error("a garden with patterns has another one")
+	}
+	if err := checkPattern(technicalIDs); err != nil {
+		t.Error(err)
+	}
+}
+
+// Patterns are set, replaced and taken away by a command; one that is wrong changes nothing.
+func TestPatternsAreConfigured(t *testing.T) {
+	gardensConfigured(t, "gardens: [{name: dev, identity: landscape-dev, kubeconfig: /k}]")
+	for _, step := range []struct {
+		patterns []string
+		want     string
+		problem  string
+	}{
+		{[]string{"^(?P<project>[^/,]+)/(?P<shoot>.+)$", "^ns/(?P<namespace>.+)$"},
+			"^(?P<project>[^/,]+)/(?P<shoot>.+)$ ^ns/(?P<namespace>.+)$", ""},
+		{[]string{"^(?P<seed>.+)$", "(?P<shoot>"}, "^(?P<project>[^/,]+)/(?P<shoot>.+)$ ^ns/(?P<namespace>.+)$",
+			`--pattern "(?P<shoot>": error parsing regexp`},
+		{[]string{"^(?P<name>.+)$"}, "^(?P<project>[^/,]+)/(?P<shoot>.+)$ ^ns/(?P<namespace>.+)$",
+			`group "name" is none of project, namespace, shoot, seed`},
+		{nil, "^(?P<project>[^/,]+)/(?P<shoot>.+)$ ^ns/(?P<namespace>.+)$", ""},
+		{[]string{"^(?P<seed>.+)$"}, "^(?P<seed>.+)$", ""},
+		{[]string{""}, "", ""},
+	} {
+		root := NewCommand()
+		root.SetOut(&bytes.Buffer{})
+		arguments := []string{"config", "set-garden", "landscape-dev"}
+		for _, pattern := range step.patterns {
+			arguments = append(arguments, "--pattern", pattern)
+		}
+		root.SetArgs(arguments)
+		err := root.ExecuteContext(t.Context())
+		if (err == nil) != (step.problem == "") || err != nil && !strings.Contains(err.Error(), step.problem) {
+			t.Errorf("%q: got error %v", step.patterns, err)
+		}
+		config, err := LoadConfig("")
+		if err != nil || strings.Join(config.Gardens[0].Patterns, " ") != step.want {
+			t.Errorf("%q: got %+v, %v", step.patterns, config, err)
+		}
 	}
 }
 

@@ -209,7 +209,7 @@ func PrintPlan(out io.Writer, p *plan.Plan, options PlanOptions) error {
 
 func printPlan(out io.Writer, p *plan.Plan, all bool) error {
 	for _, d := range p.Documents {
-		fmt.Fprintf(out, "%-9s %s\n", d.Action, d)
+		printLine(out, "%-9s %s", d.Action, d)
 	}
 	for i := range p.Objects {
 		if err := printObject(out, &p.Objects[i], all); err != nil {
@@ -230,9 +230,10 @@ func printPlan(out io.Writer, p *plan.Plan, all bool) error {
 		if h.Cluster == "" {
 			where = "in the fleet as a whole"
 		}
-		fmt.Fprintf(out, "  %d of %d objects %s; %d are let through\n", h.Deletions, h.Objects, where, h.Allowance)
+		printLine(out, "  %d of %d objects %s; %d are let through", h.Deletions, h.Objects, where, h.Allowance)
 	}
-	fmt.Fprintf(out, "\n%s\n", summaryOf(p.Summary))
+	fmt.Fprintln(out)
+	printLine(out, "%s", summaryOf(p.Summary))
 	return nil
 }
 
@@ -244,14 +245,15 @@ func nameIn(namespace, name string) string {
 }
 
 func printObject(out io.Writer, o *plan.ObjectChange, all bool) error {
-	fmt.Fprintf(out, "\n%s %s\n", o.Kind, nameIn(o.Namespace, o.Name))
+	fmt.Fprintln(out)
+	printLine(out, "%s %s", o.Kind, nameIn(o.Namespace, o.Name))
 	if o.PolicyNow == o.PolicyThen {
-		fmt.Fprintf(out, "Policy:  %s\n", orElse(o.PolicyNow, "none"))
+		printLine(out, "Policy:  %s", orElse(o.PolicyNow, "none"))
 	} else {
-		fmt.Fprintf(out, "Policy:  %s -> %s\n", orElse(o.PolicyNow, "none"), orElse(o.PolicyThen, "none"))
+		printLine(out, "Policy:  %s -> %s", orElse(o.PolicyNow, "none"), orElse(o.PolicyThen, "none"))
 	}
 	for _, note := range o.Notes {
-		fmt.Fprintf(out, "Note:    %s\n", note)
+		printLine(out, "Note:    %s", note)
 	}
 	if err := printClusters(out, o.Clusters, all); err != nil {
 		return err
@@ -285,7 +287,7 @@ func printClusters(out io.Writer, clusters []plan.ClusterChange, all bool) error
 		}
 	}
 	if unchanged > 0 {
-		fmt.Fprintf(out, "  unchanged in %s\n", counted(unchanged, "cluster"))
+		printLine(out, "  unchanged in %s", counted(unchanged, "cluster"))
 	}
 	return nil
 }
@@ -294,9 +296,10 @@ func printClusters(out io.Writer, clusters []plan.ClusterChange, all bool) error
 func printWarnings(out io.Writer, warnings []plan.Warning) {
 	for i, w := range warnings {
 		if i == 0 || w.Document != warnings[i-1].Document {
-			fmt.Fprintf(out, "\n%s says what has no effect in this fleet\n", w.Document)
+			fmt.Fprintln(out)
+			printLine(out, "%s says what has no effect in this fleet", w.Document)
 		}
-		fmt.Fprintf(out, "Warning: %s\n", w.Message)
+		printLine(out, "Warning: %s", w.Message)
 	}
 }
 
@@ -304,8 +307,9 @@ func printWarnings(out io.Writer, warnings []plan.Warning) {
 const shownPassedOver = 10
 
 func printPassedOver(out io.Writer, p *plan.PassedOver, all bool) error {
-	fmt.Fprintf(out, "\n%s would not have %s that it selects\nWhy:     %s\n", p.Policy,
-		counted(len(p.Objects), "object"), p.Reason)
+	fmt.Fprintln(out)
+	printLine(out, "%s would not have %s that it selects", p.Policy, counted(len(p.Objects), "object"))
+	printLine(out, "Why:     %s", p.Reason)
 	objects := p.Objects
 	if !all {
 		objects = objects[:min(len(objects), shownPassedOver)]
@@ -318,7 +322,7 @@ func printPassedOver(out io.Writer, p *plan.PassedOver, all bool) error {
 		return err
 	}
 	if more := len(p.Objects) - len(objects); more > 0 {
-		fmt.Fprintf(out, "  and %d more (--all shows them)\n", more)
+		printLine(out, "  and %d more (--all shows them)", more)
 	}
 	return nil
 }

@@ -315,23 +315,23 @@ func ended(b bindings.Binding, status *workv1alpha2.RolloutStatus) (bool, error)
 
 func printRollout(out io.Writer, b bindings.Binding, pending string, now time.Time) error {
 	resource, status := b.BindingSpec().Resource, b.BindingStatus().Rollout
-	fmt.Fprintf(out, "%s %s\n", resource.Kind, nameIn(resource.Namespace, resource.Name))
-	fmt.Fprintf(out, "Policy:    %s\n", policyOf(b))
-	fmt.Fprintf(out, "Rollout:   %d, %s (%s) for %s\n", status.Number, status.Phase, status.Reason,
+	printLine(out, "%s %s", resource.Kind, nameIn(resource.Namespace, resource.Name))
+	printLine(out, "Policy:    %s", policyOf(b))
+	printLine(out, "Rollout:   %d, %s (%s) for %s", status.Number, status.Phase, status.Reason,
 		age(status.Since, now))
 	if status.StableRevision == status.UpdateRevision {
-		fmt.Fprintf(out, "Revision:  %s\n", status.UpdateRevision)
+		printLine(out, "Revision:  %s", status.UpdateRevision)
 	} else {
-		fmt.Fprintf(out, "Revision:  %s, of the object; %s before\n", status.UpdateRevision, status.StableRevision)
+		printLine(out, "Revision:  %s, of the object; %s before", status.UpdateRevision, status.StableRevision)
 	}
 	if status.Message != "" {
-		fmt.Fprintf(out, "Message:   %s\n", status.Message)
+		printLine(out, "Message:   %s", status.Message)
 	}
 	if _, err := rollout.NewPlan(b.BindingSpec().Rollout); err != nil {
-		fmt.Fprintf(out, "Problem:   correct the policy before the next change: %v\n", err)
+		printLine(out, "Problem:   correct the policy before the next change: %v", err)
 	}
 	if pending != "" {
-		fmt.Fprintf(out, "But:       %s\n", pending)
+		printLine(out, "But:       %s", pending)
 	}
 	fmt.Fprintln(out)
 	t := newTable(out, "WAVE", "CLUSTERS", "UPDATED", "HEALTHY", "UNAVAILABLE", "STATE")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -41,6 +42,9 @@ several, a terminal is asked, and elsewhere the choices are told. -o yaml prints
 		Args: exactlyOne("shoot"),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			o.answers.Name = arguments[0]
+			if err := checkShootName(arguments[0]); err != nil {
+				return withHelp(command, err)
+			}
 			if err := o.parse(); err != nil {
 				return err
 			}
@@ -119,8 +123,11 @@ func (s *Session) create(command *cobra.Command, o *creation) error {
 	case !o.output.isDocument():
 		err = s.client.Create(command.Context(), shoot)
 	}
+	if apierrors.IsAlreadyExists(err) {
+		return s.takeUpCreation(command, o, shoot)
+	}
 	if err != nil {
-		return fmt.Errorf("creating shoot %s/%s: %w", o.answers.Namespace, o.answers.Name, err)
+		return s.explainCreation(err, shoot)
 	}
 	if o.output.isDocument() {
 		text, err := registration.YAML(s.client.Scheme(), []client.Object{shoot})

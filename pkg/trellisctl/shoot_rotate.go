@@ -240,21 +240,18 @@ func (s *Session) shootsOfTheProject(ctx context.Context) ([]string, error) {
 
 // rotate asks the targeted shoot for an operation, and shows how far its rotations are afterwards.
 func (s *Session) rotate(command *cobra.Command, r rotating) error {
-	asked := ""
-	_, shoot, err := s.changeShoot(command.Context(), func(shoot *gardencorev1beta1.Shoot) error {
-		operation, err := r.operation(shoot)
-		if err != nil {
-			return err
-		}
-		asked = operation
-		return addOperation(shoot, operation, s.inCommands(shoot))
-	})
+	shoot, asked, underWay, err := s.askToRotate(command.Context(), r.operation)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(command.OutOrStdout(), "Shoot %s/%s is asked for %s\n", shoot.Namespace, shoot.Name, asked)
 	goal := s.goalOf(shoot)
-	goal.Operations = []string{asked}
+	if underWay != "" {
+		fmt.Fprintf(command.OutOrStdout(), "Shoot %s/%s does %s already: %s\n", shoot.Namespace, shoot.Name, asked,
+			underWay)
+	} else {
+		fmt.Fprintf(command.OutOrStdout(), "Shoot %s/%s is asked for %s\n", shoot.Namespace, shoot.Name, asked)
+		goal.Operations = []string{asked}
+	}
 	if err := s.await(command, r.waiting, goal); err != nil {
 		return err
 	}

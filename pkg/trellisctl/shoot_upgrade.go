@@ -1,6 +1,7 @@
 package trellisctl
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -55,16 +56,26 @@ as maintenance does it, and told.`,
 // upgrade has the targeted shoot get other versions, and says what else that changes.
 func (s *Session) upgrade(command *cobra.Command, u upgrading, w waiting) error {
 	var told []string
+	var asked alreadyUpdated
 	before, after, err := s.changeShoot(command.Context(), func(shoot *gardencorev1beta1.Shoot) error {
+		asked = alreadyUpdated{}
 		profile, err := s.profileOf(command.Context(), shoot)
 		if err != nil {
 			return err
 		}
 		told, err = u.apply(shoot, profile, time.Now(), s.inCommands(shoot))
+		if errors.As(err, &asked) && notDone(shoot) {
+			return nil
+		}
 		return err
 	})
 	if err != nil {
 		return err
+	}
+	if asked.what != "" {
+		fmt.Fprintf(command.OutOrStdout(), "Shoot %s/%s is being updated: %s (%s)\n", after.Namespace, after.Name,
+			oneLine(asked.what), oneLine(lastOperation(after.Status.LastOperation)))
+		return s.await(command, w, s.goalOf(after))
 	}
 	fmt.Fprintf(command.OutOrStdout(), "Shoot %s/%s is updated\n", after.Namespace, after.Name)
 	for _, one := range told {
@@ -73,29 +84,47 @@ func (s *Session) upgrade(command *cobra.Command, u upgrading, w waiting) error 
 	return s.awaitChange(command, w, before, after)
 }
 
-// apply changes the versions of a shoot, and tells what was changed.
+// apply changes the versions of a shoot, and tells what was changed. It is an error if nothing is.
 func (u upgrading) apply(shoot *gardencorev1beta1.Shoot, profile *gardencorev1beta1.CloudProfileSpec, now time.Time,
 	inCommands string) (told []string, err error) {
-	if u.kubernetes != "" {
-		current := shoot.Spec.Kubernetes.Version
-		version, err := kubernetesUpgrade(u.kubernetes, current, profile.Kubernetes.Versions, now, inCommands)
-		if err != nil {
+	var unchanged error
+	for _, one := range []struct {
+		wanted string
+		apply  func(*gardencorev1beta1.Shoot, *gardencorev1beta1.CloudProfileSpec, time.Time, string) ([]string, error)
+	}{{u.kubernetes, u.applyKubernetes}, {u.image, u.applyImage}} {
+		if one.wanted == "" {
+			continue
+		}
+		changes, err := one.apply(shoot, profile, now, inCommands)
+		switch {
+		case errors.As(err, new(alreadyUpdated)):
+			unchanged = err
+		case err != nil:
 			return nil, err
 		}
-		shoot.Spec.Kubernetes.Version = version
-		told = append(told, fmt.Sprintf("Kubernetes %s, before %s; %s", version, current, howUpgraded(shoot, current,
-			version)))
-		told = append(told, gardencorev1beta1.AdaptToKubernetesVersion(&shoot.Spec)...)
+		told = append(told, changes...)
 	}
-	if u.image == "" {
-		return told, nil
+	if len(told) == 0 {
+		return nil, unchanged
 	}
-	images, err := u.applyImage(shoot, profile, now)
-	return append(told, images...), err
+	return told, nil
+}
+
+func (u upgrading) applyKubernetes(shoot *gardencorev1beta1.Shoot, profile *gardencorev1beta1.CloudProfileSpec,
+	now time.Time, inCommands string) (told []string, err error) {
+	current := shoot.Spec.Kubernetes.Version
+	version, err := kubernetesUpgrade(u.kubernetes, current, profile.Kubernetes.Versions, now, inCommands)
+	if err != nil {
+		return nil, err
+	}
+	shoot.Spec.Kubernetes.Version = version
+	told = append(told, fmt.Sprintf("Kubernetes %s, before %s; %s", version, current, howUpgraded(shoot, current,
+		version)))
+	return append(told, gardencorev1beta1.AdaptToKubernetesVersion(&shoot.Spec)...), nil
 }
 
 func (u upgrading) applyImage(shoot *gardencorev1beta1.Shoot, profile *gardencorev1beta1.CloudProfileSpec,
-	now time.Time) (told []string, err error) {
+	now time.Time, inCommands string) (told []string, err error) {
 	workers, path := shoot.Spec.Provider.Workers, field.NewPath("spec", "provider", "workers")
 	for _, pool := range u.pools {
 		if (poolSize{pool: pool}).index(shoot) < 0 {
@@ -122,7 +151,7 @@ func (u upgrading) applyImage(shoot *gardencorev1beta1.Shoot, profile *gardencor
 			version, current, howMachinesChange(worker)))
 	}
 	if len(told) == 0 {
-		return nil, fmt.Errorf("%s: all pools have that image already; there is nothing to update", path)
+		return nil, alreadyUpdated{fmt.Sprintf("%s: all pools have that image already", path), inCommands}
 	}
 	return told, nil
 }

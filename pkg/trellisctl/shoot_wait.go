@@ -18,28 +18,11 @@ import (
 )
 
 const (
-	// defaultTimeout is how long is waited unless said otherwise.
-	defaultTimeout = 30 * time.Minute
 	// lineTick is how often the time in the line of a terminal goes on.
 	lineTick = time.Second
 	// reconnectAfter is how long a connection rests that was lost or has ended before the next one.
 	reconnectAfter = 2 * time.Second
 )
-
-// waiting is what is said about waiting for an operation.
-type waiting struct {
-	wait    bool
-	timeout time.Duration
-}
-
-func (w *waiting) flags(command *cobra.Command) {
-	command.Flags().BoolVar(&w.wait, "wait", false, "wait until it is done, and show how far it is")
-	w.timeoutFlag(command)
-}
-
-func (w *waiting) timeoutFlag(command *cobra.Command) {
-	command.Flags().DurationVar(&w.timeout, "timeout", defaultTimeout, "how long to wait at most")
-}
 
 func (c *cli) waitCommand() *cobra.Command {
 	w := waiting{wait: true}
@@ -65,7 +48,7 @@ func (c *cli) waitCommand() *cobra.Command {
 			return session.await(command, w, goal)
 		},
 	}
-	w.timeoutFlag(command)
+	w.timeoutFlag(command, defaultTimeout)
 	parent := &cobra.Command{
 		Use: "wait", Short: "Wait until what was asked for is done", Example: command.Example,
 	}

@@ -26,12 +26,13 @@ shoot is looked for in the targeted project, or else in all projects.
 
 Instead of names, anything may be given that a pattern of the configuration matches, such as a name that a cluster has
 elsewhere. Patterns are regular expressions with groups that are called project, namespace, shoot or seed, as in
-gardenctl's configuration. The first one that matches counts; those of the targeted garden come first.
+gardenctl's configuration ("trellisctl config set-garden --pattern"). The first one that matches counts; those of the
+targeted garden come first. A garden without patterns has one for the names that clusters have in seeds:
 
   gardens:
   - name: local
     kubeconfig: garden.kubeconfig
-    patterns: ["^shoot--(?P<project>.+)--(?P<shoot>.+)$"]`,
+    patterns: ["^shoot--(?P<project>.+?)--(?P<shoot>.+)$"]`,
 		Example: `  trellisctl target --garden local --project demo --shoot member1
   trellisctl target project demo
   trellisctl target shoot member1

@@ -81,6 +81,13 @@ func chooseVersion(wanted string, offers []versionOffer) (string, error) {
 	return "", fmt.Errorf("%q is not offered; choose one of %s", wanted, strings.Join(names, ", "))
 }
 
+// alreadyUpdated is the error of an update that a shoot was asked for before.
+type alreadyUpdated struct{ what, inCommands string }
+
+func (e alreadyUpdated) Error() string {
+	return e.what + "; see what is offered: trellisctl upgrade shoot " + e.inCommands
+}
+
 // kubernetesUpgrade is the version that a shoot gets when somebody asks for it. Versions that are older, or skip a
 // minor version, are refused, as the garden does.
 func kubernetesUpgrade(wanted, current string, versions []gardencorev1beta1.ExpirableVersion, now time.Time,
@@ -96,8 +103,7 @@ func kubernetesUpgrade(wanted, current string, versions []gardencorev1beta1.Expi
 	case from == nil || target == nil:
 		return version, nil
 	case target.Equal(from):
-		return "", fmt.Errorf("%s: the shoot has %s already; see what is offered: trellisctl upgrade shoot %s", path,
-			version, inCommands)
+		return "", alreadyUpdated{fmt.Sprintf("%s: the shoot has %s already", path, version), inCommands}
 	case target.LessThan(from):
 		return "", fmt.Errorf("%s: %s is older than %s, and there is no way back", path, version, oneLine(current))
 	case minorsAhead(current, version) > 1:

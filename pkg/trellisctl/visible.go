@@ -1,6 +1,7 @@
 package trellisctl
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/trellis-garden/trellis/pkg/trellisctl/shown"
@@ -17,6 +18,20 @@ func (v visible) Write(text []byte) (int, error) {
 		return 0, err
 	}
 	return len(text), nil
+}
+
+// dataTo is the writer for what is somebody's data and no text about it, such as logs: files and pipes get it byte by
+// byte, as from kubectl, and terminals, unlike there, do not obey it.
+func dataTo(out io.Writer) io.Writer {
+	if guarded, ok := out.(visible); ok && terminalOf(out) == nil {
+		return guarded.out
+	}
+	return out
+}
+
+// printLine prints one line, whatever the values in it are.
+func printLine(out io.Writer, format string, arguments ...any) {
+	fmt.Fprintln(out, oneLine(fmt.Sprintf(format, arguments...)))
 }
 
 // oneLine has a value of somebody else neither begin a line nor another column.

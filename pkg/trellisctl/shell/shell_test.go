@@ -82,10 +82,13 @@ func TestAttackValuesInShells(t *testing.T) {
 	}
 }
 
-// inShell has a shell do what it was given, if there is one.
+// inShell has a shell do what it was given, if there is one; bash has to be there.
 func inShell(t *testing.T, shell Shell) {
 	t.Helper()
 	program, err := exec.LookPath(string(shell))
+	if err != nil && shell == Bash {
+		t.Fatalf("values are tried in bash, which has to be installed: %v", err)
+	}
 	if err != nil {
 		t.Logf("there is no %s here", shell)
 		return

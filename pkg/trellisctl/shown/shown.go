@@ -4,21 +4,36 @@ package shown
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
-// controls are those of ASCII and the eight-bit ones, which terminals obey in their UTF-8 form, too.
-var controls = regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f]|[\x{80}-\x{9f}]`)
-
-// Bytes shows control characters as ^[ and the like, except for line ends and tabs.
+// Bytes shows control characters as ^[ and the like, except for line ends and tabs; so are those shown that have a text
+// read backwards, and what is no UTF-8: some terminals take single bytes for control characters.
 func Bytes(text []byte) []byte {
-	return controls.ReplaceAllFunc(text, func(control []byte) []byte {
-		if len(control) > 1 {
-			return fmt.Appendf(nil, `\u%04x`, []rune(string(control))[0])
+	result := make([]byte, 0, len(text))
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			result = fmt.Appendf(result, `\x%02x`, text[0])
+		case r == '\n' || r == '\t' || !controls(r):
+			result = append(result, text[:size]...)
+		case r < utf8.RuneSelf:
+			result = append(result, '^', text[0]^0x40)
+		default:
+			result = fmt.Appendf(result, `\u%04x`, r)
 		}
-		return []byte{'^', control[0] ^ 0x40}
-	})
+		text = text[size:]
+	}
+	return result
+}
+
+// controls says that terminals do something else with a character than to show it: with those of ASCII, the eight-bit
+// ones, which terminals obey in their UTF-8 form, too, and those that turn the direction of a text.
+func controls(r rune) bool {
+	return unicode.IsControl(r) || 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069
 }
 
 // Line has a value of somebody else neither begin a line nor another column.

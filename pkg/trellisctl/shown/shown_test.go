@@ -20,6 +20,39 @@ func TestText(t *testing.T) {
 	}
 }
 
+func TestBytes(t *testing.T) {
+	for text, want := range map[string]string{
+		"a\tb\nä 日本 \u00a0": "a\tb\nä 日本 \u00a0",
+		// Eight-bit terminals take the first for the begin of a command; the second is cut off from its other half.
+		"\x9b2J and \xc2":         `\x9b2J and \xc2`,
+		"\uFFFD is a character":   "\uFFFD is a character",
+		"user\u202etxt.exe\u2066": `user\u202etxt.exe\u2066`,
+		"\x00\x1b\x7f\u0090":      `^@^[^?\u0090`,
+	} {
+		if got := string(Bytes([]byte(text))); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// However a text comes in pieces, no piece controls anything, and neither do all of them together.
+func FuzzBytes(f *testing.F) {
+	f.Add([]byte("a\u009b2J"), 2)
+	f.Add([]byte("\x1b[2J\xc2\x9b"), 5)
+	f.Fuzz(func(t *testing.T, text []byte, at int) {
+		at = min(max(at, 0), len(text))
+		shown := string(Bytes(text[:at])) + string(Bytes(text[at:]))
+		if !utf8.ValidString(shown) {
+			t.Fatalf("%q becomes %q", text, shown)
+		}
+		for _, r := range shown {
+			if r != '\n' && r != '\t' && controls(r) {
+				t.Fatalf("%q leaves %q", text, shown)
+			}
+		}
+	})
+}
+
 func TestCut(t *testing.T) {
 	for _, test := range []struct {
 		line    string
