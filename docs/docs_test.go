@@ -158,6 +158,7 @@ var listed = []struct{ section, parent, prefix string }{
 	{"Packages of gardenlet", "pkg/gardenlet", ""},
 	{"Packages of gardenlet's shoot controller", "pkg/gardenlet/shoot", ""},
 	{"Packages of the federation", "pkg/federation", ""},
+	{"Packages of the dashboard", "pkg/dashboard", ""},
 	{"Packages for tests", "test", ""},
 }
 

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 module=github.com/trellis-garden/trellis
-processes='apiserver|controllermanager|scheduler|gardenlet|resourcemanager|nodeagent|landscape|trellisctl'
+processes='apiserver|controllermanager|scheduler|gardenlet|resourcemanager|nodeagent|landscape|trellisctl|dashboard'
 libraries='component|apply|managedresources|errorcodes|flow|secrets|extensionuse|gardenletconfig|imagevector|helm|etcd'
 libraries+='|vpn'
 imports='{{$p := .ImportPath}}{{range .Imports}}{{$p}} {{.}}{{"\n"}}{{end}}'

@@ -84,7 +84,8 @@ type exception struct {
 }
 
 var exceptions = []exception{
-	{"", regexp.MustCompile(`(_test\.go|/testdata/.+|^test/bench/.+|/plantest\.go)$`), "tests take some as examples"},
+	{"", regexp.MustCompile(`(_test\.go|\.test\.tsx?|/testdata/.+|^test/bench/.+|/plantest\.go)$`),
+		"tests take some as examples"},
 	{"", regexp.MustCompile(`^docs/extending\.md$`), "the guide takes some as examples"},
 	{"networking-flannel", regexp.MustCompile(`^(pkg/apis/.+\.(go|proto)|docs/api/.+\.md)$`), "an example of a type"},
 	{"networking-flannel", regexp.MustCompile(`^docs/architecture\.md$`), "a picture of a shoot of the landscape"},

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/apis/fleetscheme"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 )
 
@@ -36,10 +37,7 @@ func heldWork(cluster, namespace, name string, held bool) *workv1alpha1.Work {
 
 func fleetWithDeletions(t *testing.T) *Fleet {
 	t.Helper()
-	scheme, err := FleetScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	scheme := fleetscheme.Scheme()
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 		&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "one"}},
 		&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "three"}},
@@ -115,14 +113,11 @@ func TestListingDeletions(t *testing.T) {
 
 // A Work whose manifest nobody can read is listed all the same: it holds something back.
 func TestUnreadableWorks(t *testing.T) {
-	scheme, err := FleetScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	scheme := fleetscheme.Scheme()
 	broken := heldWork("one", "shop", "a", true)
 	broken.Spec.Workload.Manifests = nil
 	fleet := &Fleet{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(client.Object(broken)).Build()}
 	var out bytes.Buffer
-	err = fleet.ListHeld(t.Context(), &out, heldSelection{all: true}, today)
+	err := fleet.ListHeld(t.Context(), &out, heldSelection{all: true}, today)
 	check(t, "deletions", lines(t, &out, err), []string{"CLUSTER KIND NAMESPACE NAME ASKED FOR", "one - - - 60m ago"})
 }

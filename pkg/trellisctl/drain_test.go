@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/apis/fleetscheme"
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
@@ -22,10 +23,7 @@ import (
 
 func fleetOf(t *testing.T, objects ...client.Object) *Fleet {
 	t.Helper()
-	scheme, err := FleetScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	scheme := fleetscheme.Scheme()
 	return &Fleet{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()}
 }
 

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/apis/fleetscheme"
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 )
@@ -166,10 +167,7 @@ func TestExplainSummary(t *testing.T) {
 
 // Machines that may come are told of only while the object waits for them.
 func TestExplainGrowth(t *testing.T) {
-	scheme, err := FleetScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	scheme := fleetscheme.Scheme()
 	growing := &fleetv1alpha1.FleetGrowth{ObjectMeta: metav1.ObjectMeta{Name: "growing"}}
 	growing.Status.Conditions = []metav1.Condition{
 		{Type: fleetv1alpha1.GrowthSatisfied, Status: metav1.ConditionFalse, Message: "one machine is being made"},

@@ -10,20 +10,13 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/apps/v1alpha1"
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
-	configv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/config/v1alpha1"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
-	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
-	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
-	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
-	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/apis/fleetscheme"
 )
 
 // fleetAccess are the flags that say which fleet a command is about: the targeted shoot, or the one that a kubeconfig
@@ -54,11 +47,7 @@ func (c *cli) fleet(ctx context.Context, access fleetAccess) (*Fleet, error) {
 		return nil, err
 	}
 	config.UserAgent = userAgent
-	scheme, err := FleetScheme()
-	if err != nil {
-		return nil, err
-	}
-	fleet, err := client.New(config, client.Options{Scheme: scheme})
+	fleet, err := client.New(config, client.Options{Scheme: fleetscheme.Scheme()})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the fleet at %s: %w", config.Host, err)
 	}
@@ -141,19 +130,4 @@ func configFrom(path, context, flag string) (*rest.Config, error) {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
 	return bounded(config), nil
-}
-
-// FleetScheme knows the kinds of fleets, and Kubernetes' own.
-func FleetScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, clusterv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme,
-		workv1alpha2.AddToScheme,
-		appsv1alpha1.AddToScheme, configv1alpha1.AddToScheme, fleetv1alpha1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
-	}
-	return scheme, nil
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/apis/fleetscheme"
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
@@ -52,10 +53,7 @@ func TestUnschedulable(t *testing.T) {
 }
 
 func TestListMembers(t *testing.T) {
-	scheme, err := FleetScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	scheme := fleetscheme.Scheme()
 	list := func(cpu, memory string) corev1.ResourceList {
 		return corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}
 	}

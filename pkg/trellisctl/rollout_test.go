@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/trellis-garden/trellis/pkg/apis/fleetscheme"
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
@@ -19,10 +20,7 @@ import (
 // TestRolloutsThatWereNotLookedAt: what is stored about a rollout is not the truth before the controllers have seen the
 // object and what was asked for.
 func TestRolloutsThatWereNotLookedAt(t *testing.T) {
-	scheme, err := FleetScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	scheme := fleetscheme.Scheme()
 	key := bindings.TemplateKey{
 		GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("Deployment"),
 		NamespacedName:   types.NamespacedName{Namespace: "shop", Name: "web"},

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -108,7 +107,7 @@ func otherModules(since string) (bool, error) {
 		return false, err
 	}
 	others := slices.DeleteFunc(strings.Fields(programs), func(program string) bool {
-		return strings.HasSuffix(program, "/cmd/trellisctl")
+		return strings.HasSuffix(program, "/cmd/trellisctl") || strings.HasSuffix(program, "/cmd/dashboard")
 	})
 	used, err := output("go", append([]string{"list", "-deps", "-test", "-tags=e2e",
 		"-f={{with .Module}}{{.Path}}{{end}}"}, others...)...)
@@ -118,19 +117,30 @@ func otherModules(since string) (bool, error) {
 	return changesAny(diff, strings.Fields(used)), nil
 }
 
-// changesAny tells whether a difference of go.mod is more than new modules that are none of these.
+// changesAny tells whether a difference of go.mod is more than new modules that are none of these, and lines elsewhere.
 func changesAny(diff string, used []string) bool {
-	for line := range bytes.Lines([]byte(diff)) {
-		text := string(line)
+	added, removed := map[string]bool{}, map[string]bool{}
+	for line := range strings.Lines(diff) {
+		text := strings.TrimPrefix(strings.TrimSpace(line[1:]), "require ")
+		text, _, _ = strings.Cut(text, " // indirect")
 		switch {
-		case strings.HasPrefix(text, "+++"), strings.HasPrefix(text, "---"):
-		case strings.HasPrefix(text, "-"):
+		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"), text == "", text == "(", text == ")":
+		case line[0] == '-':
+			removed[text] = true
+		case line[0] == '+':
+			added[text] = true
+		}
+	}
+	for text := range removed {
+		if !added[text] {
 			return true
-		case strings.HasPrefix(text, "+"):
-			fields := strings.Fields(text[1:])
-			if len(fields) < 2 || !strings.HasPrefix(fields[1], "v") || slices.Contains(used, fields[0]) {
-				return true
-			}
+		}
+	}
+	for text := range added {
+		fields := strings.Fields(text)
+		isModule := len(fields) == 2 && strings.HasPrefix(fields[1], "v")
+		if !removed[text] && (!isModule || slices.Contains(used, fields[0])) {
+			return true
 		}
 	}
 	return false
@@ -151,7 +161,11 @@ func TestChangesOfModules(t *testing.T) {
 		"one that is gone":  {"-\texample.com/new v1.0.0\n", true},
 		"another Go":        {"+go 1.99\n", true},
 		"one in the place":  {"+replace example.com/used => ./used\n", true},
-		"only other spaces": {"+\n", true},
+		"only other spaces": {"+\n", false},
+		"one that is used directly": {
+			"-\texample.com/used v1.0.0 // indirect\n+\texample.com/used v1.0.0\n" +
+				"+require example.com/new v1.0.0\n", false,
+		},
 	} {
 		if got := changesAny(test.diff, used); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)

@@ -1,0 +1,56 @@
+import { Anchor } from '@mantine/core';
+import { Link } from 'react-router';
+
+import { t } from '../i18n';
+import { Conditions } from '../ui/Conditions';
+import { Empty, ListState } from '../ui/Loading';
+import { Table, type Column } from '../ui/Table';
+import { useManagedSeeds } from './lists';
+import type { ManagedSeed } from './types';
+
+/** ManagedSeeds are shoots that are seeds. */
+export function ManagedSeeds() {
+  const list = useManagedSeeds();
+  const columns: Column<ManagedSeed>[] = [
+    {
+      id: 'name',
+      title: t('shoots.seed'),
+      sort: ({ metadata }) => metadata.name,
+      cell: ({ metadata: { name } }) => (
+        <Anchor component={Link} to={`/operations/seeds/${name}`}>
+          {name}
+        </Anchor>
+      ),
+    },
+    {
+      id: 'shoot',
+      title: t('search.shoot'),
+      cell: ({ metadata: { namespace = '' }, spec: { shoot } }) =>
+        shoot && (
+          <Anchor component={Link} to={`/shoots/${namespace}/${shoot.name}`}>
+            {shoot.name}
+          </Anchor>
+        ),
+    },
+    {
+      id: 'conditions',
+      title: t('shoot.health'),
+      width: '3fr',
+      cell: ({ status }) => <Conditions conditions={status?.conditions ?? []} />,
+    },
+  ];
+  return (
+    <>
+      <ListState list={list} />
+      {list.complete && list.items.length === 0 && <Empty>{t('seed.noManaged')}</Empty>}
+      {list.items.length > 0 && (
+        <Table
+          label={t('garden.managedSeeds')}
+          columns={columns}
+          rows={list.items}
+          keyOf={({ metadata }) => metadata.uid ?? metadata.name}
+        />
+      )}
+    </>
+  );
+}

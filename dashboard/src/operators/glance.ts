@@ -1,0 +1,119 @@
+// A garden at a glance: what operators look at first.
+import type { Condition } from '../api/types';
+import type { MessageKey } from '../i18n';
+import { conditionTone } from '../ui/Conditions';
+import type { Tone } from '../ui/Tone';
+import { classificationAt, expirationOf } from '../shoots/profile';
+import type { OfferedProfile } from '../shoots/profiles';
+import { issuesOf, summaryOf } from '../shoots/status';
+import type { ShootRow } from '../shoots/types';
+import type { ControllerInstallation, Seed } from './types';
+
+export interface Count {
+  name: string;
+  count: number;
+}
+
+const sorted = (counts: Map<string, number>): Count[] =>
+  [...counts]
+    .map(([name, count]) => ({ name, count }))
+    .sort((a, b) => b.count - a.count || a.name.localeCompare(b.name));
+
+/** countBy counts what a function names; what it does not name is left out. The largest are first. */
+export function countBy<T>(items: T[], nameOf: (item: T) => string | undefined): Count[] {
+  const counts = new Map<string, number>();
+  for (const item of items) {
+    const name = nameOf(item);
+    if (name) counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return sorted(counts);
+}
+
+export interface StateCount {
+  key: MessageKey;
+  tone: Tone;
+  count: number;
+}
+
+/** statesOf counts shoots by what their rows say first. */
+export function statesOf(shoots: ShootRow[]): StateCount[] {
+  const states = Map.groupBy(shoots.map(summaryOf), ({ key }) => key);
+  return [...states]
+    .map(([key, all]) => ({ key, tone: all[0]?.tone ?? ('neutral' as Tone), count: all.length }))
+    .sort((a, b) => b.count - a.count);
+}
+
+/** failuresOf counts what has failed: conditions that do not hold, and error codes. */
+export const failuresOf = (shoots: ShootRow[]): Count[] => countBy(shoots.flatMap(issuesOf), (issue) => issue);
+
+export interface Expiring {
+  what: string;
+  name: string;
+  expires?: Date;
+  expired: boolean;
+  /** How many shoots use it; undefined where that is no question. */
+  shoots?: number;
+}
+
+const withinDays = (days: number, now: Date) => (time: Date | undefined) =>
+  time !== undefined && time.getTime() - now.getTime() <= days * 86_400_000;
+
+/** expiringVersions are those of Kubernetes that expire soon, or have expired and are still used. */
+export function expiringVersions(profiles: OfferedProfile[], shoots: ShootRow[], days: number, now: Date): Expiring[] {
+  const isNear = withinDays(days, now);
+  return profiles.flatMap(({ name, spec }) =>
+    (spec.kubernetes.versions ?? [])
+      .map((version) => ({
+        what: `Kubernetes ${version.version}`,
+        name,
+        expires: expirationOf(version),
+        expired: classificationAt(version, now) === 'expired',
+        shoots: shoots.filter((shoot) => shoot.profile === name && shoot.version === version.version).length,
+      }))
+      .filter(({ expires, expired, shoots }) => (expired ? shoots > 0 : isNear(expires))),
+  );
+}
+
+/** expiringCertificates are those of gardenlets, and of shoots whose authorities expire. */
+export function expiringCertificates(seeds: Seed[], shoots: ShootRow[], days: number, now: Date): Expiring[] {
+  const isNear = withinDays(days, now);
+  const ofSeeds = seeds.flatMap(({ metadata, status }): Expiring[] => {
+    const text = status?.clientCertificateExpirationTimestamp;
+    const expires = text ? new Date(text) : undefined;
+    return isNear(expires)
+      ? [{ what: 'gardenlet', name: metadata.name, expires, expired: expires !== undefined && expires <= now }]
+      : [];
+  });
+  const ofShoots = shoots
+    .filter(({ conditions }) => conditions?.CACertificateValiditiesAcceptable === 'False')
+    .map(({ namespace, name }): Expiring => ({ what: 'CA', name: `${namespace}/${name}`, expired: false }));
+  return [...ofSeeds, ...ofShoots];
+}
+
+/** soonestFirst sorts what expires; what has no date is last. */
+export const soonestFirst = (all: Expiring[]): Expiring[] =>
+  [...all].sort((a, b) => (a.expires?.getTime() ?? Infinity) - (b.expires?.getTime() ?? Infinity));
+
+/** toneOf is the worst of some conditions. */
+export function toneOf(conditions: Condition[] = []): Tone {
+  const tones = conditions.map(({ type, status }) => conditionTone(type, status));
+  return (
+    (['bad', 'warning', 'busy'] as const).find((tone) => tones.includes(tone)) ??
+    (tones.length > 0 ? 'good' : 'warning')
+  );
+}
+
+/** installationTone: an installation is Progressing by being True, which is not good but under way. */
+export function installationTone({ status }: ControllerInstallation): Tone {
+  const conditions = status?.conditions ?? [];
+  const isProgressing = conditions.some(({ type, status }) => type === 'Progressing' && status === 'True');
+  const tone = toneOf(conditions.filter(({ type }) => type !== 'Progressing' && type !== 'Required'));
+  return tone === 'good' && isProgressing ? 'busy' : tone;
+}
+
+/** roomOf is how many shoots a seed has, and may have. */
+export function roomOf(seed: Seed, shoots: ShootRow[]): { used: number; allocatable?: number } {
+  const allocatable = seed.status?.allocatable?.shoots;
+  const used = shoots.filter((shoot) => shoot.seed === seed.metadata.name).length;
+  return { used, allocatable: allocatable === undefined ? undefined : Number(allocatable) };
+}

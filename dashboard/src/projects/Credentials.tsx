@@ -1,0 +1,192 @@
+import { NativeSelect, Stack, Text, Textarea, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+
+import { ApiError } from '../api/http';
+import { create, list, patch, remove } from '../api/objects';
+import { resources } from '../api/paths';
+import { useRights } from '../api/rights';
+import type { KubernetesObject } from '../api/types';
+import { t } from '../i18n';
+import { useLiveList } from '../live';
+import type { CloudProfile } from '../shoots/types';
+import { Action, Offer } from '../ui/Action';
+import { Dialog, NamedDialog } from '../ui/Dialog';
+import { Empty, ListState } from '../ui/Loading';
+import { Section } from '../ui/Page';
+import { Table, type Column } from '../ui/Table';
+import { bindingOf, parseData, type CredentialsBinding } from './credentials';
+
+/** Credentials are those with which shoots use an infrastructure. Their values never come back from the garden. */
+export function Credentials({ namespace }: { namespace: string }) {
+  const resource = resources.credentialsbindings;
+  const rights = useRights('garden', {
+    list: { verb: 'list', resource, namespace },
+    create: { verb: 'create', resource, namespace },
+    delete: { verb: 'delete', resource, namespace },
+    secrets: { verb: 'create', resource: resources.secrets, namespace },
+    change: { verb: 'patch', resource: resources.secrets, namespace },
+  });
+  const bindings = useLiveList<CredentialsBinding>(
+    rights.list ? { cluster: 'garden', resource, namespace, view: 'object' } : null,
+  );
+  const columns: Column<CredentialsBinding>[] = [
+    {
+      id: 'name',
+      title: t('credentials.name'),
+      sort: ({ metadata }) => metadata.name,
+      cell: ({ metadata }) => metadata.name,
+    },
+    { id: 'provider', title: t('credentials.provider'), cell: ({ provider }) => provider.type },
+    {
+      id: 'ref',
+      title: t('credentials.ref'),
+      width: '2fr',
+      cell: ({ credentialsRef: { kind, namespace, name } }) => `${kind} ${namespace}/${name}`,
+    },
+    { id: 'quotas', title: t('quotas.title'), cell: ({ quotas = [] }) => quotas.map(({ name }) => name).join(', ') },
+    {
+      id: 'actions',
+      title: t('ui.actions'),
+      cell: (binding) => (
+        <>
+          {rights.change &&
+            binding.credentialsRef.kind === 'Secret' &&
+            binding.credentialsRef.namespace === namespace && (
+              <Action
+                label={t('credentials.change')}
+                dialog={(close) => <ChangeCredential binding={binding} onClose={close} />}
+              />
+            )}{' '}
+          {rights.delete && (
+            <Action label={t('ui.delete')} dialog={(close) => <DeleteCredential binding={binding} onClose={close} />} />
+          )}
+        </>
+      ),
+    },
+  ];
+  return (
+    <Section
+      title={t('credentials.title')}
+      actions={
+        <Offer may={rights.create && rights.secrets} who="projectAdmin">
+          <Action
+            label={t('credentials.create')}
+            dialog={(close) => <CreateCredential namespace={namespace} onClose={close} />}
+          />
+        </Offer>
+      }
+    >
+      <Offer may={rights.list} who="projectAdmin">
+        <ListState list={bindings} />
+        {bindings.complete && bindings.items.length === 0 && <Empty>{t('credentials.none')}</Empty>}
+        {bindings.items.length > 0 && (
+          <Table
+            label={t('credentials.title')}
+            columns={columns}
+            rows={bindings.items}
+            keyOf={({ metadata }) => metadata.uid ?? metadata.name}
+          />
+        )}
+      </Offer>
+    </Section>
+  );
+}
+
+function CreateCredential({ namespace, onClose }: { namespace: string; onClose: () => void }) {
+  const [name, setName] = useState('');
+  const [provider, setProvider] = useState('');
+  const [text, setText] = useState('');
+  const { data: profiles } = useQuery({
+    queryKey: ['cloudprofiles'],
+    queryFn: () => list<CloudProfile>('garden', resources.cloudprofiles),
+  });
+  const providers = [...new Set((profiles?.items ?? []).map(({ spec }) => spec.type))];
+  const data = parseData(text);
+  const type = provider || (providers[0] ?? '');
+  const submit = async () => {
+    const secret = { metadata: { namespace, name }, type: 'Opaque', stringData: data };
+    try {
+      await create<KubernetesObject>('garden', resources.secrets, secret);
+    } catch (error) {
+      // The Secret is there already when only the binding failed before.
+      if (!(error instanceof ApiError) || error.reason !== 'AlreadyExists') throw error;
+    }
+    await create('garden', resources.credentialsbindings, bindingOf(namespace, name, type));
+  };
+  return (
+    <Dialog
+      title={t('credentials.create')}
+      submit={t('credentials.create')}
+      onSubmit={submit}
+      onClose={onClose}
+      disabled={name === '' || !data || type === ''}
+    >
+      <Stack>
+        <TextInput
+          label={t('credentials.name')}
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+          required
+          data-autofocus
+        />
+        <NativeSelect
+          label={t('credentials.provider')}
+          value={type}
+          onChange={(event) => setProvider(event.currentTarget.value)}
+          data={providers}
+        />
+        <DataField text={text} onChange={setText} />
+      </Stack>
+    </Dialog>
+  );
+}
+
+function DataField({ text, onChange }: { text: string; onChange: (text: string) => void }) {
+  return (
+    <Textarea
+      label={t('credentials.data')}
+      description={t('credentials.dataHelp')}
+      value={text}
+      onChange={(event) => onChange(event.currentTarget.value)}
+      error={parseData(text) ? undefined : t('credentials.dataForm')}
+      rows={5}
+      autoComplete="off"
+      spellCheck={false}
+    />
+  );
+}
+
+function ChangeCredential({ binding, onClose }: { binding: CredentialsBinding; onClose: () => void }) {
+  const [text, setText] = useState('');
+  const { namespace, name = '' } = binding.credentialsRef;
+  const submit = () => patch('garden', resources.secrets, { namespace, name }, { stringData: parseData(text) });
+  return (
+    <Dialog
+      title={t('credentials.changeOf', { name })}
+      submit={t('ui.save')}
+      onSubmit={submit}
+      onClose={onClose}
+      disabled={!parseData(text) || text.trim() === ''}
+    >
+      <Text size="sm">{t('credentials.changeHelp')}</Text>
+      <DataField text={text} onChange={setText} />
+    </Dialog>
+  );
+}
+
+function DeleteCredential({ binding: { metadata }, onClose }: { binding: CredentialsBinding; onClose: () => void }) {
+  const { namespace, name } = metadata;
+  const submit = () => remove('garden', resources.credentialsbindings, { namespace, name });
+  return (
+    <NamedDialog
+      name={name}
+      title={t('credentials.delete')}
+      submit={t('ui.delete')}
+      onSubmit={submit}
+      onClose={onClose}
+    >
+      <Text>{t('credentials.deleteLoses')}</Text>
+    </NamedDialog>
+  );
+}

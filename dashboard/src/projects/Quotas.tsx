@@ -1,0 +1,142 @@
+import { NumberInput, Stack, Text, TextInput } from '@mantine/core';
+import { useState } from 'react';
+
+import { create, remove } from '../api/objects';
+import { resources } from '../api/paths';
+import { useRights } from '../api/rights';
+import type { KubernetesObject, ObjectReference } from '../api/types';
+import { t } from '../i18n';
+import { useLiveList } from '../live';
+import { Action, Offer } from '../ui/Action';
+import { Dialog, NamedDialog } from '../ui/Dialog';
+import { Empty, ListState } from '../ui/Loading';
+import { Section } from '../ui/Page';
+import { Table, type Column } from '../ui/Table';
+
+interface Quota extends KubernetesObject {
+  spec: { clusterLifetimeDays?: number; metrics: Record<string, string>; scope: ObjectReference };
+}
+
+/** metrics that a quota may limit, as shoots count against them. */
+const metrics = ['cpu', 'gpu', 'memory', 'storage.standard', 'storage.premium', 'loadbalancer'];
+
+/** Quotas limit what the shoots of a project, or of a credential, may have together. */
+export function Quotas({ namespace }: { namespace: string }) {
+  const resource = resources.quotas;
+  const rights = useRights('garden', {
+    list: { verb: 'list', resource, namespace },
+    create: { verb: 'create', resource, namespace },
+    delete: { verb: 'delete', resource, namespace },
+  });
+  const list = useLiveList<Quota>(rights.list ? { cluster: 'garden', resource, namespace, view: 'object' } : null);
+  const columns: Column<Quota>[] = [
+    {
+      id: 'name',
+      title: t('quotas.name'),
+      sort: ({ metadata }) => metadata.name,
+      cell: ({ metadata }) => metadata.name,
+    },
+    { id: 'scope', title: t('quotas.scope'), cell: ({ spec }) => spec.scope.kind },
+    {
+      id: 'limits',
+      title: t('quotas.limits'),
+      width: '2fr',
+      cell: ({ spec }) =>
+        Object.entries(spec.metrics)
+          .map(([name, value]) => `${name}: ${value}`)
+          .join(', '),
+    },
+    { id: 'days', title: t('quotas.days'), cell: ({ spec }) => spec.clusterLifetimeDays },
+    {
+      id: 'actions',
+      title: t('ui.actions'),
+      cell: ({ metadata: { name } }) =>
+        rights.delete && (
+          <Action
+            label={t('ui.delete')}
+            dialog={(close) => (
+              <NamedDialog
+                name={name}
+                title={t('quotas.delete')}
+                submit={t('ui.delete')}
+                onSubmit={() => remove('garden', resource, { namespace, name })}
+                onClose={close}
+              >
+                <Text>{t('quotas.deleteLoses')}</Text>
+              </NamedDialog>
+            )}
+          />
+        ),
+    },
+  ];
+  return (
+    <Section
+      title={t('quotas.title')}
+      actions={
+        <Offer may={rights.create} who="projectAdmin">
+          <Action
+            label={t('quotas.create')}
+            dialog={(close) => <CreateQuota namespace={namespace} onClose={close} />}
+          />
+        </Offer>
+      }
+    >
+      <Offer may={rights.list} who="projectAdmin">
+        <ListState list={list} />
+        {list.complete && list.items.length === 0 && <Empty>{t('quotas.none')}</Empty>}
+        {list.items.length > 0 && (
+          <Table
+            label={t('quotas.title')}
+            columns={columns}
+            rows={list.items}
+            keyOf={({ metadata }) => metadata.uid ?? metadata.name}
+          />
+        )}
+      </Offer>
+    </Section>
+  );
+}
+
+function CreateQuota({ namespace, onClose }: { namespace: string; onClose: () => void }) {
+  const [name, setName] = useState('');
+  const [days, setDays] = useState<string | number>('');
+  const [limits, setLimits] = useState<Record<string, string>>({});
+  const submit = () =>
+    create<Quota>('garden', resources.quotas, {
+      metadata: { namespace, name },
+      spec: {
+        scope: { apiVersion: 'core.gardener.cloud/v1beta1', kind: 'Project' },
+        metrics: Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit !== '')),
+        clusterLifetimeDays: days === '' ? undefined : Number(days),
+      },
+    });
+  return (
+    <Dialog
+      title={t('quotas.create')}
+      submit={t('quotas.create')}
+      onSubmit={submit}
+      onClose={onClose}
+      disabled={name === ''}
+    >
+      <Stack>
+        <Text size="sm">{t('quotas.help')}</Text>
+        <TextInput
+          label={t('quotas.name')}
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+          required
+          data-autofocus
+        />
+        {metrics.map((metric) => (
+          <TextInput
+            key={metric}
+            label={metric}
+            value={limits[metric] ?? ''}
+            onChange={(event) => setLimits({ ...limits, [metric]: event.currentTarget.value.trim() })}
+          />
+        ))}
+        <NumberInput label={t('quotas.days')} min={1} value={days} onChange={setDays} />
+      </Stack>
+    </Dialog>
+  );
+}

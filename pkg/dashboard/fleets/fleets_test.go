@@ -1,0 +1,266 @@
+package fleets
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/apis/fleetscheme"
+	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/plan"
+)
+
+var today = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+
+// bound is a binding of a Secret or ConfigMap shop/web, in cluster one but not in two.
+func bound(kind string) *workv1alpha2.ResourceBinding {
+	scheduled := metav1.NewTime(today.Add(-time.Hour))
+	return &workv1alpha2.ResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "web-" + strings.ToLower(kind), Annotations: map[string]string{
+				policyv1alpha1.PropagationPolicyNamespaceAnnotation: "shop",
+				policyv1alpha1.PropagationPolicyNameAnnotation:      "p",
+			},
+		},
+		Spec: workv1alpha2.ResourceBindingSpec{
+			Resource: workv1alpha2.ObjectReference{APIVersion: "v1", Kind: kind, Namespace: "shop", Name: "web"},
+			Clusters: []workv1alpha2.TargetCluster{{Name: "one"}},
+			Rollout:  &policyv1alpha1.RolloutStrategy{},
+			GracefulEvictionTasks: []workv1alpha2.GracefulEvictionTask{
+				{FromCluster: "two", Reason: "TaintUntolerated", CreationTimestamp: &metav1.Time{Time: today}},
+			},
+		},
+		Status: workv1alpha2.ResourceBindingStatus{
+			LastScheduledTime: &scheduled,
+			Conditions: []metav1.Condition{
+				{Type: workv1alpha2.ConditionScheduled, Status: metav1.ConditionTrue, Reason: "Success",
+					Message: "placed"},
+			},
+			AggregatedStatus: []workv1alpha2.AggregatedStatusItem{
+				{ClusterName: "one", Applied: true, Health: workv1alpha2.ResourceHealthy},
+			},
+			Decision: &workv1alpha2.PlacementDecision{
+				Ranking: workv1alpha2.NewRanking([]workv1alpha2.RankedCluster{{Name: "three"}, {Name: "one",
+					Chosen: true, Score: 100}}),
+				Rejections: []workv1alpha2.DecisionRejection{
+					{Reason: "Taint", Message: "not tolerated", Clusters: "two"},
+					{Reason: "Spread", Message: "one is enough", Clusters: "three"},
+				},
+			},
+			Rollout: &workv1alpha2.RolloutStatus{
+				Number: 2, Phase: workv1alpha2.RolloutProgressing, StableRevision: "r1", UpdateRevision: "r2",
+				Revisions: []workv1alpha2.RolloutRevision{
+					{Revision: "r1", Number: 1, Time: metav1.NewTime(today.Add(-48 * time.Hour))},
+					{Revision: "r2", Number: 2, Time: metav1.NewTime(today.Add(-2 * time.Hour))},
+				},
+			},
+		},
+	}
+}
+
+func held(name string, isHeld bool) *workv1alpha1.Work {
+	deleted := metav1.NewTime(today)
+	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+		Namespace: clusterv1alpha1.ExecutionNamespace("one"), Name: name, DeletionTimestamp: &deleted,
+		Finalizers: []string{"x"},
+	}}
+	w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{
+		Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":"` + name + `"}}`),
+	}}}
+	if isHeld {
+		w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.ConditionDeletionHeld,
+			Status: metav1.ConditionTrue}}
+	}
+	return w
+}
+
+func newFleet() client.Client {
+	meta := metav1.ObjectMeta{Namespace: "shop", Name: "web"}
+	return fake.NewClientBuilder().WithScheme(fleetscheme.Scheme()).WithObjects(
+		&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "one"}},
+		&corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"a": "b"}},
+		&corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"password": []byte("hidden")}},
+		bound("ConfigMap"), bound("Secret"), held("a", true), held("b", false),
+		&policyv1alpha1.OverridePolicy{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "o"},
+			Spec: policyv1alpha1.OverrideSpec{OverrideRules: []policyv1alpha1.RuleWithCluster{{
+				Overriders: policyv1alpha1.Overriders{
+					LabelsOverrider: []policyv1alpha1.LabelAnnotationOverrider{
+						{Operator: policyv1alpha1.OverriderOpAdd, Value: map[string]string{"tier": "prod"}},
+					},
+				},
+			}}},
+		},
+	).Build()
+}
+
+// ask a question as the handler does.
+func ask(t *testing.T, fleet client.Client, question, body string) (string, error) {
+	t.Helper()
+	method, rest, _ := strings.Cut(question, " ")
+	name, _, _ := strings.Cut(rest, "?")
+	r := httptest.NewRequest(method, "/"+rest, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := questions[method+" "+name](&Handler{Now: func() time.Time { return today }}, t.Context(), fleet, r)
+	text, _ := json.Marshal(answer)
+	return string(text), err
+}
+
+const webObject = "?apiVersion=v1&kind=ConfigMap&namespace=shop&name=web"
+
+func TestExplain(t *testing.T) {
+	got, err := ask(t, newFleet(), "GET explain"+webObject, "")
+	var e Explanation
+	if err != nil || json.Unmarshal([]byte(got), &e) != nil {
+		t.Fatalf("%s %v", got, err)
+	}
+	var clusters []string
+	for _, c := range e.Clusters {
+		clusters = append(clusters, strings.TrimSpace(c.Name+" "+c.Reason))
+	}
+	if strings.Join(clusters, ", ") != "one, three Spread, two Taint" || e.Policy != "PropagationPolicy shop/p" ||
+		e.Scheduled.Message != "placed" || !*e.Clusters[0].Applied || e.Clusters[0].Health != "Healthy" ||
+		!e.Clusters[1].Fits || e.Clusters[2].Fits {
+		t.Errorf("got %s", got)
+	}
+	for query, wanted := range map[string]string{
+		"?apiVersion=v1&kind=ConfigMap&namespace=shop&name=none":            "the fleet has no ConfigMap shop/none",
+		"?apiVersion=example.org/v1&kind=ConfigMap&namespace=shop&name=web": "the fleet has no ConfigMap shop/web",
+		"?kind=ConfigMap": "must be given",
+	} {
+		if _, err := ask(t, newFleet(), "GET explain"+query, ""); err == nil || !strings.Contains(err.Error(), wanted) {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+}
+
+func TestOverrides(t *testing.T) {
+	got, err := ask(t, newFleet(), "GET overrides"+webObject, "")
+	if err != nil || !strings.Contains(got, `"policy":"OverridePolicy shop/o"`) || !strings.Contains(got, `"prod"`) {
+		t.Errorf("got %s %v", got, err)
+	}
+}
+
+// What is in Secrets is shown by no answer.
+func TestAttackSecretsOfFleets(t *testing.T) {
+	secret := strings.Replace(webObject, "ConfigMap", "Secret", 1)
+	for _, question := range []string{"explain", "overrides", "moves"} {
+		got, err := ask(t, newFleet(), "GET "+question+secret, "")
+		if err != nil || strings.Contains(got, "aGlkZGVu") || strings.Contains(got, "hidden") {
+			t.Errorf("%s: %s %v", question, got, err)
+		}
+	}
+	p := &plan.Plan{Objects: []plan.ObjectChange{{Kind: "Secret", Fields: []plan.FieldChange{
+		{Path: "/data/password", Now: "hidden", Then: "other"}, {Path: "/metadata/labels/a", Now: "b"},
+	}}}}
+	hideSecrets(p)
+	if f := p.Objects[0].Fields; f[0].Now != nil || f[0].Then != nil || f[1].Now != "b" {
+		t.Errorf("got %+v", f)
+	}
+}
+
+func TestRollouts(t *testing.T) {
+	fleet := newFleet()
+	got, err := ask(t, fleet, "GET rollouts", "")
+	if err != nil || strings.Count(got, `"number":2,"phase"`) != 2 {
+		t.Errorf("got %s %v", got, err)
+	}
+	const web = `"apiVersion":"v1","kind":"ConfigMap","namespace":"shop","name":"web"`
+	for _, step := range []struct{ action, wrong string }{
+		{"pause", ""}, {"pause", "paused already"}, {"resume", ""}, {"undo", ""}, {"fly", "action must be"},
+	} {
+		got, err := ask(t, fleet, "POST rollouts", `{`+web+`,"action":"`+step.action+`"}`)
+		if (err == nil) != (step.wrong == "") || err != nil && !strings.Contains(err.Error(), step.wrong) ||
+			got != "null" {
+			t.Errorf("%s: %s %v", step.action, got, err)
+		}
+	}
+	b := bound("ConfigMap")
+	if err := fleet.Get(t.Context(), client.ObjectKeyFromObject(b), b); err != nil {
+		t.Fatal(err)
+	}
+	if control := b.Spec.RolloutControl; control == nil || control.Paused || control.Undo == nil ||
+		control.Undo.Revision != "r1" {
+		t.Errorf("asked for %+v", control)
+	}
+}
+
+func TestDeletions(t *testing.T) {
+	fleet := newFleet()
+	got, err := ask(t, fleet, "GET deletions", "")
+	const wanted = `{"items":[{"work":{"namespace":"karmada-es-one","name":"a"},"cluster":"one",` +
+		`"object":{"apiVersion":"v1",` +
+		`"kind":"ConfigMap","namespace":"shop","name":"a"},"since":"2026-03-04T05:06:07Z"}]}`
+	if err != nil || got != wanted {
+		t.Errorf("got %s %v", got, err)
+	}
+	works := `{"works":[{"namespace":"karmada-es-one","name":"a"},{"namespace":"karmada-es-one","name":"b"},` +
+		`{"namespace":"karmada-es-one","name":"c"}],"answer":"confirm"}`
+	if got, err := ask(t, fleet, "POST deletions", works); err != nil || got != `{"answered":1,"gone":2}` {
+		t.Errorf("got %s %v", got, err)
+	}
+	for _, body := range []string{`{"works":[],"answer":"keep"}`, `{"works":[{"name":"a"}],"answer":"keep"}`,
+		`{"works":[{"namespace":"x","name":"a"}],"answer":"perhaps"}`} {
+		if _, err := ask(t, fleet, "POST deletions", body); err == nil {
+			t.Errorf("%s is taken", body)
+		}
+	}
+	w := held("b", false)
+	if err := fleet.Get(t.Context(), client.ObjectKeyFromObject(w), w); err != nil || len(w.Annotations) > 0 {
+		t.Errorf("what was not held has %v (%v)", w.Annotations, err)
+	}
+}
+
+func TestMoves(t *testing.T) {
+	got, err := ask(t, newFleet(), "GET moves"+webObject, "")
+	var answer struct{ Items []Move }
+	if err != nil || json.Unmarshal([]byte(got), &answer) != nil {
+		t.Fatalf("%s %v", got, err)
+	}
+	var moves []string
+	for _, m := range answer.Items {
+		moves = append(moves, m.Type+" "+m.Reason)
+	}
+	if strings.Join(moves,
+		", ") != "Eviction TaintUntolerated, Decision Success, Rollout NewRevision, Rollout NewRevision" {
+		t.Errorf("got %v", moves)
+	}
+	if got, err := ask(t, newFleet(), "GET moves", ""); err != nil || strings.Count(got, `"Eviction"`) != 2 {
+		t.Errorf("of all: %s %v", got, err)
+	}
+}
+
+func TestPlansThatAreRefused(t *testing.T) {
+	for body, wanted := range map[string]string{
+		`{"documents":""}`:        "no documents",
+		`{"documents":"kind: X"}`: "metadata.name: must be given",
+		`{"documents":"- a"}`:     "it is no object",
+		`{"document":""}`:         "cannot be read",
+		`{"documents":"` + strings.Repeat(`---\napiVersion: v1\nkind: X\nmetadata: {name: x}\n`,
+			101) + `"}`: "at most 100",
+	} {
+		if _, err := ask(t, newFleet(), "POST plan", body); err == nil || !strings.Contains(err.Error(), wanted) {
+			t.Errorf("%.60s: %v", body, err)
+		}
+	}
+}
+
+func TestUnknownQuestions(t *testing.T) {
+	w := httptest.NewRecorder()
+	(&Handler{Now: time.Now}).Serve(w, httptest.NewRequest(http.MethodDelete, "/", nil), nil, "explain")
+	if w.Code != http.StatusNotFound {
+		t.Errorf("got %d", w.Code)
+	}
+}
