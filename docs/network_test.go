@@ -212,9 +212,9 @@ var otherPods = map[string][]string{
 		"pkg/component/kubecontrollermanager Deployment/kube-controller-manager",
 		"pkg/component/egress Deployment/egress",
 		"pkg/gardenlet/seed Deployment/reserve-excess-capacity-0", "charts/garden Deployment/garden-apiserver",
-		"charts/garden Deployment/garden-controller-manager",
+		"charts/garden Deployment/garden-controller-manager", "charts/garden Deployment/garden-dashboard",
 		"charts/garden Deployment/garden-scheduler", "charts/gardenlet Deployment/gardenlet",
-		"charts/gateway Deployment/gateway",
+		"charts/gateway Deployment/gateway", "extensions/provider-local/charts/local-issuer Deployment/local-issuer",
 		"charts/resource-manager Deployment/resource-manager",
 	},
 	"machines": {

@@ -297,7 +297,10 @@ func podTemplates(t *testing.T) map[string][]podTemplate {
 }
 
 // chartValues are what charts require.
-var chartValues = map[string]map[string]any{"local-cloud": {"token": "t", "otherNodes": true}}
+var chartValues = map[string]map[string]any{
+	"local-cloud": {"token": "t", "otherNodes": true}, "local-issuer": {"host": "login.example"},
+	"garden": {"dashboard": map[string]any{"enabled": true, "host": "dashboard.example"}},
+}
 
 func chartPods(t *testing.T, dir string) []podTemplate {
 	t.Helper()

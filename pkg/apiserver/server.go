@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/kubernetes"
@@ -64,7 +63,7 @@ func newServer(config *genericapiserver.RecommendedConfig, client kubernetes.Int
 	if err != nil {
 		return nil, err
 	}
-	served, stores, err := buildStorage(config.RESTOptionsGetter, kinds)
+	served, stores, err := registry.Build(Scheme, config.RESTOptionsGetter, config.Authorization.Authorizer, kinds)
 	if err != nil {
 		return nil, err
 	}
@@ -93,11 +92,6 @@ func newServer(config *genericapiserver.RecommendedConfig, client kubernetes.Int
 		return nil
 	})
 	return &Server{GenericAPIServer: generic, reservations: settings.reservations}, err
-}
-
-func buildStorage(getter generic.RESTOptionsGetter,
-	kinds []registry.Served) (map[schema.GroupVersion]map[string]rest.Storage, registry.Stores, error) {
-	return registry.Build(Scheme, getter, kinds)
 }
 
 // install serves every group version under /apis.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -31,8 +32,12 @@ type peers struct {
 type peerAnswer struct {
 	member Member
 	holds  holding
+	// own is whose data it is, as far as it tells.
+	own identity
 	// clientURLs are those of a voter whose etcd runs.
 	clientURLs []string
+	// awaits is the point in time that it waits for to be restored.
+	awaits string
 	// err says why it is not known what it holds.
 	err error
 }
@@ -59,51 +64,62 @@ func (p *peers) askAll(ctx context.Context) []peerAnswer {
 
 // ask asks one: either its etcd runs, which then has data, or its steward answers in its place.
 func (p *peers) ask(ctx context.Context, other Member) peerAnswer {
-	known, err := p.knownMembers(ctx, other)
+	answer, err := p.askRunning(ctx, other)
 	if err == nil {
-		return peerAnswer{member: other, holds: holdsData, clientURLs: known}
+		return answer
 	}
 	answered, err := p.askSteward(ctx, other)
 	if err != nil {
 		return peerAnswer{member: other, holds: holdsUnknown, err: err}
 	}
-	return peerAnswer{member: other, holds: answered}
+	return peerAnswer{member: other, holds: answered.Holds, own: answered.identity(), awaits: answered.Awaits}
 }
 
-// knownMembers asks an etcd that runs, and returns its client URLs if it is a voter. A single member is one, also at
-// the peer URL that it had before others were to join it.
-func (p *peers) knownMembers(ctx context.Context, other Member) ([]string, error) {
+// clusterHeader is where an etcd tells peers, in hexadecimal, which cluster it is of.
+const clusterHeader = "X-Etcd-Cluster-ID"
+
+// askRunning asks an etcd that runs, and returns its client URLs if it is a voter. A single member is one, also at the
+// peer URL that it had before others were to join it.
+func (p *peers) askRunning(ctx context.Context, other Member) (peerAnswer, error) {
+	answer := peerAnswer{member: other, holds: holdsData}
 	var all []membership.Member
-	if err := p.get(ctx, other.PeerURL+membersPath, &all); err != nil {
-		return nil, err
+	header, err := p.get(ctx, other.PeerURL+membersPath, &all)
+	if err != nil {
+		return answer, err
 	}
 	for _, m := range all {
-		if (len(all) == 1 || slices.Contains(m.PeerURLs, other.PeerURL)) && !m.IsLearner {
-			return m.ClientURLs, nil
+		if len(all) != 1 && !slices.Contains(m.PeerURLs, other.PeerURL) {
+			continue
+		}
+		if cluster, err := strconv.ParseUint(header.Get(clusterHeader), 16, 64); err == nil {
+			answer.own = identity{cluster: cluster, member: uint64(m.ID)}
+		}
+		if !m.IsLearner {
+			answer.clientURLs = m.ClientURLs
+			break
 		}
 	}
-	return nil, nil
+	return answer, nil
 }
 
-func (p *peers) askSteward(ctx context.Context, other Member) (holding, error) {
-	var answered stewardAnswer
-	if err := p.get(ctx, other.PeerURL+answerPath, &answered); err != nil {
-		return holdsUnknown, err
+func (p *peers) askSteward(ctx context.Context, other Member) (answered stewardAnswer, err error) {
+	if _, err := p.get(ctx, other.PeerURL+answerPath, &answered); err != nil {
+		return answered, err
 	}
 	if answered.Name != other.Name {
-		return holdsUnknown, fmt.Errorf("%s is answered by member %q, not %q", other.PeerURL, answered.Name, other.Name)
+		return answered, fmt.Errorf("%s is answered by member %q, not %q", other.PeerURL, answered.Name, other.Name)
 	}
 	if answered.Holds != holdsNothing && answered.Holds != holdsData {
-		return holdsUnknown, fmt.Errorf("%s answers that it holds %q", other.PeerURL, answered.Holds)
+		return answered, fmt.Errorf("%s answers that it holds %q", other.PeerURL, answered.Holds)
 	}
-	return answered.Holds, nil
+	return answered, nil
 }
 
 // get reads what a peer URL has.
-func (p *peers) get(ctx context.Context, from string, into any) error {
+func (p *peers) get(ctx context.Context, from string, into any) (http.Header, error) {
 	via, err := p.via(p.options.peerTLS())
 	if err != nil {
-		return fmt.Errorf("peer certificate: %w", err)
+		return nil, fmt.Errorf("peer certificate: %w", err)
 	}
 	defer via.CloseIdleConnections()
 	return do(ctx, via, from, into)
@@ -118,28 +134,28 @@ func (p *peers) via(info transport.TLSInfo) (*http.Transport, error) {
 	return via, err
 }
 
-// do asks for what is JSON.
-func do(ctx context.Context, via *http.Transport, to string, into any) error {
+// do asks for what is JSON, and returns the header that comes with it.
+func do(ctx context.Context, via *http.Transport, to string, into any) (http.Header, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, to, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	response, err := (&http.Client{Transport: via}).Do(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	content, err := io.ReadAll(io.LimitReader(response.Body, mostAnswered))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s: %s", to, response.Status, strings.TrimSpace(string(content)))
+		return nil, fmt.Errorf("%s answers %s: %s", to, response.Status, strings.TrimSpace(string(content)))
 	}
 	if err := json.Unmarshal(content, into); err != nil {
-		return fmt.Errorf("%s: %w", to, err)
+		return nil, fmt.Errorf("%s: %w", to, err)
 	}
-	return nil
+	return response.Header, nil
 }
 
 // clientTLS is with which client URLs of other members are used.

@@ -24,6 +24,10 @@ type identity struct {
 	alone bool
 	// several says that it knows other members.
 	several bool
+	// removed are the members that the cluster has removed, as far as the data knows.
+	removed []uint64
+	// replaced are the clusters whose data was replaced by this one's, of a point in time.
+	replaced []uint64
 }
 
 // holding is whether a member has data.
@@ -40,6 +44,10 @@ const (
 type cluster struct {
 	id      uint64
 	members []listedMember
+	// replaced are the clusters whose data was replaced by this one's, of a point in time.
+	replaced []uint64
+	// settled says that the point in time, which the member's options ask for, was restored or refused.
+	settled bool
 }
 
 // listedMember is one that the cluster knows.
@@ -56,8 +64,11 @@ type observation struct {
 	members []Member
 	data    dataState
 	own     identity
-	// holdings of the other members, by name.
-	holdings map[string]holding
+	// asksToRestore says that the options ask for a point in time.
+	asksToRestore bool
+	// holdings of the other members, by name, and whose data that is, where they tell.
+	holdings   map[string]holding
+	identities map[string]identity
 	// cluster is nil if the other members have no quorum. As this member does not run, those who have one have all
 	// that was ever acknowledged.
 	cluster *cluster
@@ -85,8 +96,8 @@ type decision struct {
 	// leaves is the ID that is to be removed.
 	leaves  uint64
 	because string
-	// lost says that it waits for a quorum.
-	lost bool
+	// lost says that it waits for a quorum, restored that it waits until the first member has restored a point in time.
+	lost, restored bool
 }
 
 func wait(because string, arguments ...any) decision {
@@ -106,7 +117,10 @@ func waitForQuorum(because string, arguments ...any) decision {
 //   - Where others have a quorum, they are right: a member whose data is lost, damaged, different, or of an identity
 //     that they do not know joins them anew, with another identity.
 //   - Without a quorum, data that is not damaged is started, since it may be what the quorum lacks; but not data that
-//     knows of no other member while another has data: by itself it would be a second cluster.
+//     knows of no other member while another has data: by itself it would be a second cluster. What others have counts
+//     for nothing if this data has come of it: if it says that they were removed, or that theirs was replaced.
+//   - Data of a member that was removed is not started. Where a point in time is being restored, it waits until that is
+//     done; then the member joins anew.
 //   - All else waits, for others or for a person.
 func decide(o observation) decision {
 	switch {
@@ -150,6 +164,9 @@ func list(names []string) string { return strings.Join(names, " and ") }
 
 // resume decides about intact data while the others have no quorum.
 func (o observation) resume() decision {
+	if o.own.isRemoved() {
+		return waitForQuorum("the other members have removed this one, and have no quorum")
+	}
 	if !o.own.alone {
 		return decision{action: actStart, because: "the data is intact"}
 	}
@@ -157,7 +174,8 @@ func (o observation) resume() decision {
 		return wait("the data is that of an etcd with a single member, which only %s may go on with; move it away",
 			o.members[0].Name)
 	}
-	if others := o.those(holdsData); len(others) > 0 {
+	isOutlived := func(name string) bool { return o.own.outlives(o.identities[name]) }
+	if others := slices.DeleteFunc(o.those(holdsData), isOutlived); len(others) > 0 {
 		return waitForQuorum("the data is that of an etcd with a single member, but %s have data too, and no quorum: "+
 			"the data may be of a time before they joined", list(others))
 	}
@@ -166,12 +184,13 @@ func (o observation) resume() decision {
 
 // beside decides while the others have a quorum.
 func (o observation) beside(c cluster) decision {
-	if o.data != dataNone && o.own.cluster != 0 && o.own.cluster != c.id {
+	isOther := o.data != dataNone && o.own.cluster != 0 && o.own.cluster != c.id
+	if isOther && !slices.Contains(c.replaced, o.own.cluster) {
 		return wait("the data is of cluster %x, the other members are cluster %x; move away what is not needed",
 			o.own.cluster, c.id)
 	}
 	known := func(m listedMember) bool { return m.id == o.own.member }
-	if o.data == dataIntact && !o.own.alone && slices.ContainsFunc(c.members, known) {
+	if o.data == dataIntact && !isOther && !o.own.alone && slices.ContainsFunc(c.members, known) {
 		return decision{action: actStart, because: "the data is intact, and the other members know it"}
 	}
 	for _, m := range c.members {
@@ -179,6 +198,12 @@ func (o observation) beside(c cluster) decision {
 			because := fmt.Sprintf("the data of member %x is %s", m.id, o.lossBeside())
 			return decision{action: actLeave, leaves: m.id, because: because}
 		}
+	}
+	if o.asksToRestore && !c.settled && !isOther && o.data == dataIntact && o.self != o.members[0] {
+		waits := wait("%s has removed this member to restore a point in time; it joins again after that",
+			o.members[0].Name)
+		waits.restored = true
+		return waits
 	}
 	return o.join(c)
 }

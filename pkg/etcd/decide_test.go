@@ -142,6 +142,72 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// While a point in time is restored, the first goes on beside data that has to make way, and nobody else does anything.
+func TestDecideAroundARestore(t *testing.T) {
+	const data = holdsData
+	alone := identity{cluster: 7, member: 10, alone: true, removed: []uint64{11, 12}}
+	restored := identity{cluster: 8, member: 20, alone: true, replaced: []uint64{7}}
+	second, third := identity{cluster: 7, member: 11}, identity{cluster: 7, member: 12}
+	holding := func(o observation, first, second identity) observation {
+		names := o.those(data)
+		o.identities = map[string]identity{names[0]: first, names[1]: second}
+		return o
+	}
+	asking := func(o observation) observation {
+		o.asksToRestore = true
+		return o
+	}
+	first := func(own identity) observation { return observed(0, dataIntact, own, data, data, nil) }
+	beside := func(own identity, c cluster) observation {
+		return asking(observed(1, dataIntact, own, data, data, &c))
+	}
+	before := cluster{id: 7, members: []listedMember{voter(0, 10)}}
+	settled := before
+	settled.settled = true
+	after := cluster{id: 8, members: []listedMember{voter(0, 20)}, replaced: []uint64{7}, settled: true}
+	added := after
+	added.members = []listedMember{voter(0, 20), {id: 21, peerURLs: []string{"https://m-1:2380"}, learner: true}}
+	removed := second
+	removed.removed = []uint64{12, 11}
+	for _, test := range []struct {
+		name string
+		o    observation
+		want action
+		says string
+	}{
+		{"it has removed the others", holding(first(alone), second, third), actStart, ""},
+		{"it has replaced what they have", holding(first(restored), second, third), actStart, ""},
+		{
+			"one has been a member since", holding(first(alone), second, identity{cluster: 7, member: 13}), actWait,
+			"m-2 have data too",
+		},
+		{
+			"one has the data of yet another cluster",
+			holding(first(restored), second, identity{cluster: 9, member: 12}),
+			actWait, "m-2 have data too",
+		},
+		{"one does not say", holding(first(alone), second, identity{}), actWait, "m-2 have data too"},
+		{"it was removed itself", observed(1, dataIntact, removed, data, data, nil), actWait, "have no quorum"},
+		{"it waits until it is restored", beside(second, before), actWait, "m-0 has removed this member"},
+		{"it was refused", beside(second, settled), actJoin, ""},
+		{"it is restored", beside(second, after), actJoin, ""},
+		{"it was added and did not start", beside(second, added), actLeave, "15 is"},
+		{
+			"the request came since", observed(1, dataIntact, second, data, data, &after), actJoin, "",
+		},
+		{"its data is lost", asking(observed(1, dataNone, identity{}, data, data, &before)), actJoin, ""},
+		{"the first was removed", asking(observed(0, dataIntact, alone, data, data, &cluster{
+			id: 7, members: []listedMember{voter(1, 11), voter(2, 12)},
+		})), actJoin, ""},
+	} {
+		got := decide(test.o)
+		if got.action != test.want || !strings.Contains(got.because, test.says) {
+			t.Errorf("%s: got %s because %q, want %s because %q", test.name, got.action, got.because, test.want,
+				test.says)
+		}
+	}
+}
+
 // everyObservation calls check with all that a member can observe, in small.
 func everyObservation(check func(o observation)) {
 	identities := []identity{

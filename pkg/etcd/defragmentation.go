@@ -12,7 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	grpcstatus "google.golang.org/grpc/status"
 )
 
 // An etcd that defragments answers nothing meanwhile. So the members do so one after the other, as the leader requests:
@@ -101,13 +101,7 @@ func (c *memberCare) defragmentMember(ctx context.Context, m *etcdserverpb.Membe
 // term.
 func (p *peers) requestDefragmentation(ctx context.Context, urls []string,
 	leader *etcdserverpb.ResponseHeader) error {
-	client, err := p.connect(urls)
-	if err != nil {
-		return err
-	}
-	err = client.ActiveConnection().Invoke(ctx, "/"+membersService+"/"+defragmentMethod, leader,
-		&etcdserverpb.DefragmentResponse{})
-	return errors.Join(err, client.Close())
+	return p.invoke(ctx, urls, defragmentMethod, leader, &etcdserverpb.DefragmentResponse{})
 }
 
 // answers makes sure that a member does: one that defragments does not.
@@ -156,29 +150,36 @@ func (s *Steward) defragmentIfWorth() error {
 	}
 }
 
-// serveMembers serves what the leader asks of this member.
+// serveMembers serves what others ask of this member.
 func (s *Steward) serveMembers(server *grpc.Server) {
 	server.RegisterService(&grpc.ServiceDesc{
 		ServiceName: membersService, HandlerType: (*any)(nil),
-		Methods: []grpc.MethodDesc{{MethodName: defragmentMethod, Handler: handleDefragmentation}},
+		Methods: []grpc.MethodDesc{
+			memberMethod(defragmentMethod, (*Steward).defragmentFor),
+			memberMethod(restoreMethod, (*Steward).confirmAsked),
+		},
 	}, s)
 }
 
-// handleDefragmentation is what the generator of gRPC would write: requests pass etcd's own interceptors.
-func handleDefragmentation(s any, ctx context.Context, decode func(any) error,
-	intercept grpc.UnaryServerInterceptor) (any, error) {
-	leader := &etcdserverpb.ResponseHeader{}
-	if err := decode(leader); err != nil {
-		return nil, err
+// memberMethod is what the generator of gRPC would write: requests pass etcd's own interceptors.
+func memberMethod[Request, Response any](name string,
+	answer func(*Steward, context.Context, *Request) (*Response, error)) grpc.MethodDesc {
+	handle := func(s any, ctx context.Context, decode func(any) error,
+		intercept grpc.UnaryServerInterceptor) (any, error) {
+		request := new(Request)
+		if err := decode(request); err != nil {
+			return nil, err
+		}
+		typed := func(ctx context.Context, request any) (any, error) {
+			return answer(s.(*Steward), ctx, request.(*Request))
+		}
+		if intercept == nil {
+			return typed(ctx, request)
+		}
+		info := &grpc.UnaryServerInfo{Server: s, FullMethod: "/" + membersService + "/" + name}
+		return intercept(ctx, request, info, typed)
 	}
-	answer := func(ctx context.Context, request any) (any, error) {
-		return s.(*Steward).defragmentFor(ctx, request.(*etcdserverpb.ResponseHeader))
-	}
-	if intercept == nil {
-		return answer(ctx, leader)
-	}
-	info := &grpc.UnaryServerInfo{Server: s, FullMethod: "/" + membersService + "/" + defragmentMethod}
-	return intercept(ctx, leader, info, answer)
+	return grpc.MethodDesc{MethodName: name, Handler: handle}
 }
 
 // defragmentFor takes a request of the leader.
@@ -186,7 +187,7 @@ func (s *Steward) defragmentFor(ctx context.Context,
 	leader *etcdserverpb.ResponseHeader) (*etcdserverpb.DefragmentResponse, error) {
 	server := s.etcd.Server
 	if s.leads() || leader.MemberId != uint64(server.Leader()) || leader.RaftTerm != server.Term() {
-		return nil, status.Errorf(codes.FailedPrecondition, "the leader is %x of term %d", uint64(server.Leader()),
+		return nil, grpcstatus.Errorf(codes.FailedPrecondition, "the leader is %x of term %d", uint64(server.Leader()),
 			server.Term())
 	}
 	if err := s.defragmentOnRequest(ctx); err != nil {

@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	grpcstatus "google.golang.org/grpc/status"
 )
 
 // gate keeps clients from the data of an etcd that runs. Its members need to be asked nevertheless: for their hashes,
@@ -28,8 +28,8 @@ func (g *gate) check(method string) error {
 	if !g.closed.Load() || ungated[method] {
 		return nil
 	}
-	return status.Error(codes.Unavailable, "etcd-steward: the data of this member is yet to be compared with that of "+
-		"the others")
+	return grpcstatus.Error(codes.Unavailable,
+		"etcd-steward: the data of this member is yet to be compared with that of the others")
 }
 
 // options are those of the server of clients. etcd's own interceptors come before them.

@@ -105,7 +105,7 @@ func TestAttackASingleMemberAnswersPeersOnly(t *testing.T) {
 	plain := strings.Replace(c.options[0].Members[0].PeerURL, "https:", "http:", 1)
 	p := peers{&c.options[1], time.Second}
 	var into any
-	if err := p.get(t.Context(), plain+membersPath, &into); err == nil {
+	if _, err := p.get(t.Context(), plain+membersPath, &into); err == nil {
 		t.Errorf("without TLS, it answers %v", into)
 	}
 
@@ -128,7 +128,8 @@ func (c *testCluster) checkAnswersPeersOnly(t *testing.T, path string) {
 	ask := func(options Options) error {
 		p := peers{&options, time.Second}
 		var into any
-		return p.get(t.Context(), c.options[0].Members[0].PeerURL+path, &into)
+		_, err := p.get(t.Context(), c.options[0].Members[0].PeerURL+path, &into)
+		return err
 	}
 	for name, files := range map[string][2]string{
 		"no certificate":        {},

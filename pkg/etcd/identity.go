@@ -2,6 +2,8 @@ package etcd
 
 import (
 	"errors"
+	"slices"
+	"strconv"
 
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -15,8 +17,9 @@ import (
 func identify(dataDir string) (own identity, err error) {
 	defer recoverFault(&err)()
 	entries, logErr := own.readLog(walDir(dataDir))
-	members, applied, err := readMembers(dbPath(dataDir))
-	own.several = members > 1
+	known, applied, err := readMembers(dbPath(dataDir))
+	members := known.count
+	own.several, own.removed = members > 1, known.removed
 	if err := errors.Join(logErr, err); err != nil {
 		return own, err
 	}
@@ -57,19 +60,46 @@ func (own *identity) readLog(dir string) ([]raftpb.Entry, error) {
 	return entries, nil
 }
 
-// readMembers returns how many members a database knows, as of which entry of the log.
-func readMembers(path string) (members int, applied uint64, err error) {
+// isRemoved tells whether the data knows that the member whose it is was removed.
+func (own *identity) isRemoved() bool { return slices.Contains(own.removed, own.member) }
+
+// outlives tells whether the data is what came of that of another identity: the same cluster, which has removed that
+// member, or one that has taken its place.
+func (own *identity) outlives(other identity) bool {
+	if other.cluster == 0 {
+		return false
+	}
+	return slices.Contains(own.replaced, other.cluster) ||
+		(own.cluster == other.cluster && slices.Contains(own.removed, other.member))
+}
+
+// membersInDatabase are those that a database knows.
+type membersInDatabase struct {
+	count   int
+	removed []uint64
+}
+
+// readMembers returns which members a database knows, as of which entry of the log.
+func readMembers(path string) (members membersInDatabase, applied uint64, err error) {
 	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: openTimeout})
 	if err != nil {
-		return 0, 0, err
+		return members, 0, err
 	}
 	defer func() { _ = db.Close() }()
 	err = db.View(func(tx *bolt.Tx) error {
 		applied = readState(tx).applied
 		if bucket := tx.Bucket(schema.Members.Name()); bucket != nil {
-			members = bucket.Stats().KeyN
+			members.count = bucket.Stats().KeyN
 		}
-		return nil
+		bucket := tx.Bucket(schema.MembersRemoved.Name())
+		if bucket == nil {
+			return nil
+		}
+		return bucket.ForEach(func(key, _ []byte) error {
+			id, err := strconv.ParseUint(string(key), 16, 64)
+			members.removed = append(members.removed, id)
+			return err
+		})
 	})
 	return members, applied, err
 }

@@ -2,9 +2,11 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -34,6 +36,8 @@ type memberPace struct {
 	settle time.Duration
 	// again is for how long it counts that a member has joined again because its data differed.
 	again time.Duration
+	// gather is how long the first member waits for the others before it refuses to restore a point in time.
+	gather time.Duration
 }
 
 func newMemberPace() memberPace {
@@ -41,13 +45,15 @@ func newMemberPace() memberPace {
 		retry: time.Second, mostRetry: 15 * time.Second, ask: 5 * time.Second, change: 20 * time.Second,
 		care: time.Second, patience: 5 * time.Second, quorum: time.Minute, round: 10 * time.Second,
 		compare: 30 * time.Second, settle: 30 * time.Second, again: time.Hour,
+		gather: 10 * time.Minute,
 	}
 }
 
 // quorumAdvice is what people can do when the quorum does not come back by itself.
 const quorumAdvice = "nothing is given up by itself: bring the missing members back with their volumes. If two of " +
-	"the volumes are lost for good, stop all members, move the data directories of all of them away and start them " +
-	"again: the first member then restores what has most of the backups in the store and in its backup directory"
+	"the volumes are lost for good, or one while a point in time is restored, stop all members, move the data " +
+	"directories of all of them away, deleting none, and start them again: the first member then restores what has " +
+	"most of the backups in the store and in its backup directory"
 
 // joiner gets a member ready for a start, by itself or with the others.
 type joiner struct {
@@ -57,6 +63,8 @@ type joiner struct {
 	own   identity
 	// damage is what is wrong with damaged data.
 	damage error
+	// awaitsRestored says that the first member is to restore a point in time before this one joins again.
+	awaitsRestored atomic.Bool
 	// delay before it is looked again, and what was told of last.
 	delay time.Duration
 	told  string
@@ -98,7 +106,7 @@ func (s *Steward) prepareMember(ctx context.Context, held dataState, damage erro
 		}
 	}
 	s.health.set(status.AwaitingMembers)
-	end, err := s.answerPeers(j.held)
+	end, err := s.answerPeers(j.answer)
 	if err != nil {
 		return err
 	}
@@ -120,16 +128,17 @@ func (j *joiner) step(ctx context.Context) (done bool, err error) {
 	answers := j.peers.askAll(ctx)
 	found, err := j.peers.findQuorum(ctx, answers)
 	defer found.close()
-	o := observation{
-		self: j.options.self(), members: j.options.Members, data: j.held, own: j.own, holdings: map[string]holding{},
-	}
-	for _, a := range answers {
-		o.holdings[a.member.Name] = a.holds
-	}
 	if found != nil {
-		o.cluster = &found.cluster
+		err = j.learnOutcomes(ctx, found)
+	} else {
+		err = errors.Join(err, j.learnReplaced(answers), j.commitRemovals(answers))
 	}
-	decided := decide(o)
+	if found != nil && err != nil {
+		j.log.Warn("what the other members have restored is not known yet; trying again", zap.Error(err))
+		return false, nil
+	}
+	decided := decide(j.observe(answers, found))
+	j.awaitsRestored.Store(decided.restored)
 	j.tell(decided, answers, err)
 	switch decided.action {
 	case actStart:
@@ -142,6 +151,21 @@ func (j *joiner) step(ctx context.Context) (done bool, err error) {
 		return j.join(ctx, found)
 	}
 	return false, nil
+}
+
+// observe returns all that is known.
+func (j *joiner) observe(answers []peerAnswer, found *quorum) observation {
+	o := observation{
+		self: j.options.self(), members: j.options.Members, data: j.held, own: j.own,
+		asksToRestore: j.options.Restore.ID != "", holdings: map[string]holding{}, identities: map[string]identity{},
+	}
+	for _, a := range answers {
+		o.holdings[a.member.Name], o.identities[a.member.Name] = a.holds, a.own
+	}
+	if found != nil {
+		o.cluster = &found.cluster
+	}
+	return o
 }
 
 // tell says what was decided, when that changes. After a while without a quorum it says what people can do.
@@ -176,13 +200,16 @@ func (j *joiner) leave(ctx context.Context, with *quorum, id uint64) {
 }
 
 // noteFinding notes what was found wrong with the data, and returns what kind it is kept aside as.
-func (j *joiner) noteFinding() (kind string) {
+func (j *joiner) noteFinding(with *quorum) (kind string) {
 	finding := status.Recovery{Cause: status.DataDamaged, Written: lastWritten(j.options.DataDir)}
 	switch j.held {
 	case dataDamaged:
 	case dataDiffering:
 		finding.Cause = status.DataDiffers
-	default:
+	case dataIntact:
+		if j.own.cluster != with.cluster.id {
+			return replacedData
+		}
 		return staleData
 	}
 	finding.Reason = j.damage.Error()
@@ -204,7 +231,7 @@ func (j *joiner) join(ctx context.Context, with *quorum) (done bool, err error) 
 		if info, err := os.Stat(dbPath(j.options.DataDir)); err == nil {
 			size += info.Size()
 		}
-		if err := j.setAside(j.noteFinding()); err != nil {
+		if err := j.setAside(j.noteFinding(with)); err != nil {
 			return false, err
 		}
 	}
@@ -212,5 +239,6 @@ func (j *joiner) join(ctx context.Context, with *quorum) (done bool, err error) 
 	j.joining = initialCluster(&j.options, added)
 	j.log.Info("joining the other members as a learner", zap.String("member", fmt.Sprintf("%x", added.Member.ID)),
 		zap.String("members", j.joining))
+	j.reached("joining")
 	return true, j.makeRoomToWrite(size)
 }

@@ -46,7 +46,7 @@ func TestMembersAreReadInOrder(t *testing.T) {
 func TestWrongMembersAreRefused(t *testing.T) {
 	for flag, says := range map[string]string{
 		"--name=m-3":            "not among them",
-		"--restore-request=one": "is for a single member",
+		"--restore-request=one": "--restore-request needs --store-provider",
 		"--members=m-0=https://m-0:2380,m-1=https://m-1:2380":                      "there are 2",
 		"--members=m-0=https://m-0:2380,m-1=https://m-0:2380,m-2=https://m-2:2380": "another has",
 		"--members=m-1=https://m-0:2380,m-1=https://m-1:2380,m-2=https://m-2:2380": "another has",

@@ -24,6 +24,8 @@
 //   - Members compare their data, before they serve and after compactions; compare.go tells how. One whose data differs
 //     from that of a quorum joins anew. What a disk has changed is also found by backups, and then told: changed.go.
 //   - Only the leader saves changes in the store, compacts history, and has the members defragment.
+//   - A point in time is restored by the first one, alone; restoremembers.go tells how it comes to be that, and how the
+//     others come back.
 //
 // Three things are not found out: the volume of a member that is set back to an earlier time while the cluster goes on,
 // unless it was alone then; one set back to when it was alone, while no other member answers at its start; and that a
@@ -200,10 +202,6 @@ func (o *Options) Validate() error {
 		all = append(all, errors.New("--quota-backend-bytes must be positive"))
 	}
 	all = append(all, o.Store.validate(), o.Restore.Validate())
-	if o.Restore.ID != "" && !o.startsSingle() {
-		all = append(all, errors.New("--restore-request is for a single member; the data of several cannot be "+
-			"replaced while any of them has it"))
-	}
 	if o.Restore.ID != "" && o.Store.Provider == NoStore {
 		all = append(all, errors.New("--restore-request needs --store-provider"))
 	}

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.uber.org/zap"
 
 	"github.com/trellis-garden/trellis/pkg/etcd/backup"
@@ -21,9 +23,6 @@ const (
 	requestedData = "requested"
 	// replacedData is the kind of data that was good, and had to make way for it.
 	replacedData = "before-restore"
-	// outcomePrefix begins the keys of etcd that tell what came of a request; its ID follows. What became of the data
-	// is so a part of the data, whatever that is lost with or restored from. API servers have keys below /registry.
-	outcomePrefix = "etcd-steward/restore/"
 )
 
 // requestTimeout is how long clients wait for a restore at most, before it is refused.
@@ -32,42 +31,114 @@ const requestTimeout = 40 * time.Minute
 // errNoSuchTime says that the store has no state of the time that was asked for.
 var errNoSuchTime = errors.New("that time cannot be restored")
 
-// outcome is what came of a request.
-type outcome struct {
-	// To is the time that was asked for.
-	To string `json:"to"`
-	// Taken is when the state was saved that was restored, Revision its last revision; without Refused.
-	Taken    *time.Time `json:"taken,omitempty"`
-	Revision int64      `json:"revision,omitempty"`
-	// Refused says why it was not done; nothing was changed then.
-	Refused string `json:"refused,omitempty"`
-	// At is when that was.
-	At time.Time `json:"at"`
-}
-
 // restoreOnRequest restores the point in time that the options ask for, unless that was done or refused before. Etcd
 // serves before and after it. With an error, etcd is stopped. A refusal is an error too, once: the next start serves
-// the data as it was.
+// the data as it was. Of several members, only the first one restores.
 func (s *Steward) restoreOnRequest(ctx context.Context) error {
 	request := s.options.Restore
-	if request.ID == "" {
+	if request.ID == "" || !s.options.first() {
 		return nil
 	}
-	before, err := s.client.Get(ctx, outcomePrefix+request.ID)
+	if !s.needsOthers() && !s.alone() {
+		s.log.Error("NO POINT IN TIME IS RESTORED while others join a single member", zap.String("to", request.To))
+		return nil
+	}
+	settled, err := s.isSettled(ctx)
 	if err != nil {
 		return errors.Join(fmt.Errorf("asking etcd for restore request %s: %w", request.ID, err), s.stop())
 	}
-	if len(before.Kvs) > 0 {
-		s.log.Info("the restore request was dealt with before", zap.String("request", request.ID),
-			zap.ByteString("outcome", before.Kvs[0].Value))
+	if settled {
 		return nil
 	}
 	s.log.Warn("A POINT IN TIME IS TO BE RESTORED", zap.String("request", request.ID), zap.String("to", request.To))
+	if s.needsOthers() {
+		if err := s.agree(ctx); err != nil {
+			return err
+		}
+	}
+	return s.restoreAlone(ctx)
+}
+
+// isSettled tells whether the request was dealt with before. It asks until etcd answers, which of several members needs
+// a quorum.
+func (s *Steward) isSettled(ctx context.Context) (bool, error) {
+	id := s.options.Restore.ID
+	for ; ; pause(ctx, s.memberPace.retry) {
+		asking, cancel := context.WithTimeout(ctx, s.memberPace.ask)
+		before, err := s.client.Get(asking, outcomePrefix+id)
+		cancel()
+		switch {
+		case err == nil && len(before.Kvs) > 0:
+			s.log.Info("the restore request was dealt with before", zap.String("request", id),
+				zap.ByteString("outcome", before.Kvs[0].Value))
+			return true, nil
+		case err == nil:
+			return false, nil
+		case s.hasEnded():
+			return false, s.endedByItself()
+		case ctx.Err() != nil:
+			return false, err
+		}
+		s.log.Warn("etcd is asked again for a restore request", zap.String("request", id), zap.Error(err))
+	}
+}
+
+// hasEnded tells whether etcd has ended by itself.
+func (s *Steward) hasEnded() bool {
+	select {
+	case <-s.etcd.Server.StopNotify():
+		return true
+	default:
+		return false
+	}
+}
+
+// agree waits for the other members. What can be known of a refusal is found before any of them is removed. With an
+// error, etcd is stopped.
+func (s *Steward) agree(ctx context.Context) error {
+	missing, err := s.gather(ctx)
+	if err != nil {
+		return err
+	}
+	if missing == nil {
+		missing = s.checkRequested(ctx)
+	}
+	if missing == nil {
+		return nil
+	}
+	if ctx.Err() == nil {
+		missing = s.refuse(ctx, missing)
+	}
+	return errors.Join(missing, s.stop())
+}
+
+// checkRequested looks whether the store has the time that is asked for, and whether there is room for its state.
+func (s *Steward) checkRequested(ctx context.Context) error {
+	to, err := s.options.Restore.Time()
+	if err != nil {
+		return err
+	}
+	return s.withStore(ctx, func() error {
+		objects, err := s.backups.list(ctx)
+		if err != nil {
+			return err
+		}
+		if err := checkTime(objects, to, time.Now()); err != nil {
+			return err
+		}
+		chain, _ := backup.At(objects, to)
+		return s.makeRoomFor(chain)
+	})
+}
+
+// restoreAlone restores a point in time in an etcd that has no other members, or has none then.
+func (s *Steward) restoreAlone(ctx context.Context) error {
 	s.health.set(status.Restoring)
 	// What clients write from now on could not be saved before it is replaced.
 	if err := s.restart(ctx, true); err != nil {
 		return err
 	}
+	s.health.set(status.Restoring)
 	if err := s.makeRequested(ctx); err != nil {
 		if ctx.Err() == nil {
 			err = s.refuse(ctx, err)
@@ -111,6 +182,9 @@ func (s *Steward) refuse(ctx context.Context, why error) error {
 	if err == nil {
 		_, err = s.client.Put(ctx, key, value)
 	}
+	if errors.Is(err, rpctypes.ErrNoSpace) {
+		err = s.putReadOnly(ctx, key, value)
+	}
 	if err != nil {
 		return fmt.Errorf("noting that %w: %w", refusal, err)
 	}
@@ -133,8 +207,11 @@ func (s *Steward) makeRequested(ctx context.Context) error {
 		return err
 	}
 	// Without clients, nobody joins any more.
-	if !s.alone() {
+	if !s.alone() && !s.needsOthers() {
 		return errors.New("another member has joined the etcd, whose data cannot be replaced")
+	}
+	if err := s.removeOthers(ctx); err != nil {
+		return err
 	}
 	if err := s.withStore(ctx, func() error { return s.saveAll(ctx) }); err != nil {
 		return fmt.Errorf("saving the data that is there: %w", err)
@@ -280,7 +357,7 @@ func (s *Steward) fetchWithin(ctx context.Context, chain backup.Chain) (Snapshot
 	if err != nil {
 		return Snapshot{}, err
 	}
-	if err := s.makeRoom(s.options.DataDir, chain.Size()*expansion, volume.reserve); err != nil {
+	if err := s.makeRoomFor(chain); err != nil {
 		return Snapshot{}, err
 	}
 	path := filepath.Join(s.options.DataDir, fetchedDatabase)
@@ -290,10 +367,19 @@ func (s *Steward) fetchWithin(ctx context.Context, chain backup.Chain) (Snapshot
 	return Snapshot{Path: path, Revision: chain.Last(), Taken: chain.Taken()}, nil
 }
 
+// makeRoomFor makes room for a snapshot of a chain beside the data.
+func (s *Steward) makeRoomFor(chain backup.Chain) error {
+	return s.makeRoom(s.options.DataDir, chain.Size()*expansion, volume.reserve)
+}
+
 // buildRequested builds and verifies the data of a snapshot, in which the outcome is noted. Its revision goes on beyond
 // the present one, which clients have seen.
 func (s *Steward) buildRequested(ctx context.Context, from Snapshot, present int64) error {
-	key, value, err := s.noteOutcome(outcome{Taken: &from.Taken, Revision: from.Revision})
+	done := outcome{Taken: &from.Taken, Revision: from.Revision}
+	if s.options.hasPeers() {
+		done.Replaces = strconv.FormatUint(uint64(s.etcd.Server.Cluster().ID()), 16)
+	}
+	key, value, err := s.noteOutcome(done)
 	if err != nil {
 		return err
 	}

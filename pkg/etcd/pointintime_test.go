@@ -219,6 +219,21 @@ func TestARestoreIsRefused(t *testing.T) {
 			},
 			says: []string{"the backup is damaged: it is v1/delta"},
 		},
+		"no room, in an etcd that is read-only for that": {
+			spoil: func(t *testing.T, h *past) {
+				p := startProcess(t, h.options)
+				p.fill(t)
+				p.stop(t)
+			},
+			says: []string{"lacks room"},
+		},
+		"a damaged backup, in an etcd whose quota is exhausted": {
+			spoil: func(t *testing.T, h *past) {
+				truncate(t, h.path(h.at(t).Full), 100)
+				h.options.QuotaBackendBytes = 4096
+			},
+			says: []string{"the backup is damaged"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -251,6 +266,18 @@ func TestARestoreIsRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// fill has a volume be full, and waits until etcd is read-only for that.
+func (p *process) fill(t *testing.T) {
+	t.Helper()
+	write(t, fullMarker(p.options.DataDir), "")
+	p.waitUntil(t, "being read-only", func() error {
+		if alarms, err := p.client.AlarmList(t.Context()); err != nil || len(alarms.Alarms) == 0 {
+			return fmt.Errorf("it is not: %w", err)
+		}
+		return nil
+	})
 }
 
 // at is the chain that restores the time between.

@@ -75,16 +75,54 @@ func (s *Steward) spaceAlarms() []*etcdserverpb.AlarmMember {
 
 // stopWrites raises the alarm for a volume, as etcd does for the quota.
 func (s *Steward) stopWrites(ctx context.Context, short *noRoomError) error {
-	_, err := s.etcd.Server.Alarm(ctx, &etcdserverpb.AlarmRequest{
-		Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: uint64(s.etcd.Server.MemberID()),
-		Alarm: etcdserverpb.AlarmType_NOSPACE,
-	})
-	if err != nil {
+	if err := s.setSpaceAlarm(ctx, etcdserverpb.AlarmRequest_ACTIVATE, uint64(s.etcd.Server.MemberID())); err != nil {
 		return fmt.Errorf("making etcd read-only: %w", err)
 	}
 	s.told.writes("the volume is full: " + short.Error())
 	s.log.Error("THE VOLUME IS FULL: only reads and deletions are served until there is room", zap.Error(short))
 	return nil
+}
+
+// setSpaceAlarm raises or ends the alarm of a member.
+func (s *Steward) setSpaceAlarm(ctx context.Context, action etcdserverpb.AlarmRequest_AlarmAction, of uint64) error {
+	_, err := s.etcd.Server.Alarm(ctx, &etcdserverpb.AlarmRequest{
+		Action: action, MemberID: of, Alarm: etcdserverpb.AlarmType_NOSPACE,
+	})
+	return err
+}
+
+// putReadOnly puts a small key into an etcd that is read-only for want of space: the alarm is raised while there is
+// space for that. It ends the alarm for a moment, in which clients may get a write through. Members that are short of
+// space may be sooner to raise it again, so it tries more than once.
+func (s *Steward) putReadOnly(ctx context.Context, key, value string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.memberPace.change)
+	defer cancel()
+	for ; ; pause(ctx, s.memberPace.retry) {
+		err := s.putBetweenAlarms(ctx, key, value)
+		// A key beyond the quota is put, and that is called an error.
+		is, getErr := s.client.Get(ctx, key)
+		if getErr == nil && len(is.Kvs) == 1 && string(is.Kvs[0].Value) == value {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return errors.Join(err, getErr)
+		}
+	}
+}
+
+// putBetweenAlarms ends all alarms for want of space, puts a key, and raises them again.
+func (s *Steward) putBetweenAlarms(ctx context.Context, key, value string) (err error) {
+	for _, alarm := range s.spaceAlarms() {
+		if err := s.setSpaceAlarm(ctx, etcdserverpb.AlarmRequest_DEACTIVATE, alarm.MemberID); err != nil {
+			return err
+		}
+		defer func() {
+			err = errors.Join(err, s.setSpaceAlarm(ctx, etcdserverpb.AlarmRequest_ACTIVATE, alarm.MemberID))
+		}()
+	}
+	// Not by the client, which looks at the quota before.
+	_, err = s.etcd.Server.Put(ctx, &etcdserverpb.PutRequest{Key: []byte(key), Value: []byte(value)})
+	return err
 }
 
 // relieve ends an alarm, by compacting all history and giving the space back. What then is in use, someone has to

@@ -48,6 +48,9 @@ func (s *Steward) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if held == dataIntact && s.options.hasPeers() {
+		s.commitWhatIsApplied()
+	}
 	s.single = s.isSingle(ctx, held)
 	switch {
 	case !s.single:

@@ -79,6 +79,8 @@ type Steward struct {
 	// given up for theirs.
 	gate      gate
 	differing chan error
+	// left is sent to when the others turn out to go on without this member, whose etcd runs.
+	left chan struct{}
 	// onStep is called at each step of restoring a point in time; nil but in tests.
 	onStep func(step string)
 }
@@ -88,7 +90,7 @@ func New(options Options, log *zap.Logger) *Steward {
 	s := &Steward{
 		options: options, log: log, health: newHealth(), measure: measure, said: map[string]string{}, told: newTold(),
 		recoveries: newRecoveries(options.DataDir, log), memberPace: newMemberPace(), errands: make(chan func()),
-		differing: make(chan error, 1), single: options.startsSingle(),
+		differing: make(chan error, 1), left: make(chan struct{}), single: options.startsSingle(),
 	}
 	s.health.status = s.status
 	s.backups = newBackups(options, log, func(path string) (volume, error) { return s.measure(path) })
@@ -118,6 +120,20 @@ func (s *Steward) Run(ctx context.Context) error {
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
+	for {
+		err := s.runEtcd(ctx)
+		if !errors.Is(err, errLeftBehind) || ctx.Err() != nil {
+			return err
+		}
+		if err := s.prepareLeftBehind(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// runEtcd has etcd serve data that is fit for that, until ctx is done. One of several members may be left behind by the
+// others (errLeftBehind).
+func (s *Steward) runEtcd(ctx context.Context) error {
 	if err := s.startCompared(ctx); err != nil {
 		return err
 	}
@@ -125,11 +141,9 @@ func (s *Steward) Run(ctx context.Context) error {
 		if err := s.replaceStaleData(ctx); err != nil {
 			return errors.Join(err, s.stop())
 		}
-		if err := s.restoreOnRequest(ctx); err != nil {
-			return err
-		}
-	} else if s.options.Restore.ID != "" {
-		s.log.Error("NO POINT IN TIME IS RESTORED in an etcd of several members", zap.String("to", s.options.Restore.To))
+	}
+	if err := s.restoreOnRequest(ctx); err != nil {
+		return err
 	}
 	s.recoveries.end()
 	s.health.ready = s.checkReady
@@ -168,6 +182,7 @@ func (s *Steward) startMaintenance(ctx context.Context) (end func(), err error) 
 	if s.options.hasPeers() {
 		running.Go(func() { s.careForMembers(ctx) })
 		running.Go(func() { s.compareAfterCompactions(ctx) })
+		running.Go(func() { s.watchLeaderless(ctx) })
 	}
 	running.Go(func() { s.backUpWhileLeading(ctx) })
 	return end, nil
@@ -194,13 +209,23 @@ func (s *Steward) serve(ctx context.Context) error {
 		return nil
 	case err := <-s.differing:
 		return err
+	case <-s.left:
+		return errLeftBehind
 	case err := <-s.etcd.Err():
 		return fmt.Errorf("etcd ended: %w", err)
 	case err := <-s.clients.ended:
 		return fmt.Errorf("serving clients ended: %w", err)
 	case <-s.etcd.Server.StopNotify():
-		return errors.New("etcd ended by itself; its log tells why")
+		return s.endedByItself()
 	}
+}
+
+// endedByItself is why etcd has: one of several members does when it is removed.
+func (s *Steward) endedByItself() error {
+	if s.options.hasPeers() {
+		return fmt.Errorf("etcd ended by itself: %w", errLeftBehind)
+	}
+	return errors.New("etcd ended by itself; its log tells why")
 }
 
 func (s *Steward) start(ctx context.Context) error {
@@ -226,6 +251,12 @@ func (s *Steward) awaitReady(ctx context.Context) error {
 	}
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
+	watching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	left := make(chan bool, 1)
+	if !s.single && s.joining == "" {
+		go func() { left <- s.watchOthers(watching) }()
+	}
 	for {
 		select {
 		case <-s.etcd.Server.ReadyNotify():
@@ -235,7 +266,11 @@ func (s *Steward) awaitReady(ctx context.Context) error {
 		case err := <-s.etcd.Err():
 			return err
 		case <-s.etcd.Server.StopNotify():
-			return errors.New("etcd ended by itself; its log tells why")
+			return s.endedByItself()
+		case isLeft := <-left:
+			if isLeft {
+				return errLeftBehind
+			}
 		case <-timeout.C:
 			if s.single {
 				return fmt.Errorf("not ready after %s", startTimeout)

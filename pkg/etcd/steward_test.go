@@ -78,21 +78,35 @@ func newTestSteward(options Options, log *zap.Logger) *Steward {
 		p.delta, p.retry, p.mostRetry, p.retryFull = delta, 20*time.Millisecond, 100*time.Millisecond, time.Second
 		p.ask, p.request, p.stop = time.Second, time.Second, 2*time.Second
 	}
-	if step := os.Getenv(killEnv); step != "" {
-		s.onStep = func(reached string) {
-			if reached == step {
-				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-				select {}
-			}
+	s.onStep = func(reached string) {
+		if reached == os.Getenv(killEnv) {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
 		}
+		holdUp(options.DataDir, reached)
 	}
 	s.memberPace = memberPace{
 		retry: 50 * time.Millisecond, mostRetry: 500 * time.Millisecond, ask: 5 * time.Second, change: 20 * time.Second,
 		care: 50 * time.Millisecond, patience: time.Second, quorum: time.Second,
 		round: 100 * time.Millisecond, compare: 10 * time.Second, settle: 100 * time.Millisecond,
-		again: time.Millisecond,
+		again: time.Millisecond, gather: 20 * time.Second,
 	}
 	return s
+}
+
+// heldMarker is a file that holds a restore up at a step while it is there.
+func heldMarker(dataDir, step string) string { return dataDir + ".held-" + step }
+
+func holdUp(dataDir, step string) {
+	for told := false; ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(heldMarker(dataDir, step)); err != nil {
+			return
+		}
+		if !told {
+			fmt.Fprintln(os.Stderr, "held up at", step)
+		}
+		told = true
+	}
 }
 
 func exit(err error) {

@@ -82,26 +82,10 @@ type builder struct {
 // Build makes every image, program and root file system of the landscape that is missing or out of date, and removes
 // images of older builds that are not in use.
 func Build(ctx context.Context, options Options) error {
-	for _, dir := range []*string{&options.Root, &options.Cache} {
-		absolute, err := filepath.Abs(*dir)
-		if err != nil {
-			return err
-		}
-		*dir = absolute
+	b, err := newBuilder(options)
+	if err != nil {
+		return err
 	}
-	b := &builder{
-		Options: options, store: Store{Dir: filepath.Join(options.Cache, StoreDir)}, layers: map[string]Layer{},
-		vector: imagevector.Vector{}, digests: map[string]map[string]string{},
-	}
-	b.debian = debian{dir: filepath.Join(options.Cache, "debian"), log: b.log}
-	for _, dir := range []string{
-		b.binDir(), b.store.Dir, filepath.Join(options.Cache, "rootfs"), filepath.Join(options.Cache, "stamps"),
-	} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-	}
-	b.openShared()
 	defer b.shared.close()
 	group, groupContext := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -119,6 +103,31 @@ func Build(ctx context.Context, options Options) error {
 	}
 	b.removeUnused(time.Now())
 	return nil
+}
+
+// newBuilder makes the folders of a build. Its shared folder is to be closed.
+func newBuilder(options Options) (*builder, error) {
+	for _, dir := range []*string{&options.Root, &options.Cache} {
+		absolute, err := filepath.Abs(*dir)
+		if err != nil {
+			return nil, err
+		}
+		*dir = absolute
+	}
+	b := &builder{
+		Options: options, store: Store{Dir: filepath.Join(options.Cache, StoreDir)}, layers: map[string]Layer{},
+		vector: imagevector.Vector{}, digests: map[string]map[string]string{},
+	}
+	b.debian = debian{dir: filepath.Join(options.Cache, "debian"), log: b.log}
+	for _, dir := range []string{
+		b.binDir(), b.store.Dir, filepath.Join(options.Cache, "rootfs"), filepath.Join(options.Cache, "stamps"),
+	} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	b.openShared()
+	return b, nil
 }
 
 func (b *builder) binDir() string { return filepath.Join(b.Cache, BinDir) }
@@ -171,6 +180,7 @@ func (b *builder) compilations() []compilation {
 		return compilation{name, func(ctx context.Context) error { return b.buildModule(ctx, m) }}
 	}
 	all := []compilation{
+		{"Pages of the dashboard", b.buildPages},
 		{"Trellis", b.buildPrograms}, of("CNI plugins", cniPlugins), {"containerd", b.buildContainerd},
 	}
 	for _, m := range componentModules {

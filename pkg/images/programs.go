@@ -65,6 +65,7 @@ var programs = []program{
 		user: nonRoot,
 	},
 	{name: "garden-scheduler", pkg: "./cmd/garden-scheduler", image: true, base: baseStatic, user: nonRoot},
+	{name: "dashboard", pkg: "./cmd/dashboard", image: true, base: baseStatic, user: nonRoot},
 	{name: "gardenlet", pkg: "./cmd/gardenlet", image: true, base: baseStatic, user: nonRoot},
 	{name: "resource-manager", pkg: "./cmd/resource-manager", image: true, base: baseStatic, user: nonRoot},
 	{name: "etcd-steward", pkg: "./cmd/etcd-steward", image: true, base: baseStatic},

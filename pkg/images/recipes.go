@@ -20,6 +20,7 @@ var (
 		"systemd", "systemd-sysv", "dbus", "iptables", "ipset", "iproute2", "conntrack", "kmod", "ca-certificates",
 		"procps",
 		"util-linux-extra",
+		"openssh-server", "sudo",
 	}
 	networkPackages = []string{"iptables", "ipset", "conntrack", "busybox-static"}
 	nginxPackages   = []string{"nginx-light", "busybox-static", "ca-certificates"}
@@ -40,20 +41,25 @@ func (b *builder) buildSystems(ctx context.Context) error {
 		{"network", "rootfs/network", networkPackages, b.debian.extract, finishNetwork},
 		{"nginx", "rootfs/nginx", nginxPackages, b.debian.extract, finishNginx},
 	} {
-		stamp := filepath.Join(b.Cache, "stamps", "rootfs-"+s.name)
-		key := checksum(append([]string{recipeRevision}, s.packages...)...)
-		if data, err := os.ReadFile(stamp); err == nil && string(data) == key {
-			continue
-		}
-		err := b.step(ctx, "Debian: "+s.name, func(ctx context.Context) error { return b.buildSystem(ctx, s) })
-		if err != nil {
-			return err
-		}
-		if err := writeFileAtomically(stamp, []byte(key)); err != nil {
+		if err := b.provideSystem(ctx, s); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// provideSystem makes a root file system if it is missing, or other packages are wanted.
+func (b *builder) provideSystem(ctx context.Context, s system) error {
+	stamp := filepath.Join(b.Cache, "stamps", "rootfs-"+s.name)
+	key := checksum(append([]string{recipeRevision}, s.packages...)...)
+	if data, err := os.ReadFile(stamp); err == nil && string(data) == key {
+		return nil
+	}
+	err := b.step(ctx, "Debian: "+s.name, func(ctx context.Context) error { return b.buildSystem(ctx, s) })
+	if err != nil {
+		return err
+	}
+	return writeFileAtomically(stamp, []byte(key))
 }
 
 // buildSystem takes a root file system from the shared folder, or makes and keeps it, as an archive.
@@ -100,10 +106,14 @@ func (b *builder) extractTree(ctx context.Context, archive, dir string) error {
 }
 
 // recipeRevision is raised when the functions below change, so that root file systems are made anew.
-const recipeRevision = "1"
+const recipeRevision = "2"
 
-// finishMachine sets what every machine has: no host name, no services that a machine in a pod cannot run.
+// finishMachine sets what every machine has: no host name, no keys, no services that a machine in a pod cannot run, and
+// none that let anybody in before node-agent knows who may.
 func finishMachine(dir string) error {
+	if err := closeSSH(dir); err != nil {
+		return err
+	}
 	masked := []string{
 		"systemd-udevd.service", "systemd-udev-trigger.service", "systemd-udevd-control.socket",
 		"systemd-udevd-kernel.socket",
@@ -136,6 +146,25 @@ func finishMachine(dir string) error {
 			"DefaultTasksMax=infinity\nDefaultLimitNOFILE=1048576\n",
 	}
 	return writeFiles(dir, files)
+}
+
+// closeSSH takes the keys away that the package made, which all machines would share, and has the daemon not started.
+func closeSSH(dir string) error {
+	for _, pattern := range []string{
+		"etc/ssh/ssh_host_*", "etc/systemd/system/*.wants/ssh.service", "etc/systemd/system/*.wants/ssh.socket",
+		"etc/systemd/system/sshd.service",
+	} {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return err
+		}
+		for _, path := range found {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func finishNetwork(dir string) error {

@@ -77,6 +77,9 @@ func contentPhase(ctx context.Context, r *run) error {
 	if err := r.applyCloudProfile(ctx, garden); err != nil {
 		return err
 	}
+	if err := bindOperators(ctx, garden); err != nil {
+		return err
+	}
 	if err := r.applyFile(ctx, garden, "landscape/local/garden/project.yaml"); err != nil {
 		return err
 	}

@@ -4,15 +4,19 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 
 	"helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -89,7 +93,7 @@ func (r *run) installChart(ctx context.Context, release helm.Release) error {
 
 // gardenRecords are the names of the garden, which machines, and seeds on them, reach through the gateway.
 func gardenRecords() map[string]any {
-	return map[string]any{gardenHost: nodeIP, discoveryHost: nodeIP}
+	return map[string]any{gardenHost: nodeIP, discoveryHost: nodeIP, dashboardHost: nodeIP, issuerHost: nodeIP}
 }
 
 // gardenPhase deploys the garden as it was left by the last rotation of its encryption keys.
@@ -140,6 +144,10 @@ func (r *run) deployGarden(ctx context.Context, c *cluster, manager secrets.Mana
 	if err != nil {
 		return err
 	}
+	issuer, err := r.installIssuer(ctx, c)
+	if err != nil {
+		return err
+	}
 	if err := r.awaitComponents(ctx, first...); err != nil {
 		return err
 	}
@@ -156,7 +164,27 @@ func (r *run) deployGarden(ctx context.Context, c *cluster, manager secrets.Mana
 		return err
 	}
 	r.Step("waiting for Trellis' own processes")
-	return c.helm.WaitReady(ctx, processes.release)
+	if err := errors.Join(c.helm.WaitReady(ctx, processes.release), c.helm.WaitReady(ctx, issuer)); err != nil {
+		return err
+	}
+	return r.letListProjects(ctx, c)
+}
+
+// letListProjects has garden-controller-manager let everybody list projects when no garden-apiserver of before is left.
+// In a new garden it does so by itself, and may not have begun.
+func (r *run) letListProjects(ctx context.Context, c *cluster) error {
+	if err := awaitRolledOut(ctx, c.client, "garden-apiserver"); err != nil {
+		return err
+	}
+	garden, err := r.garden()
+	if err != nil {
+		return err
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: gardencorev1beta1.ClusterRoleReadGlobalResources}}
+	confirmed := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`,
+		gardencorev1beta1.AnnotationProjectsAreFiltered)
+	err = garden.client.Patch(ctx, role, client.RawPatch(types.MergePatchType, confirmed))
+	return client.IgnoreNotFound(err)
 }
 
 func (r *run) deploy(ctx context.Context, parts ...namedComponent) error {
@@ -215,7 +243,7 @@ func gardenParts(c client.Client, manager secrets.Manager, stage encryption.Stag
 			Version: version, Image: found["kube-apiserver"], Replicas: pair, Availability: availability,
 			ServiceNetworks: services, ExternalHostnames: []string{gardenHost}, IsWorkerless: true,
 			PriorityClass: component.PriorityGardenSystem500, MinAllowed: requestCPU(gardenAPIServerCPU),
-			Encryption: kubeapiserver.EncryptionValues{Stage: stage},
+			Encryption: kubeapiserver.EncryptionValues{Stage: stage}, AuthenticationConfigMap: authenticationConfigMap,
 			// garden-apiserver knows what belongs to which seed.
 			AuthorizationWebhook: &kubeapiserver.AuthorizationWebhook{
 				Name: "seeds", Server: "https://" + registration.ServerName + seedauthorizer.Path,
@@ -299,11 +327,7 @@ func (r *run) writeGardenKubeconfig(ctx context.Context, manager secrets.Manager
 	if err := replaceFile(r.GardenKubeconfig(), data, 0o600); err != nil {
 		return err
 	}
-	config :=
-		fmt.Sprintf("gardens:\n- name: %s\n  identity: %s\n  kubeconfig: %s\n  endpoints:\n  - domain: %s\n    "+
-			"address: %q\n    addresses: %d\n",
-			r.Name, identity, r.GardenKubeconfig(), domain, endpoint(r.state.Loopback, gatewayPort), gatewayAddresses)
-	if err := replaceFile(r.TrellisctlConfig(), []byte(config), 0o600); err != nil {
+	if err := replaceFile(r.TrellisctlConfig(), []byte(r.trellisctlConfig()), 0o600); err != nil {
 		return err
 	}
 	garden, err := r.garden()
@@ -312,6 +336,26 @@ func (r *run) writeGardenKubeconfig(ctx context.Context, manager secrets.Manager
 	}
 	r.Step("waiting for the garden's kube-apiserver")
 	return awaitAPI(ctx, garden.config)
+}
+
+// trellisctlConfig tells trellisctl how the garden is reached, and bastions of its shoots. To these, all of the host
+// comes from the nodes' network.
+func (r *run) trellisctlConfig() string {
+	return fmt.Sprintf(`gardens:
+- name: %s
+  identity: %s
+  kubeconfig: %s
+  endpoints:
+  - domain: %s
+    address: %q
+    addresses: %d
+  bastions:
+    range: %s
+    address: %q
+    cidrs: [%s]
+`, r.Name, identity, r.GardenKubeconfig(), domain, endpoint(r.state.Loopback, gatewayPort), gatewayAddresses,
+		bastionRange, endpoint(r.state.Loopback, bastionPort),
+		netip.PrefixFrom(netip.MustParseAddr(nodeIP), nodeBits).Masked())
 }
 
 // gardenProcesses is what was installed of Trellis' own.
@@ -326,6 +370,9 @@ func (r *run) installGardenProcesses(ctx context.Context, c *cluster, manager se
 	stage encryption.Stage) (gardenProcesses, error) {
 	bundle, checksum, err := r.gardenSecrets(ctx, c.client, manager)
 	if err != nil {
+		return gardenProcesses{}, err
+	}
+	if err := r.dashboardSecrets(ctx, c.client, manager); err != nil {
 		return gardenProcesses{}, err
 	}
 	encryptionChecksum, err := writeGardenEncryption(ctx, c.client, manager, stage)
@@ -352,6 +399,11 @@ func (r *run) installGardenProcesses(ctx context.Context, c *cluster, manager se
 		"issuer": tokenIssuer, "signingKeySecretName": workloadIdentitySecret,
 	}
 	values["encryption"] = map[string]any{"checksum": encryptionChecksum}
+	image, err := r.image("dashboard")
+	if err != nil {
+		return gardenProcesses{}, err
+	}
+	values["authentication"], values["dashboard"] = dashboardIssuers(bundle), dashboardValues(image, replicas, bundle)
 	r.Step("chart garden")
 	installed, err := c.helm.Install(ctx,
 		helm.Release{Namespace: gardenNS, Name: "garden", Chart: chart, Values: values})

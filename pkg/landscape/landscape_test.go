@@ -117,9 +117,12 @@ func TestSummaryNamesOtherLandscapes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := l.summary(90 * time.Second)
+	text := l.summary(90*time.Second, "127.0.0.9")
 	for _, want := range []string{
 		"bin/trellisctl --config .landscape-other/trellisctl.yaml ls", "1m30s", ".landscape-other/garden.kubeconfig",
+		"https://dashboard.garden.local.trellis.garden",
+		"127.0.0.9 dashboard.garden.local.trellis.garden login.garden.local.trellis.garden",
+		".landscape-other/runtime.kubeconfig -n garden get secret local-issuer",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the summary lacks %q:\n%s", want, text)

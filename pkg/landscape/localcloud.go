@@ -57,7 +57,7 @@ func cloudPhase(ctx context.Context, r *run) error {
 		Namespace: localCloudNS, Name: "local-cloud", Chart: chart,
 		Values: map[string]any{
 			"image": image, "token": string(token), "nodeAddress": nodeIP, "zone": domain, "records": gardenRecords(),
-			"otherNodes": several,
+			"otherNodes": several, "bastions": bastionRange.String(),
 		},
 	})
 	if err != nil || !several {

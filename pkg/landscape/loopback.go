@@ -21,6 +21,25 @@ const gatewayAddresses = 64
 // hostPorts are the ports that a landscape serves on its loopback address.
 var hostPorts = []uint16{apiPort, gatewayPort, registryPort}
 
+// bastionRange are the addresses that bastions get in the nodes' network, and bastionPort is where the host reaches
+// them: the first one at the landscape's loopback address, each other one at the next. Their own port, 22, may be taken
+// by the host's SSH server for all addresses.
+var bastionRange = netip.MustParsePrefix("172.18.0.208/28")
+
+const (
+	bastionPort = 22022
+	sshPort     = 22
+)
+
+// bastionAddresses are those of bastionRange.
+func bastionAddresses() []netip.Addr {
+	var addresses []netip.Addr
+	for address := bastionRange.Addr(); bastionRange.Contains(address); address = address.Next() {
+		addresses = append(addresses, address)
+	}
+	return addresses
+}
+
 // allocate chooses the loopback address of a landscape: the one it had, or else the first free one from a place that
 // depends on the name, so that the same name mostly gets the same address.
 func allocate(name string, before netip.Addr, taken map[netip.Addr]bool,
@@ -39,7 +58,7 @@ func allocate(name string, before netip.Addr, taken map[netip.Addr]bool,
 		}
 	}
 	return netip.Addr{}, errors.New("no loopback address is free: something on this machine listens on the ports " +
-		"443, 5000 and 6443 of all of them")
+		"443, 5000, 6443 and 22022 of all of them")
 }
 
 func taken(others []state) map[netip.Addr]bool {
@@ -52,7 +71,7 @@ func taken(others []state) map[netip.Addr]bool {
 
 // bindable says whether nobody listens on a landscape's ports of the address.
 func bindable(address netip.Addr) bool {
-	for _, port := range hostPorts {
+	for _, port := range append([]uint16{bastionPort}, hostPorts...) {
 		listener, err := net.Listen("tcp", fmt.Sprintf("%s:%d", address, port))
 		if err != nil {
 			return false

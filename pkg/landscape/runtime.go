@@ -180,6 +180,12 @@ func (l *Landscape) serve(spec *node.Spec, s state) {
 		address = address.Next()
 		forward(address, gatewayPort)
 	}
+	address = s.Loopback
+	for _, bastion := range bastionAddresses() {
+		spec.Forwards = append(spec.Forwards,
+			node.Forward{Listen: endpoint(address, bastionPort), Target: endpoint(bastion, sshPort)})
+		address = address.Next()
+	}
 }
 
 // runc is copied into the node, not mounted: it starts itself through an overlay of its folder, in which mounts do not

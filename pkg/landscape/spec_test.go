@@ -63,6 +63,12 @@ func TestWaysIntoTheNode(t *testing.T) {
 		}
 		seen[forward.Listen] = true
 		target := netip.MustParseAddrPort(forward.Target)
+		if listen.Port() == bastionPort {
+			if !bastionRange.Contains(target.Addr()) || target.Port() != sshPort {
+				t.Errorf("%s leads to %s", forward.Listen, forward.Target)
+			}
+			continue
+		}
 		if target.Addr().String() != nodeIP || target.Port() != listen.Port() {
 			t.Errorf("%s leads to %s", forward.Listen, forward.Target)
 		}
@@ -70,7 +76,8 @@ func TestWaysIntoTheNode(t *testing.T) {
 			gateways++
 		}
 	}
-	if gateways != gatewayAddresses || len(spec.Forwards) != gatewayAddresses+len(hostPorts)-1 {
+	if gateways != gatewayAddresses ||
+		len(spec.Forwards) != gatewayAddresses+len(hostPorts)-1+len(bastionAddresses()) {
 		t.Errorf("%d addresses of the gateway in %d ways", gateways, len(spec.Forwards))
 	}
 }

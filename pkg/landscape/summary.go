@@ -8,7 +8,7 @@ import (
 )
 
 // summary tells what runs now and what to type next.
-func (l *Landscape) summary(took time.Duration) string {
+func (l *Landscape) summary(took time.Duration, loopback string) string {
 	program := func(name string) string { return l.fromHere(filepath.Join(l.BinDir(), name)) }
 	garden := ""
 	if l.Name != DefaultName {
@@ -31,8 +31,9 @@ func (l *Landscape) summary(took time.Duration) string {
 		"  garden          " + l.fromHere(l.GardenKubeconfig()),
 		"  runtime cluster " + l.fromHere(l.RuntimeKubeconfig()),
 		"",
-		l.make("status") + " shows health, " + l.make("down") + " removes everything.",
 	}
+	lines = append(append(lines, l.dashboardSummary(loopback)...), "",
+		l.make("status")+" shows health, "+l.make("down")+" removes everything.")
 	return strings.Join(lines, "\n") + "\n"
 }
 

@@ -136,7 +136,7 @@ func (l *Landscape) Up(ctx context.Context, options UpOptions, progress *Progres
 		if err := l.useImagesOnly(); err != nil {
 			return err
 		}
-		fmt.Fprint(progress.out, l.summary(time.Since(start)))
+		fmt.Fprint(progress.out, l.summary(time.Since(start), r.state.Loopback.String()))
 	}
 	return nil
 }

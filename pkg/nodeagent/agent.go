@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"time"
 
@@ -22,6 +24,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 const (
@@ -265,11 +269,23 @@ func (a *Agent) annotateNode(ctx context.Context, client kubernetes.Interface, s
 	if node == nil {
 		return fmt.Errorf("Node %s has not registered yet", name)
 	}
-	if node.Annotations[ChecksumAnnotation] == sum {
+	wanted := map[string]string{ChecksumAnnotation: sum}
+	keys, err := a.machine.sshHostKeys()
+	if err != nil {
+		return err
+	}
+	if keys != "" {
+		wanted[gardencorev1beta1.AnnotationNodeSSHHostKeys] = keys
+	}
+	maps.DeleteFunc(wanted, func(key, value string) bool { return node.Annotations[key] == value })
+	if len(wanted) == 0 {
 		return nil
 	}
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, ChecksumAnnotation, sum)
-	if _, err := client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, []byte(patch),
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": wanted}})
+	if err != nil {
+		return err
+	}
+	if _, err := client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch,
 		metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("annotating Node %s: %w", name, err)
 	}

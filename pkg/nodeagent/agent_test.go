@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 )
 
@@ -174,10 +175,14 @@ func TestAMachineJoins(t *testing.T) {
 	s.node = &corev1.Node{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: "m1"},
 	}
+	agent.machine.mustWrite(t, "/etc/ssh/ssh_host_ed25519_key.pub", "ssh-ed25519 AAAA m1\n")
 	for range 2 {
 		if err := agent.runOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if keys := s.node.Annotations[gardencorev1beta1.AnnotationNodeSSHHostKeys]; keys != "ssh-ed25519 AAAA" {
+		t.Errorf("keys of the machine: %q", keys)
 	}
 	if s.node.Annotations[ChecksumAnnotation] != checksum([]byte(osc)) {
 		t.Errorf("got %v", s.node.Annotations)

@@ -68,7 +68,7 @@ Gardens are configured in .landscape/trellisctl.yaml of a local landscape, or in
 	root.AddCommand(c.credentialCommand(), c.diagnoseCommand(), c.providerEnvCommand(), c.resolveCommand(),
 		c.rcCommand(), c.configCommand())
 	root.AddCommand(c.getCommand(), c.topCommand(), c.logsCommand(), c.execCommand(), c.eventsCommand(),
-		manCommand())
+		c.sshCommand(), manCommand())
 	foldHelp(root)
 	pointToHelp(root)
 	return root

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io/fs"
+	"math/big"
 	"net"
 	"net/netip"
 	"net/url"
@@ -45,6 +46,9 @@ type Garden struct {
 	// Patterns are regular expressions for `trellisctl target PATTERN`, with groups named project, namespace, shoot or
 	// seed. Without any there is one for the names that shoots have in seeds.
 	Patterns []string `json:"patterns,omitempty"`
+	// Bastions say how bastions of the garden's shoots are reached where the user's machine does not reach their
+	// addresses.
+	Bastions *BastionRoute `json:"bastions,omitempty"`
 	// addressDir remembers which host has which address of an endpoint; see addressFor.
 	addressDir string
 }
@@ -58,6 +62,72 @@ type Endpoint struct {
 	// different ones after the first, and keep them: kubectl keeps what it learnt of an API by host and port, and would
 	// take the APIs of all clusters for one.
 	Addresses int `json:"addresses,omitempty"`
+}
+
+// BastionRoute is the way to bastions whose addresses the user's machine does not reach.
+type BastionRoute struct {
+	// Range has the addresses of the bastions.
+	Range string `json:"range"`
+	// Address (IP:port) leads to the first one of Range, the address after it to the second one, and so on.
+	Address string `json:"address"`
+	// CIDRs are the ranges from which connections come that way: what --cidr is without the flag.
+	CIDRs []string `json:"cidrs,omitempty"`
+}
+
+// check says what is wrong, and in which field.
+func (r *BastionRoute) check() (field string, err error) {
+	if r == nil {
+		return "", nil
+	}
+	within, err := netip.ParsePrefix(r.Range)
+	if err != nil {
+		return "range", err
+	}
+	first, err := netip.ParseAddrPort(r.Address)
+	if err != nil {
+		return "address", err
+	}
+	more := new(big.Int).Lsh(big.NewInt(1), uint(within.Addr().BitLen()-within.Bits()))
+	if _, exists := after(first.Addr(), more.Sub(more, big.NewInt(1))); !exists {
+		return "address", fmt.Errorf("from %s on there are fewer addresses than range %s has", first.Addr(), within)
+	}
+	for _, text := range r.CIDRs {
+		if _, err := netip.ParsePrefix(text); err != nil {
+			return "cidrs", err
+		}
+	}
+	return "", nil
+}
+
+// to is where a bastion is reached; port 22 of its own address unless the range has it.
+func (r *BastionRoute) to(host string) (address string, port uint16) {
+	bastion, err := netip.ParseAddr(host)
+	if r == nil || err != nil {
+		return host, 0
+	}
+	within, errRange := netip.ParsePrefix(r.Range)
+	first, errAddress := netip.ParseAddrPort(r.Address)
+	if errRange != nil || errAddress != nil || !within.Contains(bastion) {
+		return host, 0
+	}
+	count := numberOf(bastion)
+	reached, exists := after(first.Addr(), count.Sub(count, numberOf(within.Masked().Addr())))
+	if !exists {
+		return host, 0
+	}
+	return reached.String(), first.Port()
+}
+
+func numberOf(address netip.Addr) *big.Int { return new(big.Int).SetBytes(address.AsSlice()) }
+
+// after is the address that comes so many after another; false where there are not so many.
+func after(address netip.Addr, count *big.Int) (netip.Addr, bool) {
+	sum := numberOf(address)
+	if sum.Add(sum, count).BitLen() > address.BitLen() {
+		return netip.Addr{}, false
+	}
+	result, ok := netip.AddrFromSlice(sum.FillBytes(make([]byte, address.BitLen()/8)))
+	return result.WithZone(address.Zone()), ok
 }
 
 // check says what is wrong with an endpoint, and in which field.
@@ -173,6 +243,9 @@ func readConfig(path string) (*Config, error) {
 			if field, err := endpoint.check(); err != nil {
 				return nil, fmt.Errorf("%s: gardens[%d].endpoints[%d].%s: %w", path, i, j, field, err)
 			}
+		}
+		if field, err := garden.Bastions.check(); err != nil {
+			return nil, fmt.Errorf("%s: gardens[%d].bastions.%s: %w", path, i, field, err)
 		}
 		for j, pattern := range garden.Patterns {
 			if err := checkPattern(pattern); err != nil {

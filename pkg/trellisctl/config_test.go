@@ -31,6 +31,18 @@ func TestReadConfig(t *testing.T) {
 			"gardens:\n- name: a\n  kubeconfig: /k\n  endpoints: [{domain: d, address: '127.0.0.1'}]\n",
 			"gardens[0].endpoints[0].address",
 		},
+		"a range of bastions": {
+			"gardens:\n- name: a\n  kubeconfig: /k\n  bastions: {range: 10.0.0.1, address: '127.0.0.1:1'}\n",
+			"gardens[0].bastions.range",
+		},
+		"an address of bastions": {
+			"gardens:\n- name: a\n  kubeconfig: /k\n  bastions: {range: 10.0.0.0/8, address: 'h:1'}\n",
+			"gardens[0].bastions.address",
+		},
+		"where users of bastions come from": {
+			"gardens:\n- name: a\n  kubeconfig: /k\n  bastions: {range: 10.0.0.0/8, address: '127.0.0.1:1', " +
+				"cidrs: [x]}\n", "gardens[0].bastions.cidrs",
+		},
 		"not a mapping":       {"- a\n", "must be an object, not array"},
 		"the second is wrong": {"gardens:\n- {name: a, kubeconfig: /k}\n- {kubeconfig: /k}\n", "gardens[1]"},
 	} {

@@ -39,6 +39,8 @@ type Session struct {
 	watches client.WithWatch
 	// configPath is where the garden was found.
 	configPath string
+	// listNodes lists the nodes of a shoot; nil asks the shoot.
+	listNodes func(ctx context.Context, shoot *gardencorev1beta1.Shoot) ([]corev1.Node, error)
 }
 
 // Connect opens the garden of the target.

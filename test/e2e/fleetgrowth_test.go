@@ -27,6 +27,9 @@ func fleetGrows(t *testing.T) {
 	l := open(t)
 	garden, fleet, m2 := l.gardenKubectl(), l.fleet(t), l.shoot(t, "member2")
 	l.waitForShoot(t, "member2", "", 5*time.Minute)
+	// Machines that a test before has given back are no room any more, for the fleet as well.
+	fleet.eventually(t, 2*time.Minute, equals("1 1"), "get", "cluster", "member2", "-o",
+		"jsonpath={.status.nodeSummary.totalNum} {.status.nodeSummary.readyNum}")
 	manifest := growingFleet(t, l, m2)
 	t.Cleanup(func() {
 		ctx := context.Background()

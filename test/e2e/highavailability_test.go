@@ -14,7 +14,8 @@ import (
 
 // growsToThree has the control plane of a shoot outlast the failure of a node: each etcd grows from one member to
 // three, and kube-apiserver gets a second pod. What was stored is there, and the API and the web server in the shoot
-// answer all requests, while it grows and while a member of etcd and a kube-apiserver are lost. There is no way back.
+// answer all requests, while it grows and while a member of etcd and a kube-apiserver are lost. Then its three members
+// go back to a point in time, while pods are reached by others. There is no way back to one member.
 func (l *landscape) growsToThree(t *testing.T, name string, shoot kubectl) {
 	t.Helper()
 	namespace := "shoot--demo--" + name
@@ -45,11 +46,35 @@ func (l *landscape) growsToThree(t *testing.T, name string, shoot kubectl) {
 	l.losesPaths(t, namespace, shoot)
 	shoot.eventually(t, time.Minute, equals(before), uids...)
 	shoot.eventually(t, time.Minute, contains(" Ready "), "get", "nodes", "--no-headers")
-	web.stop(t, shoot).allAnswered(t, "web server, while the control plane grew and lost pods")
+	l.goesBackToAPointInTime(t, name, shoot)
+	shoot.eventually(t, time.Minute, equals(before), uids...)
+	web.stop(t, shoot).allAnswered(t, "web server, while the control plane grew, lost pods and went back in time")
 	if err := l.setHighAvailability(t, name, "null"); err == nil ||
 		!strings.Contains(err.Error(), "spec.controlPlane.highAvailability") {
 		t.Errorf("no high availability any more: got %v, want an error with spec.controlPlane.highAvailability", err)
 	}
+}
+
+// pointInTime is the heading of docs/operating.md below which commands restore what an etcd had.
+const pointInTime = "### Drill: back to a point in time"
+
+// goesBackToAPointInTime has a shoot whose etcds have three members go back: what was written after a time is gone,
+// what was written before is there.
+func (l *landscape) goesBackToAPointInTime(t *testing.T, name string, shoot kubectl) {
+	t.Helper()
+	t.Cleanup(func() {
+		_, _ = shoot.try(context.Background(), "", "delete", "configmap", "kept", "regretted", "--ignore-not-found")
+	})
+	namespace := "shoot--demo--" + name
+	shoot.run(t, "create", "configmap", "kept")
+	saved := l.waitForBackup(t, namespace)
+	shoot.run(t, "create", "configmap", "regretted")
+	l.drillOf(t, name, pointInTime, "GARDEN="+l.garden(), "TO="+saved.UTC().Format(time.RFC3339))
+	shoot.eventually(t, 2*time.Minute, contains("kept"), "get", "configmap", "kept")
+	shoot.eventually(t, time.Minute, equals(""), "get", "configmap", "regretted", "--ignore-not-found", "-o", "name")
+	shoot.eventually(t, 2*time.Minute, contains(" Ready "), "get", "nodes", "--no-headers")
+	shoot.eventually(t, time.Minute, contains("created"), "create", "configmap", "regretted")
+	l.membersOfEtcd(t, namespace, "main")
 }
 
 // setHighAvailability sets the field of this name of a shoot's control plane.

@@ -17,16 +17,18 @@ import (
 // docs/testing.md has the rule.
 var (
 	// coveredByAll is what every test depends on, but for packages that the tests which cover clusters use as well.
-	coveredByAll = []string{".ci", makefile, modFile, "images", "test/prober"}
+	coveredByAll = []string{".ci", makefile, modFile, "images", "!images/dashboard", "test/prober"}
 	// selection is what chooses the tests, and their order. None of them depends on it.
 	selection = []string{"test/e2e/changes_test.go", "test/e2e/parts_test.go", "test/e2e/rows_test.go"}
 	// clusters is whatever garden, seeds, shoots and fleets are made of.
 	clusters = []string{
 		".", "!.gitignore", "!LICENSE", "!Makefile", "!README.md", "!cmd/dashboard", "!cmd/trellisctl", "!dashboard",
-		"!docs", "!go.mod", "!go.sum", "!hack", "!pkg/apis/fleetscheme", "!pkg/dashboard", "!pkg/trellisctl",
+		"!docs", "!go.mod", "!go.sum", "!hack", "!images/dashboard", "!pkg/apis/fleetscheme", "!pkg/dashboard",
+		"!pkg/images/npm.go", "!pkg/images/pages.go", "!pkg/trellisctl",
 		"!staticcheck.conf", "!test/bench", "!test/chaos", "!test/integration", "!test/kills",
-		"!test/e2e/changes_test.go", "!test/e2e/hibernation_test.go", "!test/e2e/parts_test.go",
-		"!test/e2e/rows_test.go", "!test/e2e/use_test.go", "!test/objectstores", "!test/schedulerfilters",
+		"!test/e2e/changes_test.go", "!test/e2e/dashboard_test.go",
+		"!test/e2e/hibernation_test.go", "!test/e2e/parts_test.go", "!test/e2e/rows_test.go",
+		"!test/e2e/ssh_test.go", "!test/e2e/use_test.go", "!test/objectstores", "!test/schedulerfilters",
 	}
 	// shoots is the same without what only fleets have.
 	shoots       = slices.Concat(clusters, []string{"!cmd/federation", "!extensions/federation", "!pkg/federation"})
@@ -58,12 +60,24 @@ var (
 		"cmd/trellisctl", "pkg/apis/fleetscheme", "pkg/trellisctl", "test/e2e/hibernation_test.go",
 		"test/e2e/use_test.go",
 	}
+	logins = slices.Concat(commands, []string{
+		"cmd/gardenlet", "cmd/node-agent", "extensions/provider-local", "pkg/bastionaccess",
+		"pkg/component/operatingsystemconfig", "pkg/gardenlet/bastion", "pkg/images", "pkg/landscape", "pkg/nodeagent",
+		"test/e2e/ssh_test.go",
+	})
 	managedSeeds = []string{
 		"charts", "cmd/gardenlet", "pkg/apis/seedmanagement", "pkg/controllermanager", "pkg/extensionuse",
 		"pkg/gardenlet", "pkg/gardenletconfig", "pkg/helm", "pkg/managedresources", "test/e2e/managedseed_test.go",
 	}
 	landscapes = []string{
 		"cmd/landscape", "hack/host-state.sh", "landscape", "pkg/images", "pkg/landscape", "test/e2e/second_test.go",
+	}
+	// dashboard is what people have in the browser, and the server and issuer behind it.
+	dashboard = []string{
+		"charts/garden", "cmd/dashboard", "dashboard", "extensions/provider-local/charts/local-issuer",
+		"extensions/provider-local/pkg/issuer", "images/dashboard", "pkg/dashboard",
+		"pkg/images/npm.go", "pkg/images/pages.go", "pkg/landscape/dashboard.go",
+		"test/e2e/dashboard_test.go",
 	}
 	// otherTargets are tests that `make test-e2e` leaves to others.
 	otherTargets = []string{
@@ -72,8 +86,8 @@ var (
 	}
 	// parts are all that tests say to cover.
 	parts = [][]string{
-		selection, clusters, shoots, commands, controlPlane, credentials, backups, gardenBackups, autoscaling,
-		federation, growth, managedSeeds, landscapes, otherTargets,
+		selection, clusters, shoots, commands, logins, controlPlane, credentials, backups, gardenBackups, autoscaling,
+		federation, growth, managedSeeds, landscapes, dashboard, otherTargets,
 	}
 )
 
@@ -154,6 +168,10 @@ func TestCovered(t *testing.T) {
 		{"dashboard/src/main.tsx", shoots, false}, {"docs/testing.md", clusters, false},
 		{"go.mod", shoots, true}, {"go.sum", shoots, false}, {"test/e2e/managedseed_test.go", clusters, true},
 		{"test/e2e/rows_test.go", clusters, false}, {"test/e2e/rows_test.go", commands, false},
+		{"dashboard/src/main.tsx", dashboard, true}, {"images/dashboard/tools.json", clusters, false},
+		{"images/dashboard/tools.json", dashboard, true}, {"pkg/gardenlet/x.go", dashboard, false},
+		{"images/objectstore/main.go", dashboard, true}, {"charts/garden/values.yaml", clusters, true},
+		{"test/e2e/dashboard_test.go", clusters, false}, {"test/e2e/dashboard_test.go", dashboard, true},
 		{"test/e2e/use_test.go", commands, true}, {"test/e2e/use_test.go", federation, false},
 	} {
 		if got := counts([]string{"README.md", test.file}, test.covers); got != test.want {

@@ -26,9 +26,9 @@ var rows = []row{
 		{"UseShoot", useShoot},
 		{"WebhookInShoot", whenChanged(shoots, webhookInShoot)},
 		{"FleetLeadsToItsMembers", whenChanged(clusters, fleetLeadsToItsMembers)},
+		{"LogInThroughABastion", whenChanged(logins, logInThroughABastion)},
 		{"FaultsOfAShoot", whenChanged(shoots, faultsOfAShoot)},
 		{"EtcdLosesItsVolume", whenChanged(backups, etcdLosesItsVolume)},
-		{"EtcdGoesBackToAPointInTime", whenChanged(backups, etcdGoesBackToAPointInTime)},
 		{"DeleteHalfCreatedShoot", whenChanged(shoots, deleteHalfCreatedShoot)},
 	}},
 }

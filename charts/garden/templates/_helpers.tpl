@@ -69,3 +69,51 @@ spec:
       role: {{ index . 1 }}
 {{- end }}
 {{- end }}
+
+{{- /* The configuration file of the dashboard (docs/contracts/dashboard.md). Who encrypts sessions, and who is an issuer,
+is in Secrets beside it. */ -}}
+{{- define "garden.dashboardConfig" -}}
+{{- with .Values.dashboard -}}
+publicURL: https://{{ .host }}{{ if ne (int .port) 443 }}:{{ .port }}{{ end }}
+garden:
+  name: {{ .garden.name | default $.Values.clusterIdentity | toJson }}
+  server: {{ .garden.server | toJson }}
+  {{- with .garden.serverName }}
+  serverName: {{ . | toJson }}
+  {{- end }}
+  {{- if .garden.certificateAuthority }}
+  caFile: /etc/trellis/dashboard/garden-ca.crt
+  {{- end }}
+  {{- with .garden.addresses }}
+  addresses: {{ toJson . }}
+  {{- end }}
+{{- with .endpoints }}
+endpoints: {{ toJson . }}
+{{- end }}
+session:
+  keysFile: /var/run/secrets/session/keys
+{{- with .sessionLifetime }}
+  lifetime: {{ . }}
+{{- end }}
+{{- with .issuers }}
+issuers:
+{{- range . }}
+- name: {{ required "dashboard.issuers: name" .name | toJson }}
+  {{- with .title }}
+  title: {{ . | toJson }}
+  {{- end }}
+  url: {{ required "dashboard.issuers: url" .url | toJson }}
+  clientID: {{ required "dashboard.issuers: clientID" .clientID | toJson }}
+  {{- if .clientSecretName }}
+  clientSecretFile: /var/run/secrets/issuers/{{ .name }}/clientSecret
+  {{- end }}
+  {{- if .certificateAuthority }}
+  caFile: /etc/trellis/dashboard/issuer-{{ .name }}-ca.crt
+  {{- end }}
+  {{- with .scopes }}
+  scopes: {{ toJson . }}
+  {{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}

@@ -35,3 +35,31 @@ func TestVolumesOfOneNodeAndOfSeveral(t *testing.T) {
 		}
 	}
 }
+
+// The issuer is told its address as browsers see it, may read and change its own Secret only, and there is one of it.
+func TestIssuerOfALandscape(t *testing.T) {
+	loaded, err := helm.LoadFS(FS, "local-issuer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, err := chartutil.ToRenderValues(loaded, map[string]any{
+		"host": "login.example", "port": 8443, "clients": []any{"a=https://a.example/b"},
+	}, chartutil.ReleaseOptions{Name: "local-issuer", Namespace: "garden"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := engine.Render(loaded, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := rendered["local-issuer/templates/issuer.yaml"]
+	for _, wanted := range []string{
+		"- --url=https://login.example:8443\n", "- --client=a=https://a.example/b\n", "- --secret=local-issuer\n",
+		"resourceNames: [local-issuer], verbs: [get, update]", "  replicas: 1\n",
+		`hostnames: ["login.example"]`,
+	} {
+		if !strings.Contains(text, wanted) {
+			t.Errorf("no %q in\n%s", wanted, text)
+		}
+	}
+}

@@ -8,6 +8,7 @@ package registry
 import (
 	"context"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,6 +49,10 @@ type Kind[T Object] struct {
 	Fields map[string]func(T) string
 	// Index names the field by which watchers are told apart in the watch cache.
 	Index string
+
+	// Readers lets everybody list and watch the objects of which they are among the readers, and nothing of others. Who
+	// has a right to list the kind for another reason than being authenticated sees all. Nil: RBAC decides alone.
+	Readers func(T) []rbacv1.Subject
 
 	// PrepareForCreate and PrepareForUpdate normalise an object before validation.
 	PrepareForCreate func(ctx context.Context, obj T)

@@ -2,7 +2,10 @@ package registry
 
 import (
 	"context"
+	"slices"
+	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -49,8 +52,28 @@ func projects() Served {
 			"spec.namespace": func(p *gardencorev1beta1.Project) string { return ptr.Deref(p.Spec.Namespace, "") },
 		},
 		Index:                "spec.namespace",
+		Readers:              projectReaders,
 		Validate:             gardencorev1beta1.ValidateProject,
 		ValidateUpdate:       gardencorev1beta1.ValidateProjectUpdate,
 		ValidateStatusUpdate: gardencorev1beta1.ValidateProjectStatusUpdate,
 	}
+}
+
+// projectReaders are the members that may get a project (docs/authorization.md). Roles of extensions begin without that
+// right.
+func projectReaders(p *gardencorev1beta1.Project) []rbacv1.Subject {
+	var readers []rbacv1.Subject
+	if p.Spec.Owner != nil {
+		readers = append(readers, *p.Spec.Owner)
+	}
+	for _, member := range p.Spec.Members {
+		if slices.ContainsFunc(append([]string{member.Role}, member.Roles...), readsProject) {
+			readers = append(readers, member.Subject)
+		}
+	}
+	return readers
+}
+
+func readsProject(role string) bool {
+	return role != "" && !strings.HasPrefix(role, gardencorev1beta1.ProjectMemberExtensionPrefix)
 }

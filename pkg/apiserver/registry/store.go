@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -25,9 +26,10 @@ type Served interface {
 	GroupResource() schema.GroupResource
 	// RegisterFieldLabels tells the scheme which fields clients may select.
 	RegisterFieldLabels(scheme *runtime.Scheme) error
-	// Storage returns what is served under the resource's path and its subresources' paths, and the store below.
-	Storage(scheme *runtime.Scheme,
-		getter generic.RESTOptionsGetter) (map[string]rest.Storage, *genericregistry.Store, error)
+	// Storage returns what is served under the resource's path and its subresources' paths, and the store below. The
+	// authorizer tells who sees all objects of kinds with readers.
+	Storage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter,
+		rights authorizer.Authorizer) (map[string]rest.Storage, *genericregistry.Store, error)
 }
 
 // GroupVersion implements Served.
@@ -49,8 +51,8 @@ func (k *Kind[T]) RegisterFieldLabels(scheme *runtime.Scheme) error {
 }
 
 // Storage implements Served.
-func (k *Kind[T]) Storage(scheme *runtime.Scheme,
-	getter generic.RESTOptionsGetter) (map[string]rest.Storage, *genericregistry.Store, error) {
+func (k *Kind[T]) Storage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter,
+	rights authorizer.Authorizer) (map[string]rest.Storage, *genericregistry.Store, error) {
 	main := newStrategy(scheme, k)
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return k.New() },
@@ -72,9 +74,7 @@ func (k *Kind[T]) Storage(scheme *runtime.Scheme,
 	}); err != nil {
 		return nil, nil, fmt.Errorf("store of %s: %w", k.GroupResource(), err)
 	}
-	served := map[string]rest.Storage{
-		k.Plural: &resourceREST{Store: store, shortNames: k.ShortNames, categories: k.Categories},
-	}
+	served := map[string]rest.Storage{k.Plural: k.main(store, rights)}
 	if k.CopyStatus != nil {
 		served[k.Plural+"/status"] = newSubresourceREST(store, statusStrategy[T]{main})
 	}
@@ -82,6 +82,15 @@ func (k *Kind[T]) Storage(scheme *runtime.Scheme,
 		served[k.Plural+"/"+name] = newSubresourceREST(store, subresourceStrategy[T]{main, subresource})
 	}
 	return served, store, nil
+}
+
+// main serves the objects themselves.
+func (k *Kind[T]) main(store *genericregistry.Store, rights authorizer.Authorizer) rest.Storage {
+	main := &resourceREST{Store: store, shortNames: k.ShortNames, categories: k.Categories}
+	if k.Readers == nil {
+		return main
+	}
+	return &readersREST{resourceREST: main, resource: k.GroupResource(), authorizer: rights}
 }
 
 // attributes returns the labels and selectable fields of an object.
@@ -96,6 +105,9 @@ func (k *Kind[T]) attributes(obj runtime.Object) (labels.Set, fields.Set, error)
 	}
 	for name, value := range k.Fields {
 		set[name] = value(object)
+	}
+	if k.Readers != nil {
+		set[readersField] = readersOf(k.Readers(object))
 	}
 	return labels.Set(object.GetLabels()), set, nil
 }
@@ -138,6 +150,7 @@ type resourceREST struct {
 
 var (
 	_ rest.StandardStorage    = &resourceREST{}
+	_ rest.StandardStorage    = &readersREST{}
 	_ rest.ShortNamesProvider = &resourceREST{}
 	_ rest.CategoriesProvider = &resourceREST{}
 )

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
@@ -58,13 +59,14 @@ func (s Stores) store(resource schema.GroupResource) (*genericregistry.Store, er
 	return store, nil
 }
 
-// Build makes the storage of all kinds: what is served, by group version and path, and the stores below.
-func Build(scheme *runtime.Scheme, getter generic.RESTOptionsGetter,
+// Build makes the storage of all kinds: what is served, by group version and path, and the stores below. The authorizer
+// tells who sees all objects of kinds with readers.
+func Build(scheme *runtime.Scheme, getter generic.RESTOptionsGetter, rights authorizer.Authorizer,
 	kinds []Served) (map[schema.GroupVersion]map[string]rest.Storage, Stores, error) {
 	served := map[schema.GroupVersion]map[string]rest.Storage{}
 	stores := Stores{}
 	for _, kind := range kinds {
-		paths, store, err := kind.Storage(scheme, getter)
+		paths, store, err := kind.Storage(scheme, getter, rights)
 		if err != nil {
 			return nil, nil, err
 		}

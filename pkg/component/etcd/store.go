@@ -55,10 +55,10 @@ func storeOf(role Role, f component.Facts) *Store {
 	return &Store{Prefix: f.BackupPrefix + "/" + Name(role), Claim: f.BackupClaim, Backup: f.ETCDBackup}
 }
 
-// restoreOf is the point in time that an etcd restores; none where there is no store, nor where there are several
-// members, which refuse to start with one.
+// restoreOf is the point in time that an etcd restores; none where there is no store. Of several members, each is
+// asked: the first one restores when all are.
 func restoreOf(role Role, f component.Facts) request.Restore {
-	if storeOf(role, f) == nil || f.Availability.IsHigh() {
+	if storeOf(role, f) == nil {
 		return request.Restore{}
 	}
 	return f.RestoreETCD

@@ -57,7 +57,9 @@ func TestOnlyMainIsRestored(t *testing.T) {
 		},
 		"several members": {
 			Main, component.Facts{BackupPrefix: "p", RestoreETCD: asked, Availability: outlasts(node)},
-			[]string{"--store-prefix=p/etcd-main"},
+			[]string{
+				"--store-prefix=p/etcd-main", "--restore-to=2026-01-02T03:04:05Z", "--restore-request=one",
+			},
 		},
 		"events":          {Events, component.Facts{BackupPrefix: "p", RestoreETCD: asked}, nil},
 		"without a store": {Main, component.Facts{RestoreETCD: asked}, nil},

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/trellis-garden/trellis/pkg/apiserverconfig"
 	"github.com/trellis-garden/trellis/pkg/component"
 	etcdcomponent "github.com/trellis-garden/trellis/pkg/component/etcd"
 )
@@ -15,6 +17,8 @@ import (
 const (
 	pkiMount    = "/etc/kubernetes/pki"
 	configMount = "/etc/kubernetes/config"
+	// authenticationMount is a folder of its own: a mount of single files would not change with them.
+	authenticationMount = "/etc/kubernetes/authentication"
 
 	fileAdmission      = "admission.yaml"
 	fileAuditPolicy    = "audit-policy.yaml"
@@ -115,10 +119,17 @@ func loggingFlags(v Values) map[string]string {
 	return flags
 }
 
+// authenticationFile holds the rule which paths anonymous requests reach, and issuers.
+func authenticationFile(v Values) string {
+	if v.AuthenticationConfigMap != "" {
+		return path.Join(authenticationMount, apiserverconfig.KeyConfig)
+	}
+	return configMount + "/files/" + fileAuthentication
+}
+
 func authenticationFlags(v Values) map[string]string {
 	flags := map[string]string{
-		// Holds the rule which paths anonymous requests reach.
-		"authentication-config":                   configMount + "/files/" + fileAuthentication,
+		"authentication-config":                   authenticationFile(v),
 		"client-ca-file":                          pkiMount + "/ca-client/bundle.crt",
 		"enable-bootstrap-token-auth":             strconv.FormatBool(!v.IsWorkerless),
 		"requestheader-client-ca-file":            pkiMount + "/ca-front-proxy/bundle.crt",

@@ -190,9 +190,25 @@ func podSpec(v Values, mounted mountedSecrets) corev1.PodSpec {
 			},
 		}},
 	})
+	addAuthentication(&pod, v)
 	addSidecar(&pod, v, mounted)
 	addPaths(&pod, v, mounted)
 	return pod
+}
+
+// addAuthentication mounts the ConfigMap with issuers.
+func addAuthentication(pod *corev1.PodSpec, v Values) {
+	if v.AuthenticationConfigMap == "" {
+		return
+	}
+	const volume = "authentication"
+	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{
+		ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: v.AuthenticationConfigMap},
+		},
+	}})
+	pod.Containers[0].VolumeMounts = append(pod.Containers[0].VolumeMounts,
+		corev1.VolumeMount{Name: volume, MountPath: authenticationMount, ReadOnly: true})
 }
 
 func health(live string) component.HealthEndpoint {

@@ -193,6 +193,30 @@ func TestAnonymousRequests(t *testing.T) {
 	}
 }
 
+// A ConfigMap with issuers is mounted as a folder, which changes with it, and takes the place of the configuration that
+// is made here; without one nothing is mounted.
+func TestAuthenticationOfAConfigMap(t *testing.T) {
+	const flag = "--authentication-config=/etc/kubernetes/authentication/config.yaml"
+	for _, name := range []string{"", "issuers"} {
+		values := shootValues()
+		values.AuthenticationConfigMap = name
+		pod := deployment(namespace, values.withDefaults(), mountedSecrets{}).Spec.Template.Spec
+		mounted := ""
+		for _, volume := range pod.Volumes {
+			if volume.ConfigMap != nil {
+				mounted = volume.ConfigMap.Name
+			}
+		}
+		isFolder := slices.ContainsFunc(pod.Containers[0].VolumeMounts, func(mount corev1.VolumeMount) bool {
+			return mount.MountPath == authenticationMount && mount.SubPath == "" && mount.ReadOnly
+		})
+		if mounted != name || isFolder != (name != "") || slices.Contains(pod.Containers[0].Args, flag) != (name != "") {
+			t.Errorf("ConfigMap %q: mounted %q, as a folder: %v, arguments %q", name, mounted, isFolder,
+				pod.Containers[0].Args)
+		}
+	}
+}
+
 func TestArguments(t *testing.T) {
 	values := shootValues()
 	values.FeatureGates = map[string]bool{"B": false, "A": true}

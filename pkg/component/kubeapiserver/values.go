@@ -103,6 +103,10 @@ type Values struct {
 	AuthorizerKubeconfigs map[string][]byte
 	// Authentication are further ways for clients to prove who they are; nil for none.
 	Authentication *apiserverv1.AuthenticationConfiguration
+	// AuthenticationConfigMap is the name of a ConfigMap whose key apiserverconfig.KeyConfig has an
+	// AuthenticationConfiguration; empty for none. It takes the place of Authentication and AllowAnonymous, and the
+	// process reads it again when it changes. The health checks have to be among what anonymous requests reach.
+	AuthenticationConfigMap string `json:",omitempty"`
 	// AllowAnonymous lets requests without credentials reach every path, as system:anonymous.
 	AllowAnonymous bool
 	// AuditPolicy says what is written to the standard output; empty for DefaultAuditPolicy.

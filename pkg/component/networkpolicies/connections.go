@@ -108,6 +108,10 @@ var (
 	gardenAPIServer = &party{
 		name: "garden-apiserver", kinds: []Kind{Garden}, pods: matching(component.Labels("gardener", "apiserver")),
 	}
+	// gardenSites are what browsers open: the dashboard, and where people log in to it.
+	gardenSites = &party{
+		name: "garden-sites", kinds: []Kind{Garden}, pods: roles("gardener", "dashboard", "login"),
+	}
 
 	// machines are all pods of their namespaces, whatever labels they have.
 	machines = &party{name: "machines", kinds: []Kind{Machines}}
@@ -189,6 +193,9 @@ func (v Values) connections() []connection {
 		{from: gardenAPIServer, to: etcds, ports: etcdPort, sameNamespace: true},
 		{from: kubeAPIServer, to: gardenAPIServer, ports: gardenAPIPort, sameNamespace: true},
 		{from: gateway, to: gardenAPIServer, ports: gardenAPIPort},
+		{from: gateway, to: gardenSites, ports: gardenAPIPort},
+		// Issuers of people's tokens may be behind the gateway.
+		{from: kubeAPIServer, to: gateway, ports: tcp(443), onlyFrom: ofTheGarden},
 		{from: kubeAPIServer, to: publicNetworks, ports: everyPort, onlyFrom: ofTheGarden},
 		{from: kubeAPIServer, to: privateNetworks, ports: everyPort, onlyFrom: ofTheGarden},
 

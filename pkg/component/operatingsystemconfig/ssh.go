@@ -23,7 +23,8 @@ const sshScript = `#!/bin/sh
 set -eu
 keys=` + PathAuthorizedKeys + `
 daemon=
-for name in ssh sshd; do
+# Debian calls it ssh, with sshd as an alias once it is enabled; others have sshd only.
+for name in sshd ssh; do
   ! systemctl cat "$name.service" >/dev/null 2>&1 || daemon=$name
 done
 if [ ! -s "$keys" ]; then

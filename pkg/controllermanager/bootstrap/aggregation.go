@@ -50,7 +50,7 @@ func bringRoleTo(present, wanted *rbacv1.ClusterRole) {
 		metav1.SetMetaDataLabel(&present.ObjectMeta, key, value)
 	}
 	if wanted.AggregationRule == nil || present.AggregationRule == nil {
-		present.Rules = wanted.Rules
+		present.Rules = heldBack(present, wanted)
 	}
 	present.AggregationRule = wanted.AggregationRule
 }

@@ -41,6 +41,9 @@ func (r *Runnable) Start(ctx context.Context) error {
 		}
 		return true, nil
 	})
+	if err == nil {
+		err = r.giveLists(ctx, log)
+	}
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
@@ -119,8 +122,8 @@ func Objects() []client.Object {
 		// Those of managed seeds whose bootstrap is ServiceAccount. What they are granted is decided by their names.
 		groupBinding("gardener.cloud:system:seed-bootstrapper:service-accounts",
 			"gardener.cloud:system:seed-bootstrapper", "system:serviceaccounts:"+gardencorev1beta1.GardenNamespace),
-		clusterRole("gardener.cloud:system:read-global-resources", globalReadRules()),
-		groupBinding("gardener.cloud:system:read-global-resources", "gardener.cloud:system:read-global-resources",
+		readGlobalResources(),
+		groupBinding(gardencorev1beta1.ClusterRoleReadGlobalResources, gardencorev1beta1.ClusterRoleReadGlobalResources,
 			"system:authenticated"),
 	}, roles(), []client.Object{gardenProject()})
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -58,6 +60,56 @@ func TestNoRoleReadsInternalSecrets(t *testing.T) {
 					t.Errorf("%s may %v %s", role.Name, rule.Verbs, resource)
 				}
 			}
+		}
+	}
+}
+
+// While a garden is upgraded, a garden-apiserver of before would show all projects to whoever may list them. So nobody
+// is given that right before it is confirmed that none is left.
+func TestAttackProjectsDuringAnUpgrade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		old := clusterRole(gardencorev1beta1.ClusterRoleReadGlobalResources, globalReadRules(false))
+		old.Rules[0].Resources = []string{"seeds"}
+		c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(old).Build()
+		ended := make(chan error, 1)
+		go func() { ended <- (&Runnable{Client: c}).Start(ctx) }()
+		now := func() *rbacv1.ClusterRole {
+			time.Sleep(2 * confirmationPeriod)
+			role := &rbacv1.ClusterRole{}
+			if err := c.Get(ctx, client.ObjectKeyFromObject(old), role); err != nil {
+				t.Fatal(err)
+			}
+			return role
+		}
+		role := now()
+		if listsProjects(role) || !slices.Contains(role.Rules[0].Resources, "cloudprofiles") {
+			t.Errorf("before it is confirmed the rules are %+v", role.Rules)
+		}
+		metav1.SetMetaDataAnnotation(&role.ObjectMeta, gardencorev1beta1.AnnotationProjectsAreFiltered, "true")
+		if err := c.Update(ctx, role); err != nil {
+			t.Fatal(err)
+		}
+		if role := now(); !listsProjects(role) {
+			t.Errorf("although it is confirmed the rules are %+v", role.Rules)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		cancel()
+	})
+}
+
+// What was given stays: a new garden needs no confirmation, and who restarts in an upgraded one takes nothing away.
+func TestListsOfProjectsStay(t *testing.T) {
+	c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).Build()
+	for range 2 {
+		if err := (&Runnable{Client: c}).Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		role := readGlobalResources()
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil || !listsProjects(role) {
+			t.Errorf("rules are %+v, %v", role.Rules, err)
 		}
 	}
 }

@@ -32,8 +32,12 @@ func bootstrapperRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{rule([]string{"create", "get"}, "certificates.k8s.io", "certificatesigningrequests")}
 }
 
-// globalReadRules is what every user may see.
-func globalReadRules() []rbacv1.PolicyRule {
+// globalReadRules is what every user may see, with or without lists of projects.
+func globalReadRules(listProjects bool) []rbacv1.PolicyRule {
+	ofProjects := []string{"create"}
+	if listProjects {
+		ofProjects = append(ofProjects, "list", "watch")
+	}
 	return []rbacv1.PolicyRule{
 		rule(read, gardencorev1beta1.GroupName, "cloudprofiles", "exposureclasses", "seeds"),
 		{
@@ -41,7 +45,8 @@ func globalReadRules() []rbacv1.PolicyRule {
 			ResourceNames: []string{gardencorev1beta1.ClusterIdentity}, Verbs: []string{"get"},
 		},
 		// Everybody may found a project, and becomes its owner.
-		rule([]string{"create"}, gardencorev1beta1.GroupName, "projects"),
+		// They list those that they are a member of: garden-apiserver leaves out others (Kind.Readers of its registry).
+		rule(ofProjects, gardencorev1beta1.GroupName, "projects"),
 	}
 }
 

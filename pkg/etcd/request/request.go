@@ -41,6 +41,9 @@ func (r Restore) Arguments() []string {
 	return []string{"--" + toFlag + "=" + r.To, "--" + idFlag + "=" + r.ID}
 }
 
+// String names a request: two that have the same name ask for the same.
+func (r Restore) String() string { return r.ID + " to " + r.To }
+
 // Time is the time that is asked for.
 func (r Restore) Time() (time.Time, error) { return time.Parse(time.RFC3339, r.To) }
 

@@ -176,3 +176,20 @@ func TestNewMembersDisturbNothingThatIsPlaced(t *testing.T) {
 		t.Errorf("placed on %q, %+v, again in %s", cluster, decided, again)
 	}
 }
+
+// What has waited and finds room is not placed before the more urgent has been tried, which was tried before.
+func TestWhatHasWaitedIsPlacedBehindTheMoreUrgent(t *testing.T) {
+	w := newPatienceWorld(t)
+	w.now = time.Hour
+	own, urgent := client.ObjectKey{Namespace: "shop", Name: "b"}, client.ObjectKey{Namespace: "shop", Name: "urgent"}
+	w.s.priorities.Set(urgent, 10)
+	w.s.priorities.Wait(urgent, w.s.priorities.Try())
+	w.s.priorities.Wait(own, w.s.priorities.Try())
+	if cluster, _, _ := w.decided(); cluster != "" {
+		t.Fatalf("placed on %q before the more urgent was tried", cluster)
+	}
+	w.s.priorities.Wait(urgent, w.s.priorities.Try())
+	if cluster, _, _ := w.decided(); cluster != "m2" {
+		t.Errorf("placed on %q after the more urgent was tried", cluster)
+	}
+}

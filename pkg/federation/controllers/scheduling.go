@@ -47,6 +47,8 @@ type scheduling struct {
 	quotas       quota.Reservations
 	// priorities have the more urgent decided first.
 	priorities *priorityqueue.Priorities
+	// retry has bindings decided again.
+	retry inlet[reconcile.Request]
 	// neighbours are workloads that want to be together or apart.
 	neighbours neighbours
 }
@@ -64,31 +66,60 @@ func (s *scheduling) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	s.index.Set(request.NamespacedName, interestOf(b))
 	if karmada.Suspended(b) || !bindings.IsPlaced(b.BindingSpec()) {
-		s.priorities.Wait(request.NamespacedName, false)
+		s.priorities.Rest(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
+	try := s.priorities.Try()
 	clusters, _, err := s.clusters.snapshot(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if !karmada.NeedsDecision(b, clusters) {
-		s.priorities.Wait(request.NamespacedName, false)
+		s.priorities.Rest(request.NamespacedName)
 		return reconcile.Result{}, s.observe(ctx, b)
 	}
-	decision, err := s.decide(ctx, b)
+	decision, err := s.decide(ctx, b, try)
+	if errors.Is(err, errYields) {
+		return reconcile.Result{}, nil
+	}
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	s.priorities.Decided(request.NamespacedName)
+	s.note(request.NamespacedName, try, decision)
 	if err := s.write(ctx, b, decision); err != nil {
 		return reconcile.Result{}, err
 	}
-	s.priorities.Wait(request.NamespacedName, decision.waits())
 	if decision.awaits() {
 		// Before, an event tells what comes to be known of the members.
 		return reconcile.Result{RequeueAfter: max(decision.until.Sub(s.now()), time.Millisecond)}, nil
 	}
 	return reconcile.Result{}, nil
+}
+
+// errYields tells that a binding does not take what it has found, since more urgent ones are tried before it.
+var errYields = errors.New("more urgent bindings are tried first")
+
+// yields has the more urgent be tried before a binding that has waited takes what it has found, and the binding behind
+// them.
+func (s *scheduling) yields(key types.NamespacedName, try uint64) bool {
+	ahead := s.priorities.Ahead(key, try)
+	if len(ahead) == 0 {
+		return false
+	}
+	for _, other := range append(ahead, key) {
+		s.retry.add(reconcile.Request{NamespacedName: other})
+	}
+	return true
+}
+
+// note whether a binding waits, before others are decided that could find room.
+func (s *scheduling) note(key types.NamespacedName, try uint64, decision outcome) {
+	if decision.waits() {
+		s.priorities.Wait(key, try)
+	} else {
+		s.priorities.Rest(key)
+	}
+	s.priorities.Decided(key)
 }
 
 func (s *scheduling) forget(key types.NamespacedName) {
@@ -102,7 +133,7 @@ func (s *scheduling) create(ctx context.Context, b bindings.Binding) error {
 	if karmada.Suspended(b) || !bindings.IsPlaced(b.BindingSpec()) {
 		return s.client.Create(ctx, b)
 	}
-	decision, err := s.decide(ctx, b)
+	decision, err := s.decide(ctx, b, firstTry)
 	if err != nil {
 		return err
 	}
@@ -172,8 +203,11 @@ func (o outcome) waits() bool {
 	return o.retry || o.reason == workv1alpha2.ReasonUnschedulable || o.reason == workv1alpha2.ReasonQuotaExceeded
 }
 
+// firstTry is that of a binding which does not exist yet. It yields to nobody.
+const firstTry = 0
+
 // decide for a binding. What it takes of the clusters' room stays promised until written is called.
-func (s *scheduling) decide(ctx context.Context, b bindings.Binding) (outcome, error) {
+func (s *scheduling) decide(ctx context.Context, b bindings.Binding, try uint64) (outcome, error) {
 	key := client.ObjectKeyFromObject(b)
 	if err := s.priorities.Await(ctx, key, priorityOf(b)); err != nil {
 		return outcome{}, err
@@ -187,6 +221,10 @@ func (s *scheduling) decide(ctx context.Context, b bindings.Binding) (outcome, e
 	})
 	if err != nil || decision.awaits() {
 		return decision, err
+	}
+	if decision.reason == workv1alpha2.ReasonSuccess && try != firstTry && s.yields(key, try) {
+		s.reservations.Withdraw(key)
+		return outcome{}, errYields
 	}
 	allowed, err := s.withinQuota(ctx, b, decision)
 	if err != nil || allowed.reason != decision.reason {

@@ -354,13 +354,12 @@ func addScheduling(mgr manager.Manager, options Options, s *scheduling) error {
 	if err != nil {
 		return err
 	}
-	retry := &inlet[reconcile.Request]{}
 	concerned := func(before, after *core.Cluster) []types.NamespacedName {
 		return s.priorities.Sort(s.index.ConcernedBy(before, after))
 	}
 	return errors.Join(
-		c.Watch(retry),
-		mgr.Add(retryWaiting(s.priorities, retry)),
+		c.Watch(&s.retry),
+		mgr.Add(retryWaiting(s.priorities, &s.retry)),
 		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ResourceBinding{},
 			byPriority[*workv1alpha2.ResourceBinding](s.priorities),
 			predicate.TypedGenerationChangedPredicate[*workv1alpha2.ResourceBinding]{})),

@@ -114,10 +114,10 @@ func TestThoseThatWaitForRoomAreTriedInOrder(t *testing.T) {
 	priorities := New()
 	priorities.Set(key("urgent"), 1)
 	for _, name := range []string{"first", "second", "third", "urgent", "gone"} {
-		priorities.Wait(key(name), true)
+		priorities.Wait(key(name), priorities.Try())
 	}
-	priorities.Wait(key("first"), true) // Once more in vain: it has waited all the time.
-	priorities.Wait(key("second"), false)
+	priorities.Wait(key("first"), priorities.Try()) // Once more in vain: it has waited all the time.
+	priorities.Rest(key("second"))
 	priorities.Forget(key("gone"))
 	want := []types.NamespacedName{key("urgent"), key("first"), key("third")}
 	if got := priorities.Waiting(); !slices.Equal(got, want) {
@@ -126,5 +126,62 @@ func TestThoseThatWaitForRoomAreTriedInOrder(t *testing.T) {
 	if got := priorities.Sort([]types.NamespacedName{key("third"), key("first"), key("urgent")}); !slices.Equal(got,
 		want) {
 		t.Errorf("sorted: %v", got)
+	}
+}
+
+// Who has waited, and finds room, lets the more urgent be tried first that were tried before the room was there: once
+// they have been, it takes what is left.
+func TestWhoHasWaitedYieldsToTheMoreUrgent(t *testing.T) {
+	priorities := New()
+	for name, priority := range map[string]int32{"low": -5, "other low": -5, "usual": 10, "urgent": 1000} {
+		priorities.Set(key(name), priority)
+	}
+	ahead := func(name string, try uint64, want ...string) {
+		t.Helper()
+		var got []string
+		for _, other := range priorities.Ahead(key(name), try) {
+			got = append(got, other.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+	for _, name := range []string{"other low", "low", "usual", "urgent"} {
+		priorities.Wait(key(name), priorities.Try())
+	}
+	ahead("never waited", priorities.Try())
+	first := priorities.Try()
+	ahead("low", first, "urgent", "usual")
+	// Usual was underway with what it knew of before; urgent is tried since.
+	priorities.Wait(key("urgent"), priorities.Try())
+	ahead("low", priorities.Try(), "usual")
+	priorities.Wait(key("usual"), priorities.Try())
+	ahead("low", priorities.Try())
+	priorities.Rest(key("low"))
+
+	// The most urgent has nobody ahead, and who has none of the room next time has waited for other room.
+	ahead("urgent", priorities.Try())
+	ahead("other low", priorities.Try(), "urgent", "usual")
+	priorities.Wait(key("other low"), priorities.Try())
+	ahead("other low", priorities.Try(), "urgent", "usual")
+}
+
+// Others that are not tried, for whatever reason, keep nobody from room for ever, and not all are tried for each one.
+func TestYieldingIsBounded(t *testing.T) {
+	priorities := New()
+	priorities.Wait(key("low"), priorities.Try())
+	for i := range 2 * maxAhead {
+		name := fmt.Sprint(i)
+		priorities.Set(key(name), int32(i+1))
+		priorities.Wait(key(name), priorities.Try())
+	}
+	for range maxYields {
+		if got := priorities.Ahead(key("low"), priorities.Try()); len(got) != maxAhead ||
+			got[0].Name != fmt.Sprint(2*maxAhead-1) {
+			t.Errorf("got %v", got)
+		}
+	}
+	if got := priorities.Ahead(key("low"), priorities.Try()); len(got) > 0 {
+		t.Errorf("got %v", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/bastionaccess"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
@@ -70,7 +72,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) reconcile(ctx context.Context, bastion *operationsv1alpha1.Bastion,
 	shoot *gardencorev1beta1.Shoot) (ctrl.Result, error) {
 	if shoot.Status.TechnicalID == "" {
-		err := r.report(ctx, bastion, progressing("ShootNotReady", "The shoot has no control plane yet."), nil)
+		err := r.report(ctx, bastion, progressing("ShootNotReady", "The shoot has no control plane yet."),
+			whereabouts{})
 		return ctrl.Result{RequeueAfter: recheck}, err
 	}
 	if err := finalizer.Ensure(ctx, r.Garden, bastion, gardencorev1beta1.GardenerName); err != nil {
@@ -78,8 +81,8 @@ func (r *Reconciler) reconcile(ctx context.Context, bastion *operationsv1alpha1.
 	}
 	object := objectFor(bastion, shoot)
 	asked := bastion.Annotations[gardencorev1beta1.GardenerOperation] == gardencorev1beta1.GardenerOperationReconcile
-	if err := r.ask(ctx, object, specFor(bastion, shoot), asked); err != nil {
-		return ctrl.Result{}, errors.Join(err, r.report(ctx, bastion, failed(err), nil))
+	if err := r.ask(ctx, object, bastion, shoot, asked); err != nil {
+		return ctrl.Result{}, errors.Join(err, r.report(ctx, bastion, failed(err), whereabouts{}))
 	}
 	if asked {
 		if err := r.operationDone(ctx, bastion); err != nil {
@@ -87,7 +90,7 @@ func (r *Reconciler) reconcile(ctx context.Context, bastion *operationsv1alpha1.
 		}
 	}
 	condition, ready := judge(object)
-	if err := r.report(ctx, bastion, condition, object.Status.Ingress); err != nil || ready {
+	if err := r.report(ctx, bastion, condition, whereaboutsOf(object)); err != nil || ready {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: recheck}, nil
@@ -95,13 +98,19 @@ func (r *Reconciler) reconcile(ctx context.Context, bastion *operationsv1alpha1.
 
 // ask writes the extension's object if it is to change. Otherwise the extension is left alone: it tries again by
 // itself.
-func (r *Reconciler) ask(ctx context.Context, object *extensionsv1alpha1.Bastion, spec extensionsv1alpha1.BastionSpec,
-	force bool) error {
+func (r *Reconciler) ask(ctx context.Context, object *extensionsv1alpha1.Bastion, bastion *operationsv1alpha1.Bastion,
+	shoot *gardencorev1beta1.Shoot, force bool) error {
 	err := r.Seed.Get(ctx, client.ObjectKeyFromObject(object), object)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Bastion %s of the seed: %w", client.ObjectKeyFromObject(object), err)
 	}
-	if err == nil && !force && apiequality.Semantic.DeepEqual(object.Spec, spec) {
+	exists := err == nil
+	access, err := accessFor(bastion.Spec.SSHPublicKey, object.Spec.UserData)
+	if err != nil {
+		return err
+	}
+	spec := specFor(bastion, shoot, access)
+	if exists && !force && apiequality.Semantic.DeepEqual(object.Spec, spec) {
 		return nil
 	}
 	return extension.Deploy(ctx, r.Seed, object, force, func() { object.Spec = spec })
@@ -143,7 +152,7 @@ func (r *Reconciler) delete(ctx context.Context, bastion *operationsv1alpha1.Bas
 	if shoot != nil && shoot.Status.TechnicalID != "" && !forced {
 		object := objectFor(bastion, shoot)
 		if err := extension.Destroy(ctx, r.Seed, object); err != nil {
-			return ctrl.Result{}, errors.Join(err, r.report(ctx, bastion, failed(err), bastion.Status.Ingress))
+			return ctrl.Result{}, errors.Join(err, r.report(ctx, bastion, failed(err), whereaboutsNow(bastion)))
 		}
 		err := r.Seed.Get(ctx, client.ObjectKeyFromObject(object), object)
 		if client.IgnoreNotFound(err) != nil {
@@ -151,7 +160,7 @@ func (r *Reconciler) delete(ctx context.Context, bastion *operationsv1alpha1.Bas
 				err)
 		}
 		if err == nil {
-			return ctrl.Result{RequeueAfter: recheck}, r.report(ctx, bastion, leaving(object), bastion.Status.Ingress)
+			return ctrl.Result{RequeueAfter: recheck}, r.report(ctx, bastion, leaving(object), whereaboutsNow(bastion))
 		}
 		if err := extensionrights.Release(ctx, r.Seed, object.Namespace, extensionsv1alpha1.BastionResource,
 			object.Spec.Type); err != nil {
@@ -178,12 +187,36 @@ func (r *Reconciler) operationDone(ctx context.Context, bastion *operationsv1alp
 	return r.Garden.Patch(ctx, bastion, patch)
 }
 
+// whereabouts are where a bastion is, and how it proves itself there.
+type whereabouts struct {
+	ingress  *corev1.LoadBalancerIngress
+	hostKeys []string
+}
+
+// whereaboutsOf are those that the extension tells. Keys are told with the address that they are for.
+func whereaboutsOf(object *extensionsv1alpha1.Bastion) whereabouts {
+	at := whereabouts{ingress: object.Status.Ingress}
+	access, err := bastionaccess.Parse(object.Spec.UserData)
+	if at.ingress == nil || err != nil {
+		return at
+	}
+	if keys, err := access.HostKeys(); err == nil {
+		at.hostKeys = keys
+	}
+	return at
+}
+
+// whereaboutsNow are those that are known.
+func whereaboutsNow(bastion *operationsv1alpha1.Bastion) whereabouts {
+	return whereabouts{bastion.Status.Ingress, bastion.Status.HostKeys}
+}
+
 // report writes the status if it changes.
 func (r *Reconciler) report(ctx context.Context, bastion *operationsv1alpha1.Bastion,
-	condition gardencorev1beta1.Condition, ingress *corev1.LoadBalancerIngress) error {
+	condition gardencorev1beta1.Condition, at whereabouts) error {
 	before := bastion.DeepCopy()
 	bastion.Status.Conditions = conditions.Set(bastion.Status.Conditions, condition, r.Now())
-	bastion.Status.Ingress = ingress.DeepCopy()
+	bastion.Status.Ingress, bastion.Status.HostKeys = at.ingress.DeepCopy(), at.hostKeys
 	bastion.Status.ObservedGeneration = &bastion.Generation
 	if apiequality.Semantic.DeepEqual(before.Status, bastion.Status) {
 		return nil
@@ -198,13 +231,24 @@ func objectFor(bastion *operationsv1alpha1.Bastion, shoot *gardencorev1beta1.Sho
 	}
 }
 
+// accessFor is what the user data is to say. A bastion that exists keeps its key. One of another user that had the same
+// name does not count.
+func accessFor(publicKey string, userData []byte) (bastionaccess.Access, error) {
+	access, err := bastionaccess.Parse(userData)
+	if err == nil && access.AuthorizedKey == strings.TrimSpace(publicKey) {
+		return access, nil
+	}
+	return bastionaccess.New(publicKey)
+}
+
 // specFor is what the extension is asked for.
-func specFor(bastion *operationsv1alpha1.Bastion, shoot *gardencorev1beta1.Shoot) extensionsv1alpha1.BastionSpec {
+func specFor(bastion *operationsv1alpha1.Bastion, shoot *gardencorev1beta1.Shoot,
+	access bastionaccess.Access) extensionsv1alpha1.BastionSpec {
 	spec := extensionsv1alpha1.BastionSpec{
 		DefaultSpec: extensionsv1alpha1.DefaultSpec{
 			Type: ptr.Deref(bastion.Spec.ProviderType, shoot.Spec.Provider.Type),
 		},
-		UserData: []byte(userData(bastion.Spec.SSHPublicKey)),
+		UserData: access.UserData(),
 	}
 	for _, policy := range bastion.Spec.Ingress {
 		spec.Ingress = append(spec.Ingress, extensionsv1alpha1.BastionIngressPolicy{IPBlock: policy.IPBlock})

@@ -1,7 +1,8 @@
 package bastion
 
 import (
-	"encoding/base64"
+	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/bastionaccess"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 )
 
@@ -242,11 +244,29 @@ func TestWithoutItsShootABastionGoes(t *testing.T) {
 	}
 }
 
-func TestUserData(t *testing.T) {
-	script := userData("  ssh-rsa AAAA $(reboot) `x`\n")
-	encoded := base64.StdEncoding.EncodeToString([]byte("ssh-rsa AAAA $(reboot) `x`\n"))
-	if !strings.HasPrefix(script, "#!/bin/bash\n") || !strings.Contains(script, "echo "+encoded+" | base64 -d") ||
-		strings.Contains(script, "reboot") {
-		t.Errorf("script is\n%s", script)
+// A bastion has one key for as long as it lives, and its user is told which. Another user's bastion, left behind under
+// the same name, is no way in for them.
+func TestKeyOfTheBastion(t *testing.T) {
+	w := newWorld(t, aBastion(), aShoot())
+	w.reconcile()
+	if keys := w.bastion().Status.HostKeys; keys != nil {
+		t.Errorf("without an address: %q", keys)
+	}
+	w.finish(func(s *extensionsv1alpha1.BastionStatus) { s.Ingress = &corev1.LoadBalancerIngress{IP: "198.51.100.1"} })
+	w.reconcile()
+	access, err := bastionaccess.Parse(w.object().Spec.UserData)
+	if err != nil || access.AuthorizedKey != key {
+		t.Fatalf("got %+v, %v", access, err)
+	}
+	want, err := access.HostKeys()
+	if got := w.bastion().Status.HostKeys; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q, %v", got, want, err)
+	}
+	if again, err := accessFor(key, access.UserData()); err != nil || !bytes.Equal(again.HostKey, access.HostKey) {
+		t.Errorf("another key: %v", err)
+	}
+	other, err := accessFor("ssh-ed25519 AAAA bob", access.UserData())
+	if err != nil || other.AuthorizedKey != "ssh-ed25519 AAAA bob" || bytes.Equal(other.HostKey, access.HostKey) {
+		t.Errorf("the key of another user stays: %v", err)
 	}
 }

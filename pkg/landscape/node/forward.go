@@ -2,13 +2,12 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"sync"
 	"time"
+
+	"github.com/trellis-garden/trellis/pkg/vpn/splice"
 )
 
 // dialTimeout bounds how long a client of the host waits for a port of the node.
@@ -61,22 +60,9 @@ func join(ctx context.Context, client net.Conn, target string) {
 		return
 	}
 	defer server.Close()
-	stop := context.AfterFunc(ctx, func() { client.Close(); server.Close() })
-	defer stop()
-	var both sync.WaitGroup
-	both.Go(func() { pipe(server, client) })
-	both.Go(func() { pipe(client, server) })
-	both.Wait()
-}
-
-// pipe copies one direction and passes on its end, so that the other direction can still be answered.
-func pipe(to, from net.Conn) {
-	_, err := io.Copy(to, from)
-	if half, ok := to.(interface{ CloseWrite() error }); ok && (err == nil || errors.Is(err, io.EOF)) {
-		if half.CloseWrite() == nil {
-			return
-		}
+	toClient, errClient := splice.Of(client)
+	toServer, errServer := splice.Of(server)
+	if errClient == nil && errServer == nil {
+		_, _, _ = splice.Join(ctx, toClient, toServer) // How a connection ends is for its ends to know.
 	}
-	to.Close()
-	from.Close()
 }

@@ -9,12 +9,18 @@ import (
 	"io"
 	"net"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 )
+
+// Stream is what can end its sending side alone: a connection, or a channel within one.
+type Stream interface {
+	io.ReadWriteCloser
+	// CloseWrite tells the peer that no more data follows.
+	CloseWrite() error
+}
 
 // Conn is a connection that can end its sending side alone.
 type Conn interface {
@@ -39,16 +45,17 @@ const HalfCloseTimeout = 30 * time.Minute
 
 // Join copies both ways between a and b until both directions ended, one failed, or ctx is done. It closes both and
 // returns the number of bytes that went each way. The end of a stream is not an error.
-func Join(ctx context.Context, a, b Conn) (toB, toA int64, err error) {
+func Join(ctx context.Context, a, b Stream) (toB, toA int64, err error) {
 	stop := context.AfterFunc(ctx, func() { closeAll(a, b) })
 	defer stop()
 	defer closeAll(a, b)
 
 	var group errgroup.Group // of one, so that the other direction needs no goroutine of its own
-	var ended atomic.Bool
-	direction := func(dst, src Conn, n *int64) func() error {
+	limit := &halfClose{end: func() { closeAll(a, b) }}
+	defer limit.stop()
+	direction := func(dst, src Stream, n *int64) func() error {
 		return func() (err error) {
-			if *n, err = copyHalf(dst, src, &ended); err != nil {
+			if *n, err = copyHalf(dst, src, limit); err != nil {
 				closeAll(a, b)
 			}
 			return err
@@ -65,15 +72,31 @@ func Join(ctx context.Context, a, b Conn) (toB, toA int64, err error) {
 	return toB, toA, err
 }
 
+// halfClose ends what goes on for too long after one direction has ended.
+type halfClose struct {
+	begun sync.Once
+	timer *time.Timer
+	end   func()
+}
+
+func (h *halfClose) begin() {
+	h.begun.Do(func() { h.timer = time.AfterFunc(HalfCloseTimeout, h.end) })
+}
+
+// stop is for when both directions have ended.
+func (h *halfClose) stop() {
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+}
+
 // copyHalf copies one direction. Whichever direction ends first puts a limit on the other.
-func copyHalf(dst, src Conn, ended *atomic.Bool) (int64, error) {
+func copyHalf(dst, src Stream, limit *halfClose) (int64, error) {
 	n, err := transfer(dst, src)
 	if err != nil {
 		return n, err
 	}
-	if ended.CompareAndSwap(false, true) {
-		_ = dst.SetReadDeadline(time.Now().Add(HalfCloseTimeout))
-	}
+	limit.begin()
 	// The peer may be gone already; then the other direction ends by itself.
 	_ = dst.CloseWrite()
 	return n, nil
@@ -204,9 +227,9 @@ func (r *reader) tryRead(fd uintptr) bool {
 	return true
 }
 
-func closeAll(conns ...Conn) {
-	for _, conn := range conns {
-		_ = conn.Close()
+func closeAll(streams ...Stream) {
+	for _, stream := range streams {
+		_ = stream.Close()
 	}
 }
 

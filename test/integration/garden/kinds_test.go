@@ -481,12 +481,14 @@ func TestBastion(t *testing.T) {
 	later := time.Now().Add(24 * time.Hour)
 	writeStatusOnly(t, bastion,
 		func() {
+			bastion.Status.HostKeys = []string{"ssh-ed25519 AAAA"}
 			bastion.Status.ObservedGeneration, bastion.Status.ExpirationTimestamp = new(int64(1)),
 				new(metav1.NewTime(later))
 		},
 		func() { bastion.Spec.Ingress[0].IPBlock.CIDR = "0.0.0.0/0" },
 		func() (bool, bool) {
-			return bastion.Status.ObservedGeneration != nil, bastion.Spec.Ingress[0].IPBlock.CIDR == "0.0.0.0/0"
+			return bastion.Status.ObservedGeneration != nil && len(bastion.Status.HostKeys) == 1,
+				bastion.Spec.Ingress[0].IPBlock.CIDR == "0.0.0.0/0"
 		})
 	if !bastion.Status.ExpirationTimestamp.Time.Before(later.Add(-time.Hour)) {
 		t.Errorf("who writes the status chooses when a bastion expires: %s", bastion.Status.ExpirationTimestamp)

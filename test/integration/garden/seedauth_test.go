@@ -152,7 +152,8 @@ type request struct {
 }
 
 // matrix holds what seeds may do. "S" stands for the seed, "P" for the namespace of its project. Others: everybody may
-// read cloud profiles, exposure classes and seeds, and found a project.
+// read cloud profiles, exposure classes and seeds, and found a project. RBAC also lets everybody list projects; which
+// these are is garden-apiserver's to say, and those of another seed's are none (TestAttackHiddenProjects).
 var matrix = []request{
 	{"core.gardener.cloud", "shoots", "", "P", "shoot", "get list watch update patch", "get list watch", ""},
 	{"core.gardener.cloud", "shoots", "status", "P", "shoot", "get update patch", "", ""},
@@ -176,7 +177,10 @@ var matrix = []request{
 	{"core.gardener.cloud", "cloudprofiles", "", "", "any", "get list watch", "get list watch", "get list watch"},
 	{"core.gardener.cloud", "exposureclasses", "", "", "any", "get list watch", "get list watch", "get list watch"},
 	{"core.gardener.cloud", "namespacedcloudprofiles", "", "P", "unused", "", "", ""},
-	{"core.gardener.cloud", "projects", "", "", "S", "get list watch create", "get list watch create", "create"},
+	{
+		"core.gardener.cloud", "projects", "", "", "S", "get list watch create", "get list watch create",
+		"list watch create",
+	},
 	{"core.gardener.cloud", "quotas", "", "P", "unused", "", "", ""},
 	{"core.gardener.cloud", "secretbindings", "", "P", "unused", "", "", ""},
 	{

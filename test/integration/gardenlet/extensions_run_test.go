@@ -26,6 +26,7 @@ import (
 	"github.com/trellis-garden/trellis/extensions/pkg/command"
 	"github.com/trellis-garden/trellis/extensions/pkg/extension"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/controller/backup"
+	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/controller/bastion"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/controller/controlplane"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/controller/dnsrecord"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/controller/infrastructure"
@@ -125,6 +126,8 @@ func removeObject(t *testing.T, seed client.WithWatch, object gardenletextension
 		waitGone(t, seed, typed)
 	case *extensionsv1alpha1.Extension:
 		waitGone(t, seed, typed)
+	case *extensionsv1alpha1.Bastion:
+		waitGone(t, seed, typed)
 	case *extensionsv1alpha1.DNSRecord:
 		waitGone(t, seed, typed)
 	}
@@ -182,6 +185,7 @@ func addProvider(mgr manager.Manager, cloud string) error {
 		func() error { return controlplane.Add(mgr) },
 		func() error { return dnsrecord.Add(mgr, source, "example") },
 		func() error { return backup.Add(mgr, source, "extension-provider-local") },
+		func() error { return bastion.Add(mgr, source) },
 		func() error {
 			return worker.Add(mgr, worker.Options{
 				MachineControllerManager: "mcm", Image: "driver",

@@ -9,6 +9,7 @@ import (
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +21,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/bastionaccess"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extensionrights"
 	"github.com/trellis-garden/trellis/pkg/helm"
@@ -161,6 +163,13 @@ func objectsOfShoots() []extension.Object {
 		&extensionsv1alpha1.OperatingSystemConfig{ObjectMeta: meta, Spec: extensionsv1alpha1.OperatingSystemConfigSpec{
 			DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "debian"},
 			Purpose:     extensionsv1alpha1.OperatingSystemConfigPurposeProvision,
+		}},
+		&extensionsv1alpha1.Bastion{ObjectMeta: meta, Spec: extensionsv1alpha1.BastionSpec{
+			DefaultSpec: local,
+			UserData:    bastionaccess.Access{AuthorizedKey: "ssh-ed25519 AAAA", HostKey: []byte("k")}.UserData(),
+			Ingress: []extensionsv1alpha1.BastionIngressPolicy{
+				{IPBlock: networkingv1.IPBlock{CIDR: "203.0.113.7/32"}},
+			},
 		}},
 		&extensionsv1alpha1.Extension{
 			ObjectMeta: meta, Spec: extensionsv1alpha1.ExtensionSpec{

@@ -33,7 +33,7 @@ const ownRecordTTL = 120
 
 type cloudFlags struct {
 	listen, dns, forward, zone, stateDir, tokenFile, pool, node string
-	objects, objectProgram, nodeName                            string
+	objects, objectProgram, nodeName, bastions                  string
 	reserved                                                    []string
 	records                                                     map[string]string
 	tcp, udp                                                    []uint
@@ -46,7 +46,7 @@ func cloudCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cloud",
 		Short: "Run the local cloud on this node",
-		Long: `cloud serves an HTTP API for networks and DNS records, answers DNS for its zone, and provisions volumes of the
+		Long: `cloud serves an HTTP API for networks, DNS records and bastions, answers DNS for its zone, and provisions volumes of the
 StorageClass with provisioner ` + volumes.Provisioner + `. It changes bridges and firewall of the network namespace it runs in, and
 keeps all state below --state-dir.`,
 		Args: cobra.NoArgs,
@@ -74,6 +74,8 @@ keeps all state below --state-dir.`,
 	f.StringVar(&flags.objects, "object-store", "",
 		"address (host:port) at which buckets are served by S3; empty: buckets are folders")
 	f.StringVar(&flags.objectProgram, "object-store-program", "/usr/local/bin/objectstore", "program that serves them")
+	f.StringVar(&flags.bastions, "bastions", "",
+		"range of the addresses that bastions get, of a network of the node; empty: there are no bastions")
 	f.BoolVar(&flags.volumes, "volumes", true, "provision volumes in the cluster this runs in")
 	f.StringVar(&flags.nodeName, "node-name", "",
 		"name of the node, to which volumes are bound (default: to none; all nodes must share the folder then)")
@@ -161,6 +163,12 @@ func (f cloudFlags) serverOptions() (server.Options, error) {
 		}
 		reserved = append(reserved, prefix)
 	}
+	var bastions netip.Prefix
+	if f.bastions != "" {
+		if bastions, err = netip.ParsePrefix(f.bastions); err != nil {
+			return server.Options{}, fmt.Errorf("--bastions: %w", err)
+		}
+	}
 	services, err := f.services()
 	if err != nil {
 		return server.Options{}, err
@@ -168,7 +176,8 @@ func (f cloudFlags) serverOptions() (server.Options, error) {
 	return server.Options{
 		Listen: f.listen, DNS: f.dns, Forward: f.forward, Zone: f.zone, Records: f.ownRecords(), StateDir: f.stateDir,
 		Token: token,
-		Pool:  pool, Reserved: reserved, Node: services.Node, Host: server.LinuxHost{Services: services},
+		Pool:  pool, Reserved: reserved, Bastions: bastions, Node: services.Node,
+		Host: server.LinuxHost{Services: services},
 	}, nil
 }
 

@@ -51,6 +51,7 @@ func TestWrongFlags(t *testing.T) {
 		"is empty; write the token into it": func(f *cloudFlags) { *f = flags(t, "\n") },
 		"--pool: ":                          func(f *cloudFlags) { f.pool = "10.180.0.0" },
 		"--reserved: ":                      func(f *cloudFlags) { f.reserved = []string{"10.1.0.0/16", "x"} },
+		"--bastions: ":                      func(f *cloudFlags) { f.bastions = "172.18.0.208" },
 		"--listen: ":                        func(f *cloudFlags) { f.listen = "172.18.0.2" },
 		"--node: ":                          func(f *cloudFlags) { f.node = "node" },
 		"--dns: ":                           func(f *cloudFlags) { f.dns = "172.18.0.2" },

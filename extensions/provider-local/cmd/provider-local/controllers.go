@@ -12,6 +12,7 @@ import (
 	"github.com/trellis-garden/trellis/extensions/pkg/command"
 	"github.com/trellis-garden/trellis/extensions/pkg/terraform"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/controller/backup"
+	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/controller/bastion"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/controller/controlplane"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/controller/dnsrecord"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/controller/infrastructure"
@@ -85,6 +86,7 @@ func (f *controllersFlags) setup(_ context.Context, mgr manager.Manager) error {
 		func() error { return controlplane.Add(mgr) },
 		func() error { return dnsrecord.Add(mgr, source, f.zone) },
 		func() error { return backup.Add(mgr, source, f.namespace) },
+		func() error { return bastion.Add(mgr, source) },
 		func() error {
 			return worker.Add(mgr, worker.Options{
 				MachineControllerManager: f.machineControllerManager,

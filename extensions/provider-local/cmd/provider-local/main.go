@@ -20,13 +20,15 @@ func main() {
 		Short: "The local infrastructure of a Trellis landscape",
 		Long: `provider-local runs shoots on the landscape's own node.
 
-  cloud               is the infrastructure: networks, DNS records and volumes of the node
+  cloud               is the infrastructure: networks, DNS records, volumes and bastions of the node
   volumes             provisions the volumes of a node beside that of the cloud
-  controllers         is the extension: Infrastructure, ControlPlane, Worker, DNSRecord, BackupBucket and BackupEntry of type local
+  controllers         is the extension: Infrastructure, ControlPlane, Worker, DNSRecord, BackupBucket, BackupEntry and Bastion of type local
+  issuer              is an OIDC issuer with three users
   machine-controller  is the machine driver beside machine-controller-manager in each shoot's control plane`,
 		SilenceUsage: true,
 	}
-	root.AddCommand(cloudCommand(), volumesCommand(), controllersCommand(), machineControllerCommand())
+	root.AddCommand(cloudCommand(), volumesCommand(), controllersCommand(), machineControllerCommand(),
+		issuerCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		os.Exit(1)
 	}

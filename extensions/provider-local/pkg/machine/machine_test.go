@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/apis"
+	"github.com/trellis-garden/trellis/pkg/bastionaccess"
 	"github.com/trellis-garden/trellis/pkg/component/golden"
 )
 
@@ -136,5 +137,29 @@ func TestAMachineOffersTheMemoryOfItsType(t *testing.T) {
 		if err != nil || strings.TrimSpace(string(got)) != test.want {
 			t.Errorf("%s: got %q (%v), want %q", name, got, err, test.want)
 		}
+	}
+}
+
+// The SSH daemon of machines lets in one user, by key, and proves itself with a key that no other machine has and that
+// outlives reboots.
+func TestSSHDaemonOfMachines(t *testing.T) {
+	config, err := os.ReadFile("../../machine/rootfs/etc/ssh/sshd_config.d/10-machine.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	boot, err := os.ReadFile("../../machine/rootfs/usr/local/sbin/machine-boot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"AllowUsers " + bastionaccess.User, "PermitRootLogin no", "PasswordAuthentication no",
+		"KbdInteractiveAuthentication no", "HostKey /var/lib/node-agent/ssh_host_ed25519_key",
+	} {
+		if !strings.Contains(string(config), want+"\n") {
+			t.Errorf("%q is not in\n%s", want, config)
+		}
+	}
+	if !strings.Contains(string(boot), "-f /var/lib/node-agent/ssh_host_ed25519_key\n") {
+		t.Error("machine-boot does not make the key")
 	}
 }

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 }
 
 // noHost is a node without a network: networks exist in the cloud's books only.
-type noHost struct{}
+type noHost struct{ server.BastionHost }
 
 func (noHost) EnsureBridge(string, netip.Prefix) error            { return nil }
 func (noHost) RemoveBridge(string) error                          { return nil }

@@ -91,6 +91,12 @@ const (
 	// AnnotationSingleNodeSeed is "true" on the Cluster of a highly available control plane whose seed has one node at
 	// most that takes pods of control planes: replicas share it.
 	AnnotationSingleNodeSeed = "seed.trellis.garden/single-node"
+	// AnnotationNodeSSHHostKeys is, on a Node of a shoot, what its machine proves itself with by SSH: public keys as in
+	// known_hosts but without a host, one a line.
+	AnnotationNodeSSHHostKeys = "node.trellis.garden/ssh-host-keys"
+	// AnnotationProjectsAreFiltered is "true" on ClusterRole ClusterRoleReadGlobalResources when the last
+	// garden-apiserver has ended that showed all projects to whoever may list them.
+	AnnotationProjectsAreFiltered = "garden.trellis.garden/projects-are-filtered"
 	// AnnotationShootUID is the UID of the Shoot on objects in its seed.
 	AnnotationShootUID = "shoot.gardener.cloud/uid"
 	// AnnotationPodSecurityEnforce, on a ControllerRegistration, is the level of PodSecurity that the extension's
@@ -339,6 +345,8 @@ const (
 	// GardenKubeAPIServerUser is as whom the garden's kube-apiserver asks garden-apiserver who may do what: the common
 	// name of its client certificate. Nobody else may ask.
 	GardenKubeAPIServerUser = "gardener.cloud:system:kube-apiserver"
+	// ClusterRoleReadGlobalResources is what everybody in the garden who is authenticated may do.
+	ClusterRoleReadGlobalResources = "gardener.cloud:system:read-global-resources"
 	// SeedsGroup is the group of all gardenlets.
 	SeedsGroup = "gardener.cloud:system:seeds"
 	// SeedUserNamePrefix, followed by a seed's name, is the user name of its gardenlet.

@@ -44,9 +44,6 @@ func (v operationsValidator) restoreProblem(text string) string {
 		return "is not possible while the cluster sleeps; wake it up first"
 	case !hasBeenCreated(v.shoot.Status.LastOperation):
 		return "is possible once the cluster has been created; wait until status.lastOperation is Create Succeeded"
-	case v.shoot.Spec.ControlPlane != nil && v.shoot.Spec.ControlPlane.HighAvailability != nil:
-		return "is not possible with spec.controlPlane.highAvailability: none of several etcd members goes back in " +
-			"time while others have newer data"
 	case to.Before(v.shoot.CreationTimestamp.Time):
 		return "names a time before the shoot was created, " + rfc3339(v.shoot.CreationTimestamp)
 	}

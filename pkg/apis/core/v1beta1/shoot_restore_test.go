@@ -73,15 +73,12 @@ func TestValidateRestoreOfETCD(t *testing.T) {
 		"metadata.annotations[maintenance.gardener.cloud/operation]", "cannot wait for maintenance")
 }
 
-func TestSeveralMembersRestoreNoTime(t *testing.T) {
+func TestSeveralMembersRestoreATime(t *testing.T) {
 	shoot := aCreatedShoot()
 	shoot.Annotations = map[string]string{GardenerOperation: "restore-etcd=2026-01-01T12:00:00Z"}
 	shoot.Spec.ControlPlane = &ControlPlane{HighAvailability: &HighAvailability{
 		FailureTolerance: FailureTolerance{Type: FailureToleranceTypeNode},
 	}}
-	expectError(t, validateOperations(shoot, aCreatedShoot()), "metadata.annotations[gardener.cloud/operation]",
-		"is not possible with spec.controlPlane.highAvailability")
-	shoot.Spec.ControlPlane.HighAvailability = nil
 	expectError(t, validateOperations(shoot, aCreatedShoot()), "", "")
 }
 

@@ -11582,6 +11582,21 @@ func schema_pkg_apis_operations_v1alpha1_BastionStatus(ref common.ReferenceCallb
 							Format:      "int64",
 						},
 					},
+					"hostKeys": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Public keys with which it proves that it is this bastion, as in known_hosts but without a host. Absent: they are not known.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
 				},
 			},
 		},

@@ -80,6 +80,10 @@ type BastionStatus struct {
 	// Generation of the specification that was last worked on.
 	// +optional
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty" protobuf:"bytes,5,opt,name=observedGeneration"`
+	// Public keys with which it proves that it is this bastion, as in known_hosts but without a host. Absent: they are
+	// not known.
+	// +optional
+	HostKeys []string `json:"hostKeys,omitempty" protobuf:"bytes,1001,rep,name=hostKeys"`
 }
 
 // BastionReady says whether the bastion can be used.

@@ -246,6 +246,17 @@ func (m *BastionStatus) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	_ = i
 	var l int
 	_ = l
+	if len(m.HostKeys) > 0 {
+		for iNdEx := len(m.HostKeys) - 1; iNdEx >= 0; iNdEx-- {
+			i -= len(m.HostKeys[iNdEx])
+			copy(dAtA[i:], m.HostKeys[iNdEx])
+			i = encodeVarintGenerated(dAtA, i, uint64(len(m.HostKeys[iNdEx])))
+			i--
+			dAtA[i] = 0x3e
+			i--
+			dAtA[i] = 0xca
+		}
+	}
 	if m.ObservedGeneration != nil {
 		i = encodeVarintGenerated(dAtA, i, uint64(*m.ObservedGeneration))
 		i--
@@ -412,6 +423,12 @@ func (m *BastionStatus) Size() (n int) {
 	if m.ObservedGeneration != nil {
 		n += 1 + sovGenerated(uint64(*m.ObservedGeneration))
 	}
+	if len(m.HostKeys) > 0 {
+		for _, s := range m.HostKeys {
+			l = len(s)
+			n += 2 + l + sovGenerated(uint64(l))
+		}
+	}
 	return n
 }
 
@@ -493,6 +510,7 @@ func (this *BastionStatus) String() string {
 		`LastHeartbeatTimestamp:` + strings.Replace(fmt.Sprintf("%v", this.LastHeartbeatTimestamp), "Time", "v1.Time", 1) + `,`,
 		`ExpirationTimestamp:` + strings.Replace(fmt.Sprintf("%v", this.ExpirationTimestamp), "Time", "v1.Time", 1) + `,`,
 		`ObservedGeneration:` + valueToStringGenerated(this.ObservedGeneration) + `,`,
+		`HostKeys:` + fmt.Sprintf("%v", this.HostKeys) + `,`,
 		`}`,
 	}, "")
 	return s
@@ -1260,6 +1278,38 @@ func (m *BastionStatus) Unmarshal(dAtA []byte) error {
 				}
 			}
 			m.ObservedGeneration = &v
+		case 1001:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field HostKeys", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowGenerated
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthGenerated
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthGenerated
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.HostKeys = append(m.HostKeys, string(dAtA[iNdEx:postIndex]))
+			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
 			skippy, err := skipGenerated(dAtA[iNdEx:])

@@ -151,6 +151,11 @@ func (in *BastionStatus) DeepCopyInto(out *BastionStatus) {
 		*out = new(int64)
 		**out = **in
 	}
+	if in.HostKeys != nil {
+		in, out := &in.HostKeys, &out.HostKeys
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	return
 }
 

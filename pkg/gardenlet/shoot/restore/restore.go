@@ -119,8 +119,8 @@ func (r *Record) Check(ctx context.Context) error {
 func refusal(pods []corev1.Pod, asked request.Restore) (string, bool) {
 	for _, pod := range pods {
 		if !isGiven(pod, asked) {
-			return fmt.Sprintf("restore request %s was not carried out: an etcd with several members, or without a "+
-				"store of backups, is not asked to restore", asked.ID), true
+			return fmt.Sprintf("restore request %s was not carried out: an etcd without a store of backups is not "+
+				"asked to restore", asked.ID), true
 		}
 		for _, container := range pod.Status.ContainerStatuses {
 			ended := container.LastTerminationState.Terminated

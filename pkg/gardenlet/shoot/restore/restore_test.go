@@ -132,7 +132,7 @@ func TestARefusalIsTold(t *testing.T) {
 		"it is refused": {
 			ended: "Error: restore request ID is refused: it is too old\n", want: "is refused: it is too old",
 		},
-		"nobody was asked": {notGiven: true, want: "was not carried out: an etcd with several members"},
+		"nobody was asked": {notGiven: true, want: "was not carried out: an etcd without a store"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRecord()
@@ -159,5 +159,24 @@ func TestARefusalIsTold(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 		})
+	}
+}
+
+// Of three members, one refuses for all.
+func TestTheRefusalOfOneMemberIsTold(t *testing.T) {
+	r := newRecord()
+	r.asks(t, noon, 1, false)
+	asked := r.request(t)
+	for i, ended := range []string{
+		"", "Error: etcd-0 is away", "Error: " + asked.Refusal(errors.New("etcd-1 is away")).Error() + "\n",
+	} {
+		pod := etcdThatEnded(ended, asked.Arguments()...)
+		pod.SetName(etcdcomponent.PodNames(etcdcomponent.Main, 3)[i])
+		if err := r.Seed.Create(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "etcd-1 is away (asked for was") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -83,6 +83,17 @@ func (c *Client) DeleteRecord(ctx context.Context, fqdn string) error {
 	return ignoreNotFound(err)
 }
 
+// PutBastion creates or updates a bastion and returns it as the cloud has it.
+func (c *Client) PutBastion(ctx context.Context, bastion Bastion) (Bastion, error) {
+	return call[Bastion](ctx, c, http.MethodPut, "/v1/bastions/"+url.PathEscape(bastion.Name), bastion)
+}
+
+// DeleteBastion removes a bastion, and ends what leads through it. One that is not there is no error.
+func (c *Client) DeleteBastion(ctx context.Context, name string) error {
+	_, err := call[json.RawMessage](ctx, c, http.MethodDelete, "/v1/bastions/"+url.PathEscape(name), nil)
+	return ignoreNotFound(err)
+}
+
 // PutBucket creates a bucket, and tells how it is reached. One that is there is no error.
 func (c *Client) PutBucket(ctx context.Context, bucket string) (Bucket, error) {
 	return call[Bucket](ctx, c, http.MethodPut, bucketPath(bucket), nil)

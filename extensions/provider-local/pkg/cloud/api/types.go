@@ -7,8 +7,12 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/trellis-garden/trellis/pkg/bastionaccess"
 	"github.com/trellis-garden/trellis/pkg/etcd/bucket"
 )
 
@@ -47,6 +51,83 @@ type Record struct {
 
 // Bucket is how a bucket is reached by S3. All is empty where the cloud has no object store, and buckets are folders.
 type Bucket = bucket.Access
+
+// Bastion is an SSH server with a public address, through which the machines of one network are reached.
+type Bastion struct {
+	// Name identifies it in the cloud.
+	Name string `json:"name"`
+	// Network is the name of the network with the machines.
+	Network string `json:"network"`
+	// AuthorizedKey is the public key of its one user, a line of authorized_keys.
+	AuthorizedKey string `json:"authorizedKey"`
+	// HostKey is what it proves itself with: a private key as PEM in OpenSSH's format. The cloud does not tell it.
+	HostKey []byte `json:"hostKey,omitempty"`
+	// Ingress are the ranges from which it may be reached.
+	Ingress []networkingv1.IPBlock `json:"ingress"`
+	// Address is its public one; its port is 22. Set by the cloud.
+	Address string `json:"address,omitempty"`
+}
+
+// Validate reports what is wrong with a request for this bastion.
+func (b Bastion) Validate() error {
+	if !nameFormat.MatchString(b.Name) {
+		return fmt.Errorf("bastion name %q: must be lower-case letters, digits, '-' and '.'", b.Name)
+	}
+	if _, err := b.Access().PublicKey(); err != nil {
+		return fmt.Errorf("bastion %s: %w", b.Name, err)
+	}
+	if _, err := b.Access().Signer(); err != nil {
+		return fmt.Errorf("bastion %s: %w", b.Name, err)
+	}
+	if len(b.Ingress) == 0 {
+		return fmt.Errorf("bastion %s: needs at least one range in ingress", b.Name)
+	}
+	if _, err := b.Ranges(); err != nil {
+		return fmt.Errorf("bastion %s: %w", b.Name, err)
+	}
+	return nil
+}
+
+// Access are the keys of the bastion.
+func (b Bastion) Access() bastionaccess.Access {
+	return bastionaccess.Access{AuthorizedKey: b.AuthorizedKey, HostKey: b.HostKey}
+}
+
+// Ranges are addresses that may connect.
+type Ranges []addressRange
+
+type addressRange struct {
+	of     netip.Prefix
+	except []netip.Prefix
+}
+
+// Ranges reads the ingress of the bastion.
+func (b Bastion) Ranges() (Ranges, error) {
+	ranges := make(Ranges, len(b.Ingress))
+	for i, block := range b.Ingress {
+		prefix, err := netip.ParsePrefix(block.CIDR)
+		if err != nil {
+			return nil, fmt.Errorf("ingress[%d]: %w", i, err)
+		}
+		ranges[i].of = prefix
+		for _, text := range block.Except {
+			except, err := netip.ParsePrefix(text)
+			if err != nil {
+				return nil, fmt.Errorf("ingress[%d].except: %w", i, err)
+			}
+			ranges[i].except = append(ranges[i].except, except)
+		}
+	}
+	return ranges, nil
+}
+
+// Contains tells whether an address may connect.
+func (r Ranges) Contains(address netip.Addr) bool {
+	return slices.ContainsFunc(r, func(one addressRange) bool {
+		isOut := slices.ContainsFunc(one.except, func(p netip.Prefix) bool { return p.Contains(address) })
+		return one.of.Contains(address) && !isOut
+	})
+}
 
 // Error is the body of every answer that is not a success.
 type Error struct {

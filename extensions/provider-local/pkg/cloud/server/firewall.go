@@ -16,12 +16,18 @@ const (
 	chainDNS     = "TRELLIS-LOCAL-CLOUD-DNS"
 )
 
-// jump is a rule of a built-in chain that sends packets to one of the cloud's chains.
-type jump struct {
+// bastionMark is on packets that the cloud itself sends for bastions. In the network of the node whoever has
+// CAP_NET_ADMIN can set it, from Linux 5.17 on also with CAP_NET_RAW, as containers have by default: a pod of the
+// host's network reaches SSH of machines by it, and needs a key there. Packets from other network namespaces lose their
+// mark on the way. Marks of kube-proxy and of CNI plugins have other bits.
+const bastionMark = 0x22000000
+
+// chainJump is a rule of a built-in chain that sends packets to one of the cloud's chains.
+type chainJump struct {
 	table, from, to string
 }
 
-var jumps = []jump{
+var jumps = []chainJump{
 	{table: "filter", from: "FORWARD", to: chainForward},
 	{table: "filter", from: "INPUT", to: chainInput},
 	{table: "filter", from: "OUTPUT", to: chainOutput},
@@ -40,7 +46,8 @@ type Services struct {
 
 // renderFirewall gives the cloud's chains in the format of iptables-restore (to be applied with --noflush, which
 // replaces just these chains, all rules of a table at once). What it promises for each network:
-//   - nothing opens a connection into it, neither from other networks, pods nor from the node itself;
+//   - nothing opens a connection into it, neither from other networks, pods nor from the node itself, but for SSH that
+//     bastions of the cloud lead to its machines;
 //   - its machines reach each other, and of the rest only the services of the node;
 //   - answers within established connections pass.
 func renderFirewall(networks []api.Network, services Services) string {
@@ -73,6 +80,7 @@ func renderFirewall(networks []api.Network, services Services) string {
 			line("-A %s -i %s -d %s -p udp --dport %d -j ACCEPT", chainInput, bridge, services.Node, port)
 		}
 		line("-A %s -i %s -j REJECT --reject-with icmp-admin-prohibited", chainInput, bridge)
+		line("-A %s -o %s -p tcp --dport %d -m mark --mark %#x -j ACCEPT", chainOutput, bridge, sshPort, bastionMark)
 		line("-A %s -o %s -m conntrack --ctstate NEW -j REJECT --reject-with icmp-admin-prohibited", chainOutput,
 			bridge)
 	}

@@ -11,8 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/api"
 )
@@ -103,6 +105,50 @@ func (h LinuxHost) ApplyFirewall(ctx context.Context, networks []api.Network) er
 		}
 	}
 	return nil
+}
+
+// ListenBastion implements Host. The address is that of the loopback interface, so that it is the node's on all its
+// links, whose own addresses stay as they are.
+func (LinuxHost) ListenBastion(ctx context.Context, address netip.Addr) (net.Listener, error) {
+	loopback, err := netlink.LinkByName("lo")
+	if err != nil {
+		return nil, fmt.Errorf("loopback interface: %w", err)
+	}
+	if err := netlink.AddrReplace(loopback, hostAddress(address)); err != nil {
+		return nil, fmt.Errorf("address %s: %w", address, err)
+	}
+	return (&net.ListenConfig{}).Listen(ctx, "tcp", netip.AddrPortFrom(address, sshPort).String())
+}
+
+// RemoveAddress implements Host.
+func (LinuxHost) RemoveAddress(address netip.Addr) error {
+	loopback, err := netlink.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("loopback interface: %w", err)
+	}
+	err = netlink.AddrDel(loopback, hostAddress(address))
+	if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+		return fmt.Errorf("address %s: %w", address, err)
+	}
+	return nil
+}
+
+func hostAddress(address netip.Addr) *netlink.Addr {
+	bits := address.BitLen()
+	return &netlink.Addr{IPNet: &net.IPNet{IP: address.AsSlice(), Mask: net.CIDRMask(bits, bits)}}
+}
+
+// DialMachine implements Host.
+func (LinuxHost) DialMachine(ctx context.Context, bridge string, machine netip.AddrPort) (net.Conn, error) {
+	dialer := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error {
+		var failed error
+		err := raw.Control(func(fd uintptr) {
+			failed = errors.Join(unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, bastionMark),
+				unix.BindToDevice(int(fd), bridge))
+		})
+		return errors.Join(err, failed)
+	}}
+	return dialer.DialContext(ctx, "tcp", machine.String())
 }
 
 func run(ctx context.Context, stdin, name string, args ...string) error {

@@ -27,6 +27,8 @@ type Host interface {
 	RemoveBridge(name string) error
 	// ApplyFirewall makes the rules for these networks the only ones of the cloud.
 	ApplyFirewall(ctx context.Context, networks []api.Network) error
+
+	BastionHost
 }
 
 // networks owns the machines' networks. What is asked for is written down first and made true afterwards; restore

@@ -1,5 +1,6 @@
 // Package server is the local cloud: the infrastructure of the local landscape as a small HTTP API on the node.
-// Networks become bridges with a firewall, DNS records are answered by an authoritative server, buckets are folders.
+// Networks become bridges with a firewall, DNS records are answered by an authoritative server, buckets are folders,
+// bastions are SSH servers.
 // Everything asked for is kept in files, and made true again at start.
 package server
 
@@ -49,6 +50,8 @@ type Options struct {
 	Objects ObjectStore
 	// Node is the address of the node that machines may use, and appear as outside.
 	Node netip.Addr
+	// Bastions are the public addresses that bastions get; without any there are none.
+	Bastions netip.Prefix
 	// Host is the node.
 	Host Host
 	Log  logr.Logger
@@ -60,6 +63,7 @@ type Server struct {
 	networks *networks
 	records  *records
 	buckets  bucketStore
+	bastions *bastions
 }
 
 // bucketStore keeps buckets, and directories in them; an empty directory means the bucket itself.
@@ -74,11 +78,13 @@ func New(options Options) *Server {
 	if options.Objects != nil {
 		kept = objects{options.Objects}
 	}
+	networks := newNetworks(options.StateDir, options.Pool, options.Reserved, options.Node, options.Host)
 	return &Server{
 		options:  options,
-		networks: newNetworks(options.StateDir, options.Pool, options.Reserved, options.Node, options.Host),
+		networks: networks,
 		records:  newRecords(options.StateDir, options.Zone, options.Records),
 		buckets:  kept,
+		bastions: newBastions(options.StateDir, options.Bastions, options.Host, networks, options.Log),
 	}
 }
 
@@ -90,6 +96,10 @@ func (s *Server) Run(ctx context.Context) error {
 	if err := s.networks.restore(ctx); err != nil {
 		return err
 	}
+	if err := s.bastions.restore(); err != nil {
+		return err
+	}
+	defer s.bastions.close()
 	s.options.Log.Info("serving", "api", s.options.Listen, "dns", s.options.DNS, "zone", s.options.Zone)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -123,6 +133,8 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("PUT /v1/networks/{name}", s.putNetwork)
 	mux.HandleFunc("GET /v1/networks/{name}", s.getNetwork)
 	mux.HandleFunc("DELETE /v1/networks/{name}", s.deleteNetwork)
+	mux.HandleFunc("PUT /v1/bastions/{name}", s.putBastion)
+	mux.HandleFunc("DELETE /v1/bastions/{name}", s.deleteBastion)
 	mux.HandleFunc("PUT /v1/records/{fqdn}", s.putRecord)
 	mux.HandleFunc("GET /v1/records/{fqdn}", s.getRecord)
 	mux.HandleFunc("DELETE /v1/records/{fqdn}", s.deleteRecord)
@@ -169,8 +181,32 @@ func (s *Server) getNetwork(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, network)
 }
 
+// deleteNetwork removes a network, and before that what leads into it. A bastion that was asked for meanwhile goes
+// after it; from then on none can be made.
 func (s *Server) deleteNetwork(w http.ResponseWriter, r *http.Request) {
-	s.finish(w, r, struct{}{}, s.networks.remove(begun(r), r.PathValue("name")))
+	name := r.PathValue("name")
+	err := s.bastions.removeOf(name)
+	if err == nil {
+		err = s.networks.remove(begun(r), name)
+	}
+	if err == nil {
+		err = s.bastions.removeOf(name)
+	}
+	s.finish(w, r, struct{}{}, err)
+}
+
+func (s *Server) putBastion(w http.ResponseWriter, r *http.Request) {
+	var bastion api.Bastion
+	if !decode(w, r, &bastion) {
+		return
+	}
+	bastion.Name = r.PathValue("name")
+	result, err := s.bastions.put(bastion)
+	s.finish(w, r, result, err)
+}
+
+func (s *Server) deleteBastion(w http.ResponseWriter, r *http.Request) {
+	s.finish(w, r, struct{}{}, s.bastions.remove(r.PathValue("name")))
 }
 
 func (s *Server) putRecord(w http.ResponseWriter, r *http.Request) {

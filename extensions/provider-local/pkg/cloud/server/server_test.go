@@ -23,6 +23,9 @@ type recordingHost struct {
 	bridges  map[string]netip.Prefix
 	firewall []string
 	fail     error
+	// removing is called while a bridge is removed.
+	removing func()
+	bastionsHost
 }
 
 func (h *recordingHost) EnsureBridge(name string, gateway netip.Prefix) error {
@@ -34,6 +37,9 @@ func (h *recordingHost) EnsureBridge(name string, gateway netip.Prefix) error {
 }
 
 func (h *recordingHost) RemoveBridge(name string) error {
+	if h.removing != nil {
+		h.removing()
+	}
 	delete(h.bridges, name)
 	return nil
 }
@@ -48,16 +54,18 @@ func (h *recordingHost) ApplyFirewall(_ context.Context, networks []api.Network)
 
 func newCloud(t *testing.T, dir string) (*Server, *recordingHost, *api.Client) {
 	t.Helper()
-	host := &recordingHost{bridges: map[string]netip.Prefix{}}
+	host := &recordingHost{bridges: map[string]netip.Prefix{}, bastionsHost: newBastionsHost()}
 	server := New(Options{
 		Zone: "local.trellis.garden", StateDir: dir, Token: "secret", Host: host, Log: logr.Discard(),
 		Pool: netip.MustParsePrefix("10.180.0.0/16"), Reserved: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")},
-		Node:    netip.MustParseAddr("172.18.0.2"),
+		Node: netip.MustParseAddr("172.18.0.2"), Bastions: netip.MustParsePrefix("172.18.0.208/31"),
 		Records: []api.Record{{FQDN: "api.garden.local.trellis.garden", Type: "A", Values: []string{"172.18.0.2"}}},
 	})
-	if err := errors.Join(server.records.restore(), server.networks.restore(t.Context())); err != nil {
+	if err := errors.Join(server.records.restore(), server.networks.restore(t.Context()),
+		server.bastions.restore()); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(server.bastions.close)
 	listener := httptest.NewServer(server.Handler())
 	t.Cleanup(listener.Close)
 	return server, host, &api.Client{Endpoint: listener.URL, Token: "secret"}
@@ -226,6 +234,7 @@ func TestFirewall(t *testing.T) {
 -A TRELLIS-LOCAL-CLOUD-IN -i lc1 -d 172.18.0.2 -p tcp --dport 443 -j ACCEPT
 -A TRELLIS-LOCAL-CLOUD-IN -i lc1 -d 172.18.0.2 -p udp --dport 51820 -j ACCEPT
 -A TRELLIS-LOCAL-CLOUD-IN -i lc1 -j REJECT --reject-with icmp-admin-prohibited
+-A TRELLIS-LOCAL-CLOUD-OUT -o lc1 -p tcp --dport 22 -m mark --mark 0x22000000 -j ACCEPT
 -A TRELLIS-LOCAL-CLOUD-OUT -o lc1 -m conntrack --ctstate NEW -j REJECT --reject-with icmp-admin-prohibited
 COMMIT
 *nat

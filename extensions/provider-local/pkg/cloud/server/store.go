@@ -14,6 +14,8 @@ import (
 // killed leaves either the old or the new value.
 type store[T any] struct {
 	dir string
+	// secret says that nobody else may read the files.
+	secret bool
 }
 
 func (s store[T]) path(name string) string {
@@ -45,6 +47,9 @@ func (s store[T]) load() (map[string]T, error) {
 }
 
 func (s store[T]) put(name string, value T) error {
+	if s.secret {
+		return replaceJSON(s.path(name), value, 0o600)
+	}
 	return writeJSON(s.path(name), value)
 }
 
@@ -63,8 +68,11 @@ func readJSON(path string, into any) error {
 	return nil
 }
 
-// writeJSON replaces the file in one step: written beside it, flushed, renamed.
-func writeJSON(path string, value any) error {
+// writeJSON replaces a file that others may read.
+func writeJSON(path string, value any) error { return replaceJSON(path, value, 0o644) }
+
+// replaceJSON replaces the file in one step: written beside it, flushed, renamed.
+func replaceJSON(path string, value any, mode os.FileMode) error {
 	data, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encoding %s: %w", path, err)
@@ -81,7 +89,7 @@ func writeJSON(path string, value any) error {
 		file.Close()
 		return err
 	}
-	if err := errors.Join(file.Chmod(0o644), file.Sync(), file.Close()); err != nil {
+	if err := errors.Join(file.Chmod(mode), file.Sync(), file.Close()); err != nil {
 		return err
 	}
 	return os.Rename(file.Name(), path)

@@ -1,0 +1,59 @@
+package landscape
+
+import (
+	"bytes"
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+
+	"github.com/trellis-garden/trellis/charts"
+	"github.com/trellis-garden/trellis/pkg/helm"
+)
+
+// The chart takes the values: what the garden is told of the issuer, what the dashboard is told, and the names of what
+// is there.
+func TestDashboardOfALandscape(t *testing.T) {
+	chart, err := helm.LoadFS(charts.FS, "garden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority := []byte("-----BEGIN CERTIFICATE-----\n")
+	values, err := chartutil.ToRenderValues(chart, map[string]any{
+		"authentication": dashboardIssuers(authority), "dashboard": dashboardValues("dashboard:v1", 1, authority),
+	}, chartutil.ReleaseOptions{Name: "garden", Namespace: gardenNS}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := engine.Render(chart, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, wanted := range map[string][]string{
+		"dashboard.yaml": {
+			"publicURL: https://dashboard.garden.local.trellis.garden\n", "image: dashboard:v1\n",
+			`url: "https://login.garden.local.trellis.garden"`, "secretName: garden-dashboard-session\n",
+			"secretName: garden-dashboard-tls\n",
+		},
+		"authentication.yaml": {
+			"name: " + authenticationConfigMap + "\n", `audiences: ["dashboard"]`, `prefix: "login:"`,
+			`url: "https://login.garden.local.trellis.garden"`,
+		},
+	} {
+		for _, text := range wanted {
+			if !strings.Contains(files["garden/templates/"+file], text) {
+				t.Errorf("%s lacks %q:\n%s", file, text, files["garden/templates/"+file])
+			}
+		}
+	}
+}
+
+func TestKeysOfSessions(t *testing.T) {
+	key := newSessionKey()
+	if decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(key))); err != nil ||
+		len(decoded) != sessionKeyBytes || bytes.Equal(key, newSessionKey()) {
+		t.Errorf("key %q, %v", key, err)
+	}
+}
