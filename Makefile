@@ -27,8 +27,8 @@ export GOFLAGS := $(filter-out $(TEST_FLAGS),$(GOFLAGS)) $(TEST_FLAGS)
 # The checker of known vulnerabilities, which asks a database on the internet.
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
-.PHONY: help up down status test test-race test-e2e test-upgrade test-nodes test-lost-seed test-outage bench chaos \
-	fuzz generate check vulncheck images landscape release clean
+.PHONY: help up down status test test-race test-e2e test-browser test-upgrade test-nodes test-lost-seed test-outage \
+	bench chaos fuzz generate check vulncheck images landscape browser release clean
 
 help: ## Show this help
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,8 +61,15 @@ test-race: bin/kubernetes ## Run the federation's, or PACKAGES', with the race d
 	CGO_ENABLED=1 go test -race -count=1 -parallel 2 -timeout 90m \
 		$(or $(PACKAGES),./pkg/federation/... ./test/integration/federation)
 
-test-e2e: ## Run the end-to-end tests on the running landscape
+test-e2e: browser ## Run the end-to-end tests on the running landscape
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 78m -parallel $(PARALLEL) -tags e2e ./test/e2e
+
+browser: landscape ## Get the browser of the end-to-end tests into .cache; nothing is installed
+	@$(LANDSCAPE) browser
+
+test-browser: browser ## Do in the dashboard what people do, also what takes minutes, and take pictures
+	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -tags e2e -run TestPeopleInABrowser ./test/e2e \
+		-long-journeys
 
 test-upgrade: ## Upgrade a shoot while requests are counted; the landscape needs KUBERNETES_VERSIONS=1.35.4
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 90m -tags e2e,upgrade -run TestUpgrade ./test/e2e

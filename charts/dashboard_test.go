@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -37,11 +38,24 @@ func TestDashboardOfTheGarden(t *testing.T) {
 		}
 		pod := deployment.Spec.Template.Spec
 		container := pod.Containers[0]
-		if limit := container.Resources.Limits.Memory(); limit.Cmp(resource.MustParse("60Mi")) > 0 || limit.IsZero() {
-			t.Errorf("memory %s", limit)
+		memory := container.Resources.Requests.Memory()
+		if limit := container.Resources.Limits.Memory(); memory.Cmp(resource.MustParse("60Mi")) > 0 ||
+			limit.Cmp(resource.MustParse("256Mi")) != 0 {
+			t.Errorf("memory %s, at most %s", memory, limit)
+		}
+		collector := map[string]string{}
+		for _, variable := range container.Env {
+			collector[variable.Name] = variable.Value
+		}
+		if collector["GOMEMLIMIT"] != "$(TRELLIS_MEMORY_LIMIT)000000" {
+			t.Errorf("the garbage collector knows no limit: %v", container.Env)
 		}
 		if *deployment.Spec.Replicas != 2 || container.Lifecycle == nil || *pod.AutomountServiceAccountToken {
 			t.Errorf("%d replicas, %+v", *deployment.Spec.Replicas, container.Lifecycle)
+		}
+		needed := dashboard.Ending + time.Duration(container.Lifecycle.PreStop.Sleep.Seconds)*time.Second
+		if granted := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second; needed >= granted {
+			t.Errorf("it may take %s to end, and gets %s", needed, granted)
 		}
 		mounted := map[string]bool{}
 		for _, mount := range container.VolumeMounts {
@@ -85,6 +99,42 @@ func TestConfigurationOfTheDashboard(t *testing.T) {
 	}
 }
 
+// What the dashboard reads once makes new pods when it changes.
+func TestPodsOfTheDashboardHaveTheNewestFiles(t *testing.T) {
+	sums := map[string]string{}
+	for what, change := range map[string]func(dashboard map[string]any){
+		"nothing": func(map[string]any) {},
+		"another host": func(d map[string]any) {
+			d["host"] = "other.example"
+		},
+		"another authority of the garden": func(d map[string]any) {
+			d["garden"].(map[string]any)["certificateAuthority"] = "PEM\nanother\n"
+		},
+		"another authority of an issuer": func(d map[string]any) {
+			d["issuers"].([]any)[0].(map[string]any)["certificateAuthority"] = "PEM\nanother\n"
+		},
+		"no authority of an issuer": func(d map[string]any) {
+			delete(d["issuers"].([]any)[0].(map[string]any), "certificateAuthority")
+		},
+	} {
+		given := dashboardWith(1)
+		change(given["dashboard"].(map[string]any))
+		for _, deployment := range deploymentsWith(t, "garden", given) {
+			if deployment.Name != dashboardName {
+				continue
+			}
+			sum := deployment.Spec.Template.Annotations["checksum/config"]
+			if other, found := sums[sum]; found || sum == "" {
+				t.Errorf("%s: the pods are those of %s (%q)", what, other, sum)
+			}
+			sums[sum] = what
+		}
+	}
+	if len(sums) != 5 {
+		t.Errorf("got %v", sums)
+	}
+}
+
 // The dashboard takes the file that the chart makes.
 func TestTheDashboardReadsWhatTheChartMakes(t *testing.T) {
 	for _, found := range objectsWith[corev1.ConfigMap](t, "garden", "ConfigMap", dashboardWith(1)) {
@@ -100,7 +150,8 @@ func TestTheDashboardReadsWhatTheChartMakes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(config.Issuers) != 2 || config.Garden.CAFile != "/etc/trellis/dashboard/garden-ca.crt" ||
-			config.Session.KeysFile != "/var/run/secrets/session/keys" {
+			config.Session.KeysFile != "/var/run/secrets/session/keys" ||
+			config.Terminals.Image != "ghcr.io/trellis-garden/terminal:latest" {
 			t.Errorf("%+v", config)
 		}
 		return

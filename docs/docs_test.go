@@ -21,7 +21,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
-	"github.com/trellis-garden/trellis/pkg/federation/controllers"
+	"github.com/trellis-garden/trellis/pkg/apis/fleetscheme"
 )
 
 const root = ".."
@@ -108,11 +108,7 @@ var example = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
 // Whole objects must have no field that there isn't.
 func TestExamplesCanBeRead(t *testing.T) {
-	fleet, err := controllers.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	schemes := []*runtime.Scheme{apis.GardenScheme(), apis.SeedScheme(), fleet}
+	schemes := []*runtime.Scheme{apis.GardenScheme(), apis.SeedScheme(), fleetscheme.Scheme()}
 	for path, text := range pages(t) {
 		for _, match := range example.FindAllStringSubmatch(text, -1) {
 			reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(match[1])))

@@ -223,6 +223,11 @@ func podViolations(spec corev1.PodSpec) []string {
 	add(spec.HostPID, "host-pid")
 	add(spec.HostIPC, "host-ipc")
 	for _, volume := range spec.Volumes {
+		if volume.Projected != nil {
+			add(slices.ContainsFunc(volume.Projected.Sources, func(source corev1.VolumeProjection) bool {
+				return source.ServiceAccountToken != nil
+			}), "token")
+		}
 		if volume.HostPath != nil {
 			add(true, "host-path:"+volume.HostPath.Path)
 		}

@@ -14,6 +14,7 @@ var withoutPriority = map[string]string{
 	"pkg/federation/registration Deployment/agent": "clusters of others need not have our classes",
 	"extensions/provider-local/pkg/controller/worker Pod/machine-controller-manager": "a part of a pod that the " +
 		"library makes",
+	"pkg/dashboard/terminal Job/terminal": "a pod of a user, in clusters that need not have our classes",
 }
 
 // besideTheGarden are charts of local landscapes that are there before there is a seed.

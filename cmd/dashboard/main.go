@@ -47,7 +47,7 @@ the garden's API is, which OIDC issuers may be used, and where the keys of sessi
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&options.Config, "config", "/etc/trellis/dashboard/config.yaml", "the configuration file")
+	flags.StringVar(&options.Config, "config", "/etc/trellis/dashboard/config.yaml", "the configuration file (docs/contracts/dashboard.md)")
 	flags.StringVar(&options.Listen, "listen", ":8443", "address for browsers")
 	flags.StringVar(&options.TLSCertFile, "tls-cert-file", "",
 		"certificate of the server, read again for each connection; plain HTTP without it, for gateways that end TLS")

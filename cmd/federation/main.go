@@ -89,6 +89,8 @@ serve clusters/{name}/proxy with one certificate.`,
 		"certificate of --member-api-address (PEM), its own authority, which all replicas have; by default each "+
 			"process makes one for itself")
 	flags.StringVar(&options.MemberAPI.KeyFile, "member-api-key-file", "", "key of the certificate (PEM)")
+	flags.IntVar(&options.MemberAPI.Replicas, "member-api-replicas", 1,
+		"how many processes serve --member-api-address: agents of members keep a tunnel to each")
 	leave.add(flags)
 	failoverFlags(flags, &options.Failover)
 	deletionFlags(flags, &options.Deletions)

@@ -63,7 +63,8 @@ cgroups. All state lies in one folder, .landscape in the repository.`,
 		"name of the landscape; several of different names run side by side")
 	root.PersistentFlags().StringVar(&f.root, "root", "",
 		"clone of Trellis to build from (default: the one that holds the working directory)")
-	root.AddCommand(upCommand(f), downCommand(f), statusCommand(f), buildCommand(f), execCommand(f), rotateCommand(f))
+	root.AddCommand(upCommand(f), downCommand(f), statusCommand(f), buildCommand(f), browserCommand(f))
+	root.AddCommand(execCommand(f), rotateCommand(f))
 	root.AddCommand(nodeCommand(), initCommand(), forwardCommand(), registryCommand())
 	return root
 }
@@ -140,6 +141,21 @@ func buildCommand(f *flags) *cobra.Command {
 	command.Flags().StringSliceVar(&options.KubernetesVersions, "kubernetes-version", nil,
 		"build these versions of Kubernetes too, such as 1.35.4")
 	return command
+}
+
+func browserCommand(f *flags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "browser",
+		Short: "Get a browser for the end-to-end tests, into the cache folder",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := f.landscape()
+			if err != nil {
+				return err
+			}
+			return l.BuildBrowser(cmd.Context(), landscape.NewProgress(os.Stdout))
+		},
+	}
 }
 
 func execCommand(f *flags) *cobra.Command {

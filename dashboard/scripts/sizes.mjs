@@ -1,5 +1,5 @@
 // Adds up what a browser loads before the first page shows, compressed as the server does, and fails above the limit.
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 
 const limit = 300_000;
@@ -21,6 +21,10 @@ function follow(name, files) {
 const first = ['index.html', 'src/app/Shell.tsx', 'src/i18n/en.ts', 'src/projects/ProjectsPage.tsx'];
 const files = new Set(['index.html']);
 first.forEach((name) => follow(name, files));
+// The worker of the connection is in no manifest.
+const workers = readdirSync(new URL('assets', dist)).filter((file) => /^worker-.*\.js$/.test(file));
+if (workers.length !== 1) throw new Error(`one worker is to be built, not ${workers.length}`);
+workers.forEach((file) => files.add(`assets/${file}`));
 const total = [...files].reduce((sum, file) => sum + compressed(file), 0);
 
 for (const chunk of Object.values(manifest).filter(({ isDynamicEntry }) => isDynamicEntry)) {

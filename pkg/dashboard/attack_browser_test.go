@@ -160,9 +160,19 @@ func TestAttackSocketsOfOtherSites(t *testing.T) {
 
 // dial opens a socket as a page of an origin.
 func dial(b *browser, origin string) (*websocket.Conn, *http.Response, error) {
+	return dialTo(b, origin, "/api/live", "trellis.live.v1")
+}
+
+// dialTo opens a socket of another path.
+func dialTo(b *browser, origin, path, protocol string) (*websocket.Conn, *http.Response, error) {
+	return dialAt(b, "wss"+strings.TrimPrefix(b.url, "https"), origin, path, protocol)
+}
+
+// dialAt opens one at another address of the dashboard.
+func dialAt(b *browser, address, origin, path, protocol string) (*websocket.Conn, *http.Response, error) {
 	dialer := websocket.Dialer{
 		TLSClientConfig: b.web.Client().Transport.(*http.Transport).TLSClientConfig.Clone(),
-		Subprotocols:    []string{"trellis.live.v1"},
+		Subprotocols:    []string{protocol},
 	}
 	dialer.TLSClientConfig.NextProtos = nil
 	sent := http.Header{}
@@ -174,7 +184,7 @@ func dial(b *browser, origin string) (*websocket.Conn, *http.Response, error) {
 		cookies = append(cookies, name+"="+value)
 	}
 	sent.Set("Cookie", strings.Join(cookies, "; "))
-	return dialer.Dial("wss"+strings.TrimPrefix(b.url, "https")+"/api/live", sent)
+	return dialer.Dial(address+path, sent)
 }
 
 // Who leads the garden's API elsewhere, or answers with a page, reaches no browser.

@@ -14,12 +14,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/trellis-garden/trellis/pkg/dashboard/clusters"
 	"github.com/trellis-garden/trellis/pkg/dashboard/limits"
 	"github.com/trellis-garden/trellis/pkg/dashboard/login"
+	"github.com/trellis-garden/trellis/pkg/dashboard/terminal"
 	"github.com/trellis-garden/trellis/pkg/strictyaml"
 )
 
@@ -39,6 +41,16 @@ type Config struct {
 	Issuers []IssuerConfig `json:"issuers,omitempty"`
 	// Limits for each user. Those that are not given have a default.
 	Limits limits.Limits `json:"limits,omitempty"`
+	// Terminals in clusters.
+	Terminals TerminalsConfig `json:"terminals,omitempty"`
+}
+
+// TerminalsConfig is about terminals.
+type TerminalsConfig struct {
+	// Image of their pods, with kubectl and /bin/sh. Nodes of shoots pull it. Without it there are no terminals.
+	Image string `json:"image,omitempty"`
+	// Idle is after which time without input they end. Default: 30m.
+	Idle *metav1.Duration `json:"idle,omitempty"`
 }
 
 // GardenConfig says how the garden is reached.
@@ -88,7 +100,8 @@ const defaultLifetime = 12 * time.Hour
 func ReadConfig(path string) (*Config, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
+		return nil, fmt.Errorf("--config: %w: it has to name a file that says where the garden's API is; "+
+			"docs/contracts/dashboard.md has an example", err)
 	}
 	config := &Config{}
 	if err := strictyaml.Unmarshal(text, config, nil); err != nil {
@@ -109,10 +122,14 @@ func (c *Config) setDefaults() {
 	for _, limit := range []struct{ value, fallback *int }{
 		{&c.Limits.Burst, &defaults.Burst}, {&c.Limits.Concurrent, &defaults.Concurrent},
 		{&c.Limits.Sockets, &defaults.Sockets}, {&c.Limits.Subscriptions, &defaults.Subscriptions},
+		{&c.Limits.Terminals, &defaults.Terminals},
 	} {
 		if *limit.value == 0 {
 			*limit.value = *limit.fallback
 		}
+	}
+	if c.Terminals.Idle == nil {
+		c.Terminals.Idle = &metav1.Duration{Duration: terminal.DefaultIdle}
 	}
 	if c.Limits.RequestsPerSecond == 0 {
 		c.Limits.RequestsPerSecond = defaults.RequestsPerSecond
@@ -148,6 +165,12 @@ func (c *Config) validate() field.ErrorList {
 	require(field.NewPath("session", "keysFile"), c.Session.KeysFile != "", "", "must be given")
 	require(field.NewPath("session", "lifetime"), c.Session.Lifetime.Duration >= time.Minute &&
 		c.Session.Lifetime.Duration <= 7*24*time.Hour, c.Session.Lifetime.Duration.String(), "must be from 1m to 168h")
+	if image := c.Terminals.Image; image != "" {
+		_, err := name.ParseReference(image)
+		require(field.NewPath("terminals", "image"), err == nil, image, "must be an image, as REGISTRY/NAME:TAG")
+	}
+	require(field.NewPath("terminals", "idle"), c.Terminals.Idle.Duration > 0, c.Terminals.Idle.Duration.String(),
+		"must be more than 0")
 	for i, endpoint := range c.Endpoints {
 		path := field.NewPath("endpoints").Index(i)
 		require(path.Child("domain"), endpoint.Domain != "", "", "must be given")
@@ -163,12 +186,15 @@ func (c *Config) validate() field.ErrorList {
 		require(path.Child("url"), err == nil, issuer.URL, "must be https://HOST[:PORT][/PATH]")
 		require(path.Child("clientID"), issuer.ClientID != "", "", "must be given")
 	}
-	for name, value := range map[string]float64{
-		"requestsPerSecond": c.Limits.RequestsPerSecond, "burst": float64(c.Limits.Burst),
-		"concurrent": float64(c.Limits.Concurrent), "sockets": float64(c.Limits.Sockets),
-		"subscriptions": float64(c.Limits.Subscriptions),
+	for _, limit := range []struct {
+		of    string
+		value float64
+	}{
+		{"requestsPerSecond", c.Limits.RequestsPerSecond}, {"burst", float64(c.Limits.Burst)},
+		{"concurrent", float64(c.Limits.Concurrent)}, {"sockets", float64(c.Limits.Sockets)},
+		{"subscriptions", float64(c.Limits.Subscriptions)}, {"terminals", float64(c.Limits.Terminals)},
 	} {
-		require(field.NewPath("limits", name), value > 0, value, "must be more than 0")
+		require(field.NewPath("limits", limit.of), limit.value > 0, limit.value, "must be more than 0")
 	}
 	return all
 }
@@ -189,18 +215,19 @@ func read(path string) ([]byte, error) {
 // issuers are made of the configuration and the files that it names.
 func (c *Config) issuers() ([]*login.Issuer, error) {
 	var result []*login.Issuer
-	for _, of := range c.Issuers {
+	for i, of := range c.Issuers {
+		path := field.NewPath("issuers").Index(i)
 		ca, err := read(of.CAFile)
 		if err != nil {
-			return nil, fmt.Errorf("issuer %s: %w", of.Name, err)
+			return nil, fmt.Errorf("%s: %w", path.Child("caFile"), err)
 		}
 		secret, err := read(of.ClientSecretFile)
 		if err != nil {
-			return nil, fmt.Errorf("issuer %s: %w", of.Name, err)
+			return nil, fmt.Errorf("%s: %w", path.Child("clientSecretFile"), err)
 		}
 		client, err := issuerClient(ca)
 		if err != nil {
-			return nil, fmt.Errorf("issuer %s: %s: %w", of.Name, of.CAFile, err)
+			return nil, fmt.Errorf("%s: %s: %w", path.Child("caFile"), of.CAFile, err)
 		}
 		result = append(result, &login.Issuer{
 			Name: of.Name, Title: of.Title, URL: of.URL, ClientID: of.ClientID,

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/trellis-garden/trellis/pkg/dashboard/gardentest"
 	"github.com/trellis-garden/trellis/pkg/dashboard/live"
@@ -42,7 +44,9 @@ func (b *browser) page() *page {
 		b.t.Fatal(err)
 	}
 	b.t.Cleanup(func() { _ = connection.Close() })
-	return &page{b.t, connection}
+	p := &page{b.t, connection}
+	p.expect("hello")
+	return p
 }
 
 func (p *page) send(fields map[string]string) {
@@ -139,10 +143,10 @@ func TestLive(t *testing.T) {
 // await a condition.
 func await(t *testing.T, what string, met func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !met(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within 30 s", what)
-		}
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 30*time.Second, true,
+		func(context.Context) (bool, error) { return met(), nil })
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
 	}
 }
 
@@ -274,6 +278,6 @@ func TestSocketsEndWithTheirSession(t *testing.T) {
 	closed(t, p, live.CodeLoggedOut)
 
 	p = l.as("bob-token").page()
-	l.dashboard.live.Close()
+	l.dashboard.live.Close(t.Context())
 	closed(t, p, websocket.CloseGoingAway)
 }

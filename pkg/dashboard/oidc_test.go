@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -173,9 +174,57 @@ func TestSessionsAreRenewed(t *testing.T) {
 	if i.refreshes != 1 {
 		t.Errorf("the refresh token was used %d times", i.refreshes)
 	}
+	if a := old.do("GET", "/api/session", ""); a.code != 200 {
+		t.Errorf("once more: %d %s", a.code, a.text)
+	}
 	i.Close()
 	l.clock.pass(3 * time.Hour)
 	if a := b.do("GET", "/api/session", ""); a.code != 503 {
 		t.Errorf("without the issuer: %d %s", a.code, a.text)
 	}
+}
+
+// The issuer takes each refresh token once. What it gave instead is not lost when the garden, or the issuer's keys,
+// cannot be asked after that: the browser has it, and the server for requests that were sent before.
+func TestRefreshTokensAreKeptWhenTheGardenDoesNotAnswer(t *testing.T) {
+	for what, passes := range map[string]time.Duration{
+		"before the credential ends": 4*time.Minute + 30*time.Second, "after it ended": time.Hour,
+	} {
+		for _, elsewhere := range []bool{false, true} {
+			l, i := withIssuer(t)
+			b := l.browser()
+			callback(b, i.begin(b, "/"), "good")
+			old := &browser{landscape: l, cookies: maps.Clone(b.cookies)}
+			i.now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+			l.clock.pass(passes)
+			l.garden.Answer = func(w http.ResponseWriter, _ *http.Request) bool {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return true
+			}
+			want(t, what+", without the garden", b.do("GET", "/api/session", ""), 503, "")
+			if i.refreshes != 1 {
+				t.Errorf("%s: renewed %d times", what, i.refreshes)
+			}
+			l.garden.Answer = nil
+			if elsewhere {
+				l.restart() // Another replica knows what the browser has, and nothing else.
+				old.cookies = b.cookies
+			}
+			want(t, what+", with it", old.do("GET", "/api/session", ""), 200, "")
+			want(t, what+", once more", b.do("GET", "/api/session", ""), 200, "")
+		}
+	}
+}
+
+func TestRefreshTokensAreKeptWhenTheTokenIsNotGood(t *testing.T) {
+	l, i := withIssuer(t)
+	b := l.browser()
+	callback(b, i.begin(b, "/"), "good")
+	i.now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	l.clock.pass(time.Hour)
+	i.claims = map[string]any{"aud": "other"}
+	want(t, "with a token for somebody else", b.do("GET", "/api/session", ""), 503, "")
+	i.claims = nil
+	l.restart()
+	want(t, "with one that is good", b.do("GET", "/api/session", ""), 200, "")
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/trellis-garden/trellis/pkg/dashboard/gardentest"
 )
@@ -214,6 +215,7 @@ func TestUsersAreLimited(t *testing.T) {
 	if a.header.Get("Retry-After") != "1" {
 		t.Error("nothing says when to try again")
 	}
+	l.clock.pass(time.Minute)
 	want(t, "somebody else", bob.do("GET", "/api/session", ""), 200, "")
 	if _, response, err := dial(one, l.url); err != nil {
 		t.Fatalf("first socket: %v %v", err, response)

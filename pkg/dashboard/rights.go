@@ -64,7 +64,7 @@ func (s *server) rights(w http.ResponseWriter, r *http.Request, current *session
 		})
 	}
 	if err := group.Wait(); err != nil {
-		reply.Failure(w, err)
+		reply.Failure(w, s.clusters.Failed(cluster, err))
 		return
 	}
 	reply.JSON(w, http.StatusOK, map[string]any{"allowed": allowed})

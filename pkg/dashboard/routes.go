@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/trellis-garden/trellis/pkg/dashboard/clusters"
 	"github.com/trellis-garden/trellis/pkg/dashboard/proxy"
 	"github.com/trellis-garden/trellis/pkg/dashboard/reply"
 	"github.com/trellis-garden/trellis/pkg/dashboard/session"
@@ -36,6 +35,9 @@ func (s *server) routes() {
 	handle("GET /api/session", s.login.Tell)
 	handle("POST /api/logout", s.login.Logout)
 	handle("GET /api/live", s.live.Serve)
+	if s.terminals != nil {
+		handle("GET /api/terminal", s.terminals.Serve)
+	}
 	handle("POST /api/rights", s.rights)
 	handle("GET /api/projects", s.projects)
 	handle("GET /api/kubeconfig/shoot/{namespace}/{name}", s.shootKubeconfig)
@@ -51,7 +53,7 @@ func (s *server) tellConfig(w http.ResponseWriter, _ *http.Request) {
 		issuers = append(issuers, map[string]string{"name": issuer.Name, "title": issuer.Title})
 	}
 	reply.JSON(w, http.StatusOK, map[string]any{
-		"version": version.String(), "garden": s.config.Garden.Name, "terminal": false,
+		"version": version.String(), "garden": s.config.Garden.Name, "terminal": s.terminals != nil,
 		"login": map[string]any{"token": true, "kubeconfig": true, "oidc": issuers},
 	})
 }
@@ -86,15 +88,7 @@ func (s *server) proxyShoot(w http.ResponseWriter, r *http.Request, current *ses
 	if err != nil {
 		return err
 	}
-	err = proxy.Serve(w, r, proxy.ShootRules, path, shoot)
-	if clusters.IsLoggedOut(err) {
-		// Its credentials were rotated, and the session is as good as before.
-		s.clusters.Forget(shoot)
-		refusal := reply.Error(http.StatusServiceUnavailable, reply.ReasonUnavailable,
-			"the shoot does not take its credential any more: try again")
-		return refusal
-	}
-	return err
+	return s.clusters.Failed(shoot, proxy.Serve(w, r, proxy.ShootRules, path, shoot))
 }
 
 // fleet answers questions about a fleet.
@@ -104,5 +98,7 @@ func (s *server) fleet(w http.ResponseWriter, r *http.Request, current *session.
 		reply.Failure(w, err)
 		return
 	}
-	s.fleets.Serve(w, r, fleet, r.PathValue("question"))
+	if err := s.fleets.Serve(w, r, fleet, r.PathValue("question")); err != nil {
+		reply.Failure(w, s.clusters.Failed(fleet, err))
+	}
 }

@@ -36,6 +36,8 @@ const (
 	shutdown = 15 * time.Second
 	// settle is how long the server still takes connections after it said that it is not ready.
 	settle = 3 * time.Second
+	// Ending is how long it takes a server at most to end.
+	Ending = settle + shutdown
 )
 
 // Run serves until the context ends.
@@ -112,10 +114,14 @@ func (s *server) serve(ctx context.Context, server *http.Server, listener net.Li
 	})
 	group.Go(func() error {
 		<-ctx.Done()
-		time.Sleep(settle)
-		s.live.Close()
+		time.Sleep(s.settle)
 		ending, cancel := context.WithTimeout(context.Background(), shutdown)
 		defer cancel()
+		// Shutdown knows nothing of sockets.
+		s.live.Close(ending)
+		if s.terminals != nil {
+			s.terminals.Close(ending)
+		}
 		if err := server.Shutdown(ending); err != nil {
 			return server.Close()
 		}
@@ -144,14 +150,20 @@ func (s *server) health(ctx context.Context) http.Handler {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		gauge("trellis_dashboard_sockets", "Browsers that are connected for live views.", s.live.Sockets),
 		gauge("trellis_dashboard_watches", "Watches that are open for them.", s.live.Watches))
+	if s.terminals != nil {
+		registry.MustRegister(gauge("trellis_dashboard_terminals", "Terminals that are open.", s.terminals.Terminals))
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			http.Error(w, "the server ends", http.StatusServiceUnavailable)
-			return
+		case !s.pages.Built():
+			http.Error(w, "the server was built without its pages", http.StatusServiceUnavailable)
+		default:
+			_, _ = w.Write([]byte("ok"))
 		}
-		_, _ = w.Write([]byte("ok"))
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	return mux

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/dashboard/pages"
 	"github.com/trellis-garden/trellis/pkg/dashboard/reply"
 	"github.com/trellis-garden/trellis/pkg/dashboard/session"
+	"github.com/trellis-garden/trellis/pkg/dashboard/terminal"
 )
 
 // maxBody bounds what pages send.
@@ -30,16 +33,19 @@ type server struct {
 	users    *limits.Users
 	live     *live.Server
 	fleets   *fleets.Handler
-	pages    http.Handler
-	open     *http.ServeMux
-	inside   *http.ServeMux
+	// terminals is nil if there are none.
+	terminals *terminal.Server
+	pages     *pages.Handler
+	open      *http.ServeMux
+	inside    *http.ServeMux
+	settle    time.Duration
 }
 
 // newServer makes a server of a configuration and the files that it names.
 func newServer(config *Config, files fs.FS, now func() time.Time) (*server, error) {
 	keys, err := session.ReadKeys(config.Session.KeysFile)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("session.keysFile: %w", err)
 	}
 	ca, err := read(config.Garden.CAFile)
 	if err != nil {
@@ -55,7 +61,7 @@ func newServer(config *Config, files fs.FS, now func() time.Time) (*server, erro
 	}
 	connected, err := clusters.New(clusters.Options{
 		Server: config.Garden.Server, ServerName: config.Garden.ServerName, CA: ca, Endpoints: config.Endpoints,
-		Now: now,
+		Memory: limits.BytesOfProcess(), Now: now,
 	})
 	if err != nil {
 		return nil, err
@@ -64,14 +70,28 @@ func newServer(config *Config, files fs.FS, now func() time.Time) (*server, erro
 	s := &server{
 		config: config, clusters: connected, users: limits.NewUsers(config.Limits, now),
 		live:   live.NewServer(connected, config.PublicURL, config.Limits.Subscriptions, cookies.Revoked, now),
-		fleets: &fleets.Handler{Now: now}, pages: &pages.Handler{Files: files},
+		fleets: &fleets.Handler{Now: now}, pages: &pages.Handler{Files: files}, settle: settle,
+	}
+	if config.Terminals.Image != "" {
+		s.terminals = terminal.NewServer(terminal.Options{
+			Clusters: connected, Users: s.users, Origin: config.PublicURL, Image: config.Terminals.Image,
+			Idle: config.Terminals.Idle.Duration, Revoked: cookies.Revoked, Now: now,
+		})
 	}
 	s.login = login.New(login.Options{
 		PublicURL: config.PublicURL, Servers: servers, Issuers: issuers, Lifetime: config.Session.Lifetime.Duration,
-		Keys: keys, Cookies: cookies, Clusters: connected, Now: now, Ended: s.live.Ended,
+		Keys: keys, Cookies: cookies, Clusters: connected, Now: now, Ended: s.ended,
 	})
 	s.routes()
 	return s, nil
+}
+
+// ended closes what a session has open.
+func (s *server) ended(id string) {
+	s.live.Ended(id)
+	if s.terminals != nil {
+		s.terminals.Ended(id)
+	}
 }
 
 // policy of what pages may load and run: only what comes from here, and no script or style within a page.
@@ -130,6 +150,16 @@ func (s *server) checkOrigin(r *http.Request) error {
 
 func isUpgrade(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
 
+// socketPaths are where sockets are answered. Elsewhere the header Upgrade makes a request no other than it is.
+var socketPaths = []string{"/api/live", "/api/terminal"}
+
+func isSocket(r *http.Request) bool {
+	return r.Method == http.MethodGet && isUpgrade(r) && slices.Contains(socketPaths, r.URL.EscapedPath())
+}
+
+// headerUser tells pages whose session an answer is of: another tab may have logged in somebody else meanwhile.
+const headerUser = "X-Trellis-User"
+
 // api answers what needs no session, and what else if there is one.
 func (s *server) api(w http.ResponseWriter, r *http.Request) {
 	if _, pattern := s.open.Handler(r); pattern != "" && !isOdd(r) {
@@ -141,6 +171,7 @@ func (s *server) api(w http.ResponseWriter, r *http.Request) {
 		reply.Failure(w, err)
 		return
 	}
+	w.Header().Set(headerUser, url.PathEscape(current.User))
 	if !isRead(r.Method) && !current.MayWrite(r.Header.Get("X-CSRF-Token")) {
 		reply.Failure(w, reply.Error(http.StatusForbidden, reply.ReasonCSRF,
 			"the header X-CSRF-Token is not that of the session"))
@@ -158,7 +189,7 @@ func isOdd(r *http.Request) bool {
 // asUser counts the request, and answers it.
 func (s *server) asUser(w http.ResponseWriter, r *http.Request, current *session.Session) {
 	count := s.users.Request
-	if isUpgrade(r) {
+	if isSocket(r) {
 		count = s.users.Socket
 	}
 	done, err := count(current.User)

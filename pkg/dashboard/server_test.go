@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
@@ -78,7 +79,7 @@ func newLandscape(t *testing.T, change ...func(*Config)) *landscape {
 		f(l.config)
 	}
 	l.restart()
-	t.Cleanup(func() { l.dashboard.live.Close() })
+	t.Cleanup(func() { l.dashboard.live.Close(context.Background()) })
 	return l
 }
 
@@ -284,5 +285,35 @@ func TestKeysOfSessionsAreRotated(t *testing.T) {
 		if a := b.do("GET", "/api/session", ""); a.code != test.code {
 			t.Errorf("%s: %d", test.what, a.code)
 		}
+	}
+}
+
+// A browser has one session and many tabs: each answer tells a tab whose it is, also one that refuses.
+func TestAnswersTellTheirUser(t *testing.T) {
+	l := newLandscape(t)
+	l.garden.Users["zoe-token"] = gardentest.User{Name: "zoë 100%", Groups: []string{"system:authenticated"}}
+	zoe := l.as("zoe-token")
+	stale := zoe.csrf + "x"
+	for what, a := range map[string]answer{
+		"read":         zoe.do("GET", "/api/session", ""),
+		"proxied":      zoe.do("GET", "/api/garden/api/v1/namespaces", ""),
+		"stale token":  zoe.do("POST", "/api/rights", "{}", func(r *http.Request) { r.Header.Set("X-CSRF-Token", stale) }),
+		"unknown path": zoe.do("GET", "/api/none", ""),
+	} {
+		if got := a.header.Get("X-Trellis-User"); got != "zo%C3%AB%20100%25" {
+			t.Errorf("%s: %q", what, got)
+		}
+	}
+	if got := l.browser().do("GET", "/api/config", "").header.Get("X-Trellis-User"); got != "" {
+		t.Errorf("without a session: %q", got)
+	}
+	connection, _, err := dial(zoe, l.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	var hello struct{ Type, User string }
+	if err := connection.ReadJSON(&hello); err != nil || hello.Type != "hello" || hello.User != "zoë 100%" {
+		t.Errorf("%+v %v", hello, err)
 	}
 }

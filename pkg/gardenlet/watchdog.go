@@ -37,6 +37,7 @@ func (a *agent) addWatchdog(mgr manager.Manager) error {
 	}
 	prober := &watchdog.Prober{
 		Garden: mgr.GetClient(), Watched: watched.GetClient(), Seed: a.seed, SeedName: a.config.SeedConfig.Name,
+		Events: mgr.GetEventRecorder("gardenlet"),
 	}
 	err = builder.ControllerManagedBy(mgr).Named("shoot-prober").
 		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).

@@ -17,7 +17,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -164,30 +163,4 @@ func writeInto(root *os.Root, name string, mode os.FileMode, content io.Reader) 
 	}
 	_, err = io.Copy(file, content)
 	return errors.Join(err, file.Close())
-}
-
-// fetchNPM fetches Node and npm into a folder, and gives what runs npm's commands with them.
-func (b *builder) fetchNPM(ctx context.Context, work string, toolList []byte) (
-	func(ctx context.Context, dir string, arguments ...string) error, error) {
-	tools, err := parseTools(toolList)
-	if err != nil {
-		return nil, err
-	}
-	registry, err := npmRegistry(ctx, os.Getenv)
-	if err != nil {
-		return nil, err
-	}
-	node, npm := filepath.Join(work, "node"), filepath.Join(work, "npm")
-	if err := errors.Join(tools.Node.fetch(ctx, registry, node), tools.NPM.fetch(ctx, registry, npm)); err != nil {
-		return nil, err
-	}
-	program := filepath.Join(node, "bin", "node")
-	environment := []string{
-		"PATH=" + filepath.Dir(program) + string(os.PathListSeparator) + os.Getenv("PATH"), "CI=1",
-		"npm_config_update_notifier=false", "npm_config_cache=" + filepath.Join(b.Cache, "npm"),
-	}
-	return func(ctx context.Context, dir string, arguments ...string) error {
-		script := filepath.Join(npm, "bin", "npm-cli.js")
-		return run(ctx, b.log, dir, environment, program, slices.Concat([]string{script}, arguments)...)
-	}, nil
 }

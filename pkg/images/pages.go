@@ -95,7 +95,7 @@ func treeInputs(dir string, without []string) ([]string, error) {
 	return inputs, err
 }
 
-// tools build pages.
+// tools build pages, and run tests in a browser.
 type tools struct{ Node, NPM npmPackage }
 
 func parseTools(list []byte) (found tools, err error) {

@@ -206,7 +206,7 @@ func kubernetes(version string) Module {
 	return ofKubernetes("kubernetes", version, ".")
 }
 
-// Kubectl is the name of kubectl in BinDir. It is of the default version only, and in no image.
+// Kubectl is the name of kubectl in BinDir. It is of the default version only, and in the image of terminals.
 const Kubectl = "kubectl-v" + DefaultKubernetesVersion
 
 // kubectl is what users and tests run: one process for each call, so it is not a face of the Kubernetes binary, which

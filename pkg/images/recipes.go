@@ -260,6 +260,7 @@ func (b *builder) assemble(ctx context.Context) error {
 	defer unlock()
 	for _, do := range []func(context.Context) error{
 		b.bases, b.ownImages, b.kubernetesImages, b.thirdPartyImages, b.imagesOfModules, b.machineImage,
+		b.terminalImage,
 	} {
 		if err := do(ctx); err != nil {
 			return err
@@ -499,6 +500,42 @@ func (b *builder) machineImage(context.Context) error {
 		References: []string{ownRegistry + "/machine-debian:" + machineVersion},
 		Layers:     []Layer{b.layers["machine"], layer}, Entrypoint: []string{"/lib/systemd/systemd"},
 	})
+}
+
+// terminalApplets are programs of busybox for people who type.
+var terminalApplets = []string{
+	"sh", "ls", "cat", "ps", "wget", "nslookup", "id", "env", "sleep", "grep", "sed", "awk", "cp", "mv", "rm", "mkdir",
+	"head", "tail", "echo", "printf", "hostname", "nc", "vi", "less", "find", "xargs", "date", "touch", "chmod", "true",
+	"false", "test", "clear", "reset", "stty", "watch", "sort", "uniq", "wc", "cut", "tr", "tee", "diff", "base64",
+	"tar", "gzip", "gunzip", "which", "pwd", "seq", "basename", "dirname", "sha256sum", "uname", "whoami", "time",
+}
+
+// terminalImage is what terminals of the dashboard run in: kubectl, and a shell that needs nothing else.
+func (b *builder) terminalImage(context.Context) error {
+	busybox := filepath.Join(b.Cache, "rootfs/network/usr/bin/busybox")
+	for _, needed := range []string{b.bin(Kubectl), busybox} {
+		if _, err := os.Stat(needed); err != nil {
+			return nil
+		}
+	}
+	layer, err := b.binaryLayer("terminal", terminalEntries(busybox, b.bin(Kubectl))...)
+	if err != nil {
+		return err
+	}
+	return b.writeOwnImage("terminal", ImageSpec{
+		Layers: []Layer{b.layers[string(baseStatic)], layer}, Entrypoint: []string{"/bin/sh"}, User: nonRoot,
+	})
+}
+
+func terminalEntries(busybox, kubectl string) []LayerEntry {
+	entries := []LayerEntry{
+		{Path: "bin/busybox", Source: busybox, Mode: 0o755},
+		{Path: "usr/local/bin/kubectl", Source: kubectl, Mode: 0o755},
+	}
+	for _, applet := range terminalApplets {
+		entries = append(entries, LayerEntry{Path: "bin/" + applet, Link: "busybox"})
+	}
+	return entries
 }
 
 // SystemdEnvFile is a path, without the leading slash, of what SystemdEnv returns.

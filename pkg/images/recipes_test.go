@@ -1,8 +1,10 @@
 package images
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -29,5 +31,34 @@ func TestSSHIsClosedInTheImage(t *testing.T) {
 		if _, err := os.Lstat(filepath.Join(dir, name)); (err == nil) != want {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// Terminals have kubectl and a shell with what people type, run as nobody in particular, and need no other libraries.
+func TestTheImageOfTerminals(t *testing.T) {
+	b := builderOf(t, everything)
+	busybox := filepath.Join(b.Cache, "rootfs/network/usr/bin/busybox")
+	for _, path := range []string{busybox, b.bin(Kubectl)} {
+		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(path), 0o755))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.terminalImage(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	files, config := filesOf(t, b.store, "ghcr.io/trellis-garden/terminal:dev")
+	for _, needed := range []string{
+		"etc/static", "bin/busybox", "bin/sh", "bin/date", "bin/sleep", "bin/vi", "usr/local/bin/kubectl",
+	} {
+		if !slices.Contains(files, needed) {
+			t.Errorf("there is no %s among %v", needed, files)
+		}
+	}
+	if config.User != nonRoot || !slices.Equal(config.Entrypoint, []string{"/bin/sh"}) {
+		t.Errorf("it runs %v as %q", config.Entrypoint, config.User)
+	}
+	if b.vector["terminal"].Tag == "" {
+		t.Error("the image vector does not have it")
 	}
 }

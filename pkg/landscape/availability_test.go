@@ -52,6 +52,15 @@ func TestTheGardenOutlastsAZone(t *testing.T) {
 	}
 }
 
+// The seed of a landscape outlasts the loss of a zone with its garden.
+func TestGardenletsOfTheLandscape(t *testing.T) {
+	for nodes, want := range map[int]int64{1: 1, 2: 1, 3: 2, 5: 2} {
+		if got := gardenletReplicas(nodes); got != want {
+			t.Errorf("%d nodes: %d gardenlets, want %d", nodes, got, want)
+		}
+	}
+}
+
 // The garden's etcd grows in place: the single member goes on while others join it, as it is ready. It never shrinks.
 func TestTheGardensEtcdGrows(t *testing.T) {
 	c, manager := emptyGarden(t)

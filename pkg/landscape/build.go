@@ -111,3 +111,17 @@ func (l *Landscape) Build(ctx context.Context, options UpOptions, progress *Prog
 	}
 	return nil
 }
+
+// BuildBrowser provides the browser of the end-to-end tests, and what runs them.
+func (l *Landscape) BuildBrowser(ctx context.Context, progress *Progress) error {
+	closeLog, err := l.openLog(progress)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	r := &run{Landscape: l, Progress: progress}
+	r.begin("Browser of the end-to-end tests")
+	err = images.BuildBrowser(ctx, r.buildOptions())
+	r.end(err)
+	return err
+}

@@ -23,6 +23,7 @@ import (
 	"github.com/trellis-garden/trellis/charts"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/helm"
 	"github.com/trellis-garden/trellis/pkg/images"
 	"github.com/trellis-garden/trellis/pkg/manifests"
@@ -224,7 +225,7 @@ func seedPhase(ctx context.Context, r *run) error {
 		Namespace: gardenNS, Name: "gardenlet", Chart: chart,
 		Values: map[string]any{
 			"image": image, "bootstrapKubeconfig": string(bootstrap), "imageVectorOverwrite": overwrite,
-			"config": config,
+			"config": config, "replicaCount": gardenletReplicas(r.state.nodes()),
 		},
 	})
 	if err != nil {
@@ -245,6 +246,11 @@ func seedPhase(ctx context.Context, r *run) error {
 		}
 		return "", nil
 	})
+}
+
+// gardenletReplicas are as many as the controllers of the garden have: the seed's gardenlet outlasts what they do.
+func gardenletReplicas(nodes int) int64 {
+	return int64(gardenAvailability(nodes).Replicas(component.Pair))
 }
 
 // setZones gives the seed of a gardenlet's configuration the zones of the runtime cluster's nodes, if it has several.

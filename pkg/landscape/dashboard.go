@@ -46,9 +46,10 @@ func dashboardIssuers(authority []byte) map[string]any {
 }
 
 // dashboardValues are those of the chart garden for the dashboard.
-func dashboardValues(image string, replicas int64, authority []byte) map[string]any {
+func dashboardValues(image, terminalImage string, replicas int64, authority []byte) map[string]any {
 	return map[string]any{
-		"enabled": true, "image": image, "replicas": replicas, "host": dashboardHost, "port": int64(gatewayPort),
+		"enabled": true, "image": image, "terminalImage": terminalImage, "replicas": replicas,
+		"host": dashboardHost, "port": int64(gatewayPort),
 		"garden": map[string]any{
 			"server": gardenServer, "certificateAuthority": string(authority), "addresses": []any{"https://" + gardenHost},
 		},

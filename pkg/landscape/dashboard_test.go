@@ -22,7 +22,8 @@ func TestDashboardOfALandscape(t *testing.T) {
 	}
 	authority := []byte("-----BEGIN CERTIFICATE-----\n")
 	values, err := chartutil.ToRenderValues(chart, map[string]any{
-		"authentication": dashboardIssuers(authority), "dashboard": dashboardValues("dashboard:v1", 1, authority),
+		"authentication": dashboardIssuers(authority),
+		"dashboard":      dashboardValues("dashboard:v1", "terminal:v1", 1, authority),
 	}, chartutil.ReleaseOptions{Name: "garden", Namespace: gardenNS}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +36,7 @@ func TestDashboardOfALandscape(t *testing.T) {
 		"dashboard.yaml": {
 			"publicURL: https://dashboard.garden.local.trellis.garden\n", "image: dashboard:v1\n",
 			`url: "https://login.garden.local.trellis.garden"`, "secretName: garden-dashboard-session\n",
-			"secretName: garden-dashboard-tls\n",
+			"secretName: garden-dashboard-tls\n", `image: "terminal:v1"`,
 		},
 		"authentication.yaml": {
 			"name: " + authenticationConfigMap + "\n", `audiences: ["dashboard"]`, `prefix: "login:"`,

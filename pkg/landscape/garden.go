@@ -342,9 +342,9 @@ func (r *run) writeGardenKubeconfig(ctx context.Context, manager secrets.Manager
 // comes from the nodes' network.
 func (r *run) trellisctlConfig() string {
 	return fmt.Sprintf(`gardens:
-- name: %s
+- name: %q
   identity: %s
-  kubeconfig: %s
+  kubeconfig: %q
   endpoints:
   - domain: %s
     address: %q
@@ -403,7 +403,12 @@ func (r *run) installGardenProcesses(ctx context.Context, c *cluster, manager se
 	if err != nil {
 		return gardenProcesses{}, err
 	}
-	values["authentication"], values["dashboard"] = dashboardIssuers(bundle), dashboardValues(image, replicas, bundle)
+	terminalImage, err := r.image("terminal")
+	if err != nil {
+		return gardenProcesses{}, err
+	}
+	values["authentication"] = dashboardIssuers(bundle)
+	values["dashboard"] = dashboardValues(image, terminalImage, replicas, bundle)
 	r.Step("chart garden")
 	installed, err := c.helm.Install(ctx,
 		helm.Release{Namespace: gardenNS, Name: "garden", Chart: chart, Values: values})

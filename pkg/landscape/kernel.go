@@ -20,8 +20,10 @@ const (
 	// inotifyInstances bounds how many instances a user has, of which every control plane and node watches files with
 	// some: too few show as "too many open files".
 	inotifyInstances = "fs/inotify/max_user_instances"
-	// Each further node has systemd, containerd and kubelet.
-	minimumInotify, inotifyOfNode = 128, 24
+	// A landscape with two shoots has about 100, six to eight of each kube-apiserver, which makes one for each file of
+	// certificates. Integration tests of the federation beside it have as many. Each further node has systemd,
+	// containerd and kubelet.
+	minimumInotify, inotifyOfNode = 256, 24
 	// enoughInotify is what the machine gets when it has less than is needed.
 	enoughInotify = 512
 )

@@ -51,7 +51,10 @@ func TestInotifyIsRaised(t *testing.T) {
 		before string
 		nodes  int
 		want   string
-	}{{"128\n", 1, "128\n"}, {"128\n", 3, "512"}, {"8192", 9, "8192"}, {"10\n", 30, "824"}, {"none", 3, "none"}} {
+	}{
+		{"128\n", 1, "512"}, {"256\n", 1, "256\n"}, {"256\n", 2, "512"}, {"8192", 9, "8192"}, {"10\n", 30, "952"},
+		{"none", 3, "none"},
+	} {
 		if err := os.WriteFile(path, []byte(test.before), 0o600); err != nil {
 			t.Fatal(err)
 		}

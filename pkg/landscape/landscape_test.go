@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sigs.k8s.io/yaml"
 )
 
 func TestNames(t *testing.T) {
@@ -126,6 +128,26 @@ func TestSummaryNamesOtherLandscapes(t *testing.T) {
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the summary lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+// A landscape may be called what YAML takes for something else, and lie in any folder.
+func TestTrellisctlConfigOfAnyName(t *testing.T) {
+	for _, name := range []string{"n", "no", "null", "main"} {
+		l, err := New(name, "/a folder: #1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &run{Landscape: l, state: state{Loopback: netip.MustParseAddr("127.0.0.9")}}
+		var config struct {
+			Gardens []struct{ Name, Kubeconfig any }
+		}
+		if err := yaml.Unmarshal([]byte(r.trellisctlConfig()), &config); err != nil {
+			t.Fatal(err)
+		}
+		if got := config.Gardens[0]; got.Name != name || got.Kubeconfig != l.GardenKubeconfig() {
+			t.Errorf("%s is written as %+v", name, got)
 		}
 	}
 }

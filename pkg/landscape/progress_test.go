@@ -104,3 +104,24 @@ func TestShootMilestone(t *testing.T) {
 		t.Error("a percent more is no progress")
 	}
 }
+
+// The browser is got in a phase of its own: without one, its first step has nowhere to be noted.
+func TestBrowserIsGotInAPhase(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	l, err := New("other", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out strings.Builder
+	err = l.BuildBrowser(ctx, &Progress{out: &out, log: io.Discard})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that it was ended", err)
+	}
+	for _, want := range []string{"Browser of the end-to-end tests …", "Debian: browser", "✘ Browser"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not told:\n%s", want, out.String())
+		}
+	}
+}

@@ -200,8 +200,8 @@ func cpuOnce(t *testing.T, nodes int) int64 {
 	gateways := max(1, replicasIn(gatewayValues(nodes)))
 	once := cpuIn(t, runtimeFiles(t)...) + cpuIn(t, dnsFile) + cpuIn(t, extensionFiles(t)...) +
 		gateways*cpuIn(t, "charts/gateway/values.yaml") + pair*cpuIn(t, "charts/garden/values.yaml") +
-		cpuIn(t, "charts/gardenlet/values.yaml", "charts/resource-manager/values.yaml",
-			"pkg/component/egress/testdata/objects.yaml", "extensions/federation/pkg/fleet/testdata/deployment.yaml")
+		gardenletReplicas(nodes)*cpuIn(t, "charts/gardenlet/values.yaml") + cpuIn(t, "charts/resource-manager/values.yaml",
+		"pkg/component/egress/testdata/objects.yaml", "extensions/federation/pkg/fleet/testdata/deployment.yaml")
 	for _, workload := range gardenWorkloads(t, nodes) {
 		once += int64(workload.replicas) * cpuOf(workload.pod)
 	}

@@ -1,12 +1,14 @@
 package trellisctl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // pointToHelp has every mistake in flags and arguments say where usage is told, and commands that are there for others
@@ -45,7 +47,7 @@ func setArguments(command *cobra.Command) {
 		return
 	}
 	command.Args = func(command *cobra.Command, arguments []string) error {
-		return withHelp(command, accepts(command, arguments))
+		return withHelp(command, cmp.Or(eitherNameOrTime(command, accepts, arguments), accepts(command, arguments)))
 	}
 }
 
@@ -65,6 +67,11 @@ func oneOfItsCommands(command *cobra.Command, arguments []string) error {
 	command.SuggestionsMinimumDistance = 2
 	if similar := command.SuggestionsFor(arguments[0]); len(similar) > 0 {
 		return fmt.Errorf("%s; similar: %s", message, strings.Join(similar, ", "))
+	}
+	if names := namesOf(command.Commands()); len(arguments) == 1 && slices.Equal(names, []string{"shoot"}) &&
+		len(validation.IsDNS1123Label(arguments[0])) == 0 {
+		return fmt.Errorf("%s; for the shoot of that name say `%s shoot %s`", message, command.CommandPath(),
+			arguments[0])
 	}
 	// All that trellisctl itself has are too many for a line.
 	if command.HasParent() {

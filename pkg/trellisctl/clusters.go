@@ -15,7 +15,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
@@ -93,30 +92,21 @@ func (f *Fleet) ask(ctx context.Context, members []clusterv1alpha1.Cluster, para
 	var lock sync.Mutex
 	var missing []string
 	failed, answered := false, false
-	var group errgroup.Group
-	group.SetLimit(parallel)
-	for i := range members {
-		group.Go(func() error {
-			member := &members[i]
-			err := errNoWay(member)
-			if err == nil {
-				err = ask(ctx, member.Name, f.memberConfig(member.Name))
-			}
-			lock.Lock()
-			defer lock.Unlock()
-			switch {
-			case err == nil:
-				answered = true
-			case apierrors.IsNotFound(err):
-				missing = append(missing, fmt.Sprintf("member %s: %s", member.Name, oneLine(err.Error())))
-			default:
-				failed = true
-				tellAll(tell, member.Name, err)
-			}
-			return nil
-		})
-	}
-	_ = group.Wait()
+	atATime(len(members), parallel, func(i int) {
+		member := members[i].Name
+		err := ask(ctx, member, f.memberConfig(member))
+		lock.Lock()
+		defer lock.Unlock()
+		switch {
+		case err == nil:
+			answered = true
+		case apierrors.IsNotFound(err):
+			missing = append(missing, fmt.Sprintf("member %s: %s", member, oneLine(err.Error())))
+		default:
+			failed = true
+			tellAll(tell, member, err)
+		}
+	})
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -140,13 +130,18 @@ func tellAll(tell func(string, ...any), member string, err error) {
 	}
 }
 
-// errNoWay says what to do about a member that the fleet cannot ask.
-func errNoWay(member *clusterv1alpha1.Cluster) error {
-	if member.Spec.SyncMode != clusterv1alpha1.Pull {
-		return nil
+// atATime does something for each of n, no more than limit at a time, and returns when all is done.
+func atATime(n, limit int, do func(i int)) {
+	var group sync.WaitGroup
+	slots := make(chan struct{}, limit)
+	for i := range n {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			do(i)
+		})
 	}
-	return errors.New("it talks to the fleet by an agent, and the fleet has no way to it: use the cluster's own " +
-		"kubeconfig, or have it join by `trellisctl join` if the fleet can reach it")
+	group.Wait()
 }
 
 // memberConfig leads to a member's API through that of the fleet.

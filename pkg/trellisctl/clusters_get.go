@@ -170,7 +170,8 @@ func mappingOf(config *rest.Config, name string) (*meta.RESTMapping, error) {
 	return mapper.RESTMapping(kind.GroupKind(), kind.Version)
 }
 
-// rowsOf are the columns that a server shows; those of lower priority only if they are wanted.
+// rowsOf are the columns that a server shows; those of lower priority only if they are wanted. A row of all namespaces
+// without its object is an error: nobody could tell whose it is.
 func rowsOf(table *metav1.Table, namespaces, wide bool) (header []string, rows [][]string, err error) {
 	var columns []int
 	if namespaces {
@@ -182,12 +183,12 @@ func rowsOf(table *metav1.Table, namespaces, wide bool) (header []string, rows [
 			header = append(header, strings.ToUpper(column.Name))
 		}
 	}
-	for _, row := range table.Rows {
+	for n, row := range table.Rows {
 		var cells []string
 		if namespaces {
 			var about metav1.PartialObjectMetadata
 			if err := json.Unmarshal(row.Object.Raw, &about); err != nil {
-				return nil, nil, fmt.Errorf("row %d tells of no object: %w", len(rows), err)
+				return nil, nil, fmt.Errorf("row %d of its table has no object that can be read: %w", n+1, err)
 			}
 			cells = append(cells, about.Namespace)
 		}

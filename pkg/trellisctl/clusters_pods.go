@@ -7,7 +7,6 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -105,21 +104,15 @@ func logsInto(ctx context.Context, lines *memberLines, member string, clients ku
 	if err != nil {
 		return err
 	}
-	var group errgroup.Group
-	group.SetLimit(maxStreams)
 	failed := make([]error, len(found))
-	for i := range found {
-		group.Go(func() error {
-			pod := &found[i]
-			asked := options.DeepCopy()
-			asked.Container = pods.of(pod)
-			if err := logInto(ctx, lines, member, clients, pod, asked); err != nil {
-				failed[i] = fmt.Errorf("pod %s: %w", pod.Name, err)
-			}
-			return nil
-		})
-	}
-	_ = group.Wait()
+	atATime(len(found), maxStreams, func(i int) {
+		pod := &found[i]
+		asked := options.DeepCopy()
+		asked.Container = pods.of(pod)
+		if err := logInto(ctx, lines, member, clients, pod, asked); err != nil {
+			failed[i] = fmt.Errorf("pod %s: %w", pod.Name, err)
+		}
+	})
 	return errors.Join(failed...)
 }
 

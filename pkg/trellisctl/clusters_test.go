@@ -12,7 +12,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -124,24 +126,47 @@ type statusError struct{ status *metav1.Status }
 func (e statusError) Error() string         { return "gone" }
 func (e statusError) Status() metav1.Status { return *e.status }
 
-// A member with an agent is not asked: its answer is told with what to do.
-func TestMembersWithAnAgentCannotBeAsked(t *testing.T) {
-	fleet := fleetOf(t, memberOf("a", "Pull", nil))
-	fleet.Config = &rest.Config{}
+// A member with an agent is asked as any other: the fleet knows the way. What it says when the agent has no tunnel is
+// told.
+func TestMembersWithAnAgentAreAsked(t *testing.T) {
+	fleet := fleetOf(t, memberOf("a", "Pull", nil), memberOf("b", "Push", nil))
+	fleet.Config = &rest.Config{Host: "https://fleet.example"}
 	members, err := fleet.choose(t.Context(), nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var said string
-	say := func(format string, values ...any) { said = fmt.Sprintf(format, values...) }
-	err = fleet.ask(t.Context(), members, 1, say,
-		func(context.Context, string, *rest.Config) error {
-			t.Error("it was asked")
-			return nil
-		})
-	if !errors.Is(err, ExitError{1}) || !strings.Contains(said, "member a: it talks to the fleet by an agent") ||
-		!strings.Contains(said, "kubeconfig") {
-		t.Errorf("got %v, %s", err, said)
+	var said []string
+	say := func(format string, values ...any) { said = append(said, fmt.Sprintf(format, values...)) }
+	err = fleet.ask(t.Context(), members, 1, say, func(_ context.Context, member string, config *rest.Config) error {
+		if want := "/clusters/" + member + "/proxy"; !strings.HasSuffix(config.Host, want) {
+			t.Errorf("%s is asked at %s", member, config.Host)
+		}
+		if member == "a" {
+			return apierrors.NewServiceUnavailable("member a has an agent, which has had no tunnel")
+		}
+		return nil
+	})
+	if !errors.Is(err, ExitError{1}) {
+		t.Errorf("got %v", err)
+	}
+	check(t, "what is told", said, []string{"member a: member a has an agent, which has had no tunnel"})
+}
+
+// A hostile member shows rows of nobody: of all namespaces that is an error, and no row of an empty namespace.
+func TestAttackRowsWithoutAnObject(t *testing.T) {
+	for name, object := range map[string]string{"none": "", "half": `{"metadata":`, "a list": "[]"} {
+		table := &metav1.Table{
+			ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}},
+			Rows: []metav1.TableRow{
+				{Cells: []any{"web-0"}, Object: runtime.RawExtension{Raw: []byte(object)}},
+			},
+		}
+		if _, rows, err := rowsOf(table, true, false); err == nil || !strings.Contains(err.Error(), "row 1") {
+			t.Errorf("%s: got %v, %v", name, rows, err)
+		}
+		if _, rows, err := rowsOf(table, false, false); err != nil || len(rows) != 1 {
+			t.Errorf("%s, of one namespace: got %v, %v", name, rows, err)
+		}
 	}
 }
 

@@ -22,10 +22,16 @@ import (
 func TestNamesThatThereAreNot(t *testing.T) {
 	gardensConfigured(t, "gardens: [{name: local, kubeconfig: /k}]")
 	for line, want := range map[string]string{
-		"create shoot A_b --project demo":  `the name "A_b" is none of a shoot: a lowercase RFC 1123 label must`,
-		"create shoot a/b --project demo":  `the name "a/b" is none of a shoot: `,
-		"create shoot -- -x":               `the name "-x" is none of a shoot: `,
-		"create node one":                  `trellisctl create has no command "node"; it has shoot; see`,
+		"create shoot A_b --project demo": `the name "A_b" is none of a shoot: a lowercase RFC 1123 label must`,
+		"create shoot a/b --project demo": `the name "a/b" is none of a shoot: `,
+		"create shoot -- -x":              `the name "-x" is none of a shoot: `,
+		"create node one":                 `trellisctl create has no command "node"; it has shoot; see`,
+		"hibernate one": "trellisctl hibernate has no command \"one\"; for the shoot of that name say " +
+			"`trellisctl hibernate shoot one`; see",
+		"wakeup one":                       "say `trellisctl wakeup shoot one`; see",
+		"delete one --wait":                "say `trellisctl delete shoot one`; see",
+		"reconcile one":                    "say `trellisctl reconcile shoot one`; see",
+		"hibernate x;reboot":               "trellisctl hibernate has no command \"x;reboot\"; it has shoot; see",
 		"describe nodes":                   `trellisctl describe has no command "nodes"; it has project, seed, shoot; see`,
 		"describe shot":                    `trellisctl describe has no command "shot"; similar: shoot`,
 		"rotate everything start":          `trellisctl rotate has no command "everything"; it has ca, credentials, `,

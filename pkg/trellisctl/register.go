@@ -7,7 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
@@ -29,7 +31,10 @@ pins the fleet's certificate authority and holds all that the fleet may do there
 the agent with "trellisctl accept", by the fingerprint of its key.
 
 The manifest holds a token that is good for asking for a certificate and nothing else, for as long as --token-lifetime says. Registering
-the same name again gives another.`,
+the same name again gives another.
+
+With bounds, the cluster's API is not served in the fleet. --serve-api has it served all the same: the agent may then ask for it as any
+user and group in the whole cluster, so who takes the agent over is bound by nothing.`,
 		Example: `  trellisctl register edge1 --project demo --shoot fleet > agent.yaml
   trellisctl register edge2 --fleet-kubeconfig fleet.yaml \
     --kubeconfig edge2.yaml --allow-namespaces shop,blog
@@ -42,11 +47,20 @@ the same name again gives another.`,
 			if err := agent.Validate(); err != nil {
 				return err
 			}
+			if !command.Flags().Changed("serve-api") {
+				agent.ServeAPI = !agent.Bounded()
+			}
 			image, err := agentImage(agent.Image)
 			if err != nil {
 				return err
 			}
 			agent.Image = image
+			var member *rest.Config
+			if kubeconfig != "" || kubeContext != "" {
+				if member, err = memberToRegister(kubeconfig, kubeContext, &agent); err != nil {
+					return err
+				}
+			}
 			fleet, err := c.fleet(command.Context(), access)
 			if err != nil {
 				return err
@@ -60,10 +74,10 @@ the same name again gives another.`,
 				return err
 			}
 			objects := invitation.Manifest(agent)
-			if kubeconfig == "" && kubeContext == "" {
+			if member == nil {
 				err = printManifest(command, objects)
 			} else {
-				err = applyManifest(command, kubeconfig, kubeContext, objects)
+				err = applyManifest(command, member, objects)
 			}
 			if err != nil {
 				return err
@@ -74,6 +88,7 @@ the same name again gives another.`,
 	}
 	access.flags(command)
 	descriptionFlags(command, &options.Description)
+	agentFlags(command, &agent)
 	flags := command.Flags()
 	flags.StringVar(&kubeconfig, "kubeconfig", "",
 		"kubeconfig of the cluster, to apply the manifest at once instead of printing it")
@@ -82,13 +97,42 @@ the same name again gives another.`,
 		"URL of the fleet's API as the agent reaches it (default: that of the shoot, or of --fleet-kubeconfig)")
 	flags.DurationVar(&options.TokenLifetime, "token-lifetime", time.Hour,
 		"how long the agent may ask to be accepted with this manifest")
+	return command
+}
+
+func agentFlags(command *cobra.Command, agent *registration.AgentOptions) {
+	flags := command.Flags()
 	flags.StringVar(&agent.Image, "image", "",
 		"image of the agent (default: that of the fleet's controllers in this version)")
 	flags.StringSliceVar(&agent.Namespaces, "allow-namespaces", nil,
 		"namespaces in which the fleet may manage objects, and none without a namespace (default: everything)")
 	flags.StringSliceVar(&agent.Kinds, "allow-kinds", nil,
 		"kinds that the fleet may manage, like ConfigMap or Deployment.apps (default: all)")
-	return command
+	flags.BoolVar(&agent.ServeAPI, "serve-api", false,
+		"serve the cluster's API in the fleet; the agent's account \"impersonator\" may then be any user and group in "+
+			"the whole cluster (default: true without --allow-namespaces and --allow-kinds, else false)")
+	flags.StringVar(&agent.Kubernetes, "kubernetes-version", "",
+		"version of the cluster, such as v1.36.2: from v1.36 on nobody can be one of system:masters "+
+			"(default: asked with --kubeconfig, else unknown)")
+}
+
+// memberToRegister is the cluster that the manifest is applied to. It is asked for its version if nobody says that.
+func memberToRegister(kubeconfig, kubeContext string, agent *registration.AgentOptions) (*rest.Config, error) {
+	config, err := configFrom(kubeconfig, kubeContext, "--kubeconfig")
+	if err != nil || agent.Kubernetes != "" || !agent.ServeAPI {
+		return config, err
+	}
+	asking, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster at %s: %w", config.Host, err)
+	}
+	found, err := asking.ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("asking the cluster at %s for its version, which --kubernetes-version says "+
+			"otherwise: %w", config.Host, err)
+	}
+	agent.Kubernetes = found.GitVersion
+	return config, nil
 }
 
 func agentImage(given string) (string, error) {
@@ -115,11 +159,7 @@ func printManifest(command *cobra.Command, objects []client.Object) error {
 	return err
 }
 
-func applyManifest(command *cobra.Command, kubeconfig, kubeContext string, objects []client.Object) error {
-	config, err := configFrom(kubeconfig, kubeContext, "--kubeconfig")
-	if err != nil {
-		return err
-	}
+func applyManifest(command *cobra.Command, config *rest.Config, objects []client.Object) error {
 	member, err := client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
 	if err != nil {
 		return fmt.Errorf("connecting to the cluster at %s: %w", config.Host, err)

@@ -1,6 +1,7 @@
 package trellisctl
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -109,21 +110,28 @@ func asText(value any) string {
 // stepUnderWay is how far a step of a rotation is that was asked for before and goes on; empty where it does not.
 func stepUnderWay(shoot *gardencorev1beta1.Shoot, operation string) string {
 	rotation, isComplete := strings.CutSuffix(operation, "-"+stepComplete)
+	isStart := false
 	if !isComplete {
-		rotation, _, _ = strings.Cut(operation, "-"+stepStart)
+		rotation, _, isStart = strings.Cut(operation, "-"+stepStart)
 	}
 	var phases []string
 	for _, state := range rotationsOf(shoot) {
 		if rotation != "rotate-"+state.what && rotation != "rotate-credentials" {
 			continue
 		}
-		goesOn := state.phase == gardencorev1beta1.RotationCompleting
-		if !isComplete {
+		var goesOn bool
+		switch {
+		case isComplete:
+			goesOn = state.phase == gardencorev1beta1.RotationCompleting
+		case isStart:
 			goesOn = state.phase == gardencorev1beta1.RotationPreparing ||
 				state.phase == gardencorev1beta1.RotationPreparingWithoutWorkersRollout
+		default:
+			goesOn = state.goesOn()
 		}
 		if goesOn {
-			phases = append(phases, fmt.Sprintf("%s is %s", state.what, oneLine(string(state.phase))))
+			phases = append(phases, fmt.Sprintf("%s is %s", state.what,
+				oneLine(cmp.Or(string(state.phase), "under way"))))
 		}
 	}
 	return strings.Join(phases, ", ")

@@ -187,10 +187,51 @@ func TestStepsUnderWay(t *testing.T) {
 		{"rotate-ca-start", gardencorev1beta1.RotationCompleted, ""},
 		{"rotate-serviceaccount-key-start", gardencorev1beta1.RotationPreparing, ""},
 		{"rotate-ssh-keypair", gardencorev1beta1.RotationPreparing, ""},
+		{"rotate-etcd-encryption-key", gardencorev1beta1.RotationPreparing, ""},
 		{"rotate-rollout-workers=*", gardencorev1beta1.RotationPreparing, ""},
 	} {
 		if got := stepUnderWay(with("Succeeded", inPhase(test.phase)), test.operation); got != test.want {
 			t.Errorf("%s while %s: got %q", test.operation, test.phase, got)
+		}
+	}
+}
+
+// What is replaced in one step is not asked for again until that is done. Then it can be asked for anew.
+func TestOneStepUnderWay(t *testing.T) {
+	earlier, later := new(metav1.NewTime(today.Add(-time.Minute))), new(metav1.NewTime(today))
+	keys := func(began, completed *metav1.Time) gardencorev1beta1.ShootCredentialsRotation {
+		return gardencorev1beta1.ShootCredentialsRotation{
+			SSHKeypair: &gardencorev1beta1.ShootSSHKeypairRotation{
+				LastInitiationTime: began, LastCompletionTime: completed,
+			},
+		}
+	}
+	encryption := func(phase gardencorev1beta1.CredentialsRotationPhase) gardencorev1beta1.ShootCredentialsRotation {
+		return gardencorev1beta1.ShootCredentialsRotation{
+			ETCDEncryptionKey: &gardencorev1beta1.ETCDEncryptionKeyRotation{Phase: phase},
+		}
+	}
+	for _, test := range []struct {
+		operation string
+		rotation  gardencorev1beta1.ShootCredentialsRotation
+		want      string
+	}{
+		{"rotate-ssh-keypair", keys(later, nil), "ssh-keypair is under way"},
+		{"rotate-ssh-keypair", keys(later, earlier), "ssh-keypair is under way"},
+		{"rotate-ssh-keypair", keys(earlier, later), ""},
+		{"rotate-ssh-keypair", keys(nil, nil), ""},
+		{"rotate-credentials-start", keys(later, nil), ""},
+		{"rotate-etcd-encryption-key", encryption(gardencorev1beta1.RotationPrepared), "etcd-encryption-key is Prepared"},
+		{"rotate-etcd-encryption-key", encryption(gardencorev1beta1.RotationCompleting),
+			"etcd-encryption-key is Completing"},
+		{"rotate-etcd-encryption-key", encryption(gardencorev1beta1.RotationCompleted), ""},
+		{"rotate-etcd-encryption-key-start", encryption(gardencorev1beta1.RotationPrepared), ""},
+	} {
+		shoot := with("Processing", func(s *gardencorev1beta1.Shoot) {
+			s.Status.Credentials = &gardencorev1beta1.ShootCredentials{Rotation: &test.rotation}
+		})
+		if got := stepUnderWay(shoot, test.operation); got != test.want {
+			t.Errorf("%s with %+v: got %q", test.operation, test.rotation, got)
 		}
 	}
 }

@@ -51,6 +51,15 @@ func rotationsOf(shoot *gardencorev1beta1.Shoot) []rotationState {
 	return list
 }
 
+// goesOn tells whether a rotation that is asked for once has begun and not ended. One without phases shows that by its
+// times.
+func (r rotationState) goesOn() bool {
+	if r.phase == "" {
+		return r.began != nil && (r.completed == nil || r.completed.Before(r.began))
+	}
+	return r.phase != gardencorev1beta1.RotationCompleted
+}
+
 // awaited is what the owner of a shoot has to do before its rotation goes on; empty if that is nothing.
 func (r rotationState) awaited(inCommands string) string {
 	switch r.phase {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,7 +31,7 @@ func (w *waiting) flags(command *cobra.Command) {
 // flagsFor are the flags of a command that waits, or does not wait, until something is so.
 func (w *waiting) flagsFor(command *cobra.Command, wait bool, timeout time.Duration, until string) {
 	w.wait = wait
-	flag := command.Flags().VarPF(&waitFlag{w, command}, waitFlagName, "", "wait until "+until)
+	flag := command.Flags().VarPF(&waitFlag{waiting: w, command: command}, waitFlagName, "", "wait until "+until)
 	flag.NoOptDefVal = strconv.FormatBool(true)
 	w.timeoutFlag(command, timeout)
 }
@@ -52,6 +53,8 @@ func (w *waiting) atMost() time.Duration {
 type waitFlag struct {
 	*waiting
 	command *cobra.Command
+	// apart is such a duration if it was a word of its own, which may have been meant as a name.
+	apart string
 }
 
 func (f *waitFlag) String() string {
@@ -62,6 +65,10 @@ func (f *waitFlag) String() string {
 func (f *waitFlag) Type() string { return "bool" }
 
 func (f *waitFlag) Set(text string) error {
+	text, isApart := strings.CutPrefix(text, apartMark)
+	if isApart {
+		f.apart = text
+	}
 	duration, err := time.ParseDuration(text)
 	if err != nil {
 		f.wait, err = strconv.ParseBool(text)
@@ -105,8 +112,12 @@ func (f *timeoutFlag) Set(text string) error {
 	return nil
 }
 
+// apartMark stands before a duration that Arguments put behind "--wait=". No shell leaves it there unless it is quoted.
+const apartMark = " "
+
 // Arguments are the words of a command line as the commands take them: a switch has its value behind "=", and so the
-// duration that --wait took once, as in "--wait 5m", is put there. It is none of the command's names then.
+// duration that --wait took once, as in "--wait 5m", is put there. Where it may be a name as well, the command is
+// refused (eitherNameOrTime).
 func Arguments(words []string) []string {
 	var result []string
 	for i := 0; i < len(words); i++ {
@@ -117,10 +128,25 @@ func Arguments(words []string) []string {
 		if word == "--"+waitFlagName && i+1 < len(words) {
 			if _, err := time.ParseDuration(words[i+1]); err == nil {
 				i++
-				word += "=" + words[i]
+				word += "=" + apartMark + words[i]
 			}
 		}
 		result = append(result, word)
 	}
 	return result
+}
+
+// eitherNameOrTime refuses a duration that was a word of its own behind --wait if the command could take it for a name
+// as well: a shoot may be called 5m, and the target, which is not meant then, must be left alone.
+func eitherNameOrTime(command *cobra.Command, accepts cobra.PositionalArgs, arguments []string) error {
+	flag := command.Flags().Lookup(waitFlagName)
+	if flag == nil || command.Flags().Changed("shoot") || command.Flags().Changed("all") {
+		return nil
+	}
+	wait, ok := flag.Value.(*waitFlag)
+	if !ok || wait.apart == "" || accepts(command, append(slices.Clone(arguments), wait.apart)) != nil {
+		return nil
+	}
+	return fmt.Errorf("%q behind --wait may be how long to wait, and a name: say --wait --timeout %s, or the name "+
+		"before --wait", wait.apart, wait.apart)
 }

@@ -120,8 +120,8 @@ func TestDefaultsOfWaiting(t *testing.T) {
 func TestArguments(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                             "",
-		"unjoin edge1 --wait 0":        "unjoin edge1 --wait=0",
-		"drain --wait 5m edge1":        "drain --wait=5m edge1",
+		"unjoin edge1 --wait 0":        "unjoin edge1 --wait= 0",
+		"drain --wait 5m edge1":        "drain --wait= 5m edge1",
 		"hibernate shoot --wait one":   "hibernate shoot --wait one",
 		"hibernate --wait":             "hibernate --wait",
 		"wait shoot 5m":                "wait shoot 5m",
@@ -135,13 +135,48 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+// A duration behind --wait that may be a name is neither: the target, which was not meant, would be put to sleep. Where
+// it can be no name, it is a duration.
+func TestANameBehindWait(t *testing.T) {
+	gardensConfigured(t, "gardens: [{name: local, kubeconfig: /k}]")
+	const refused = `"5m" behind --wait may be how long to wait, and a name: say --wait --timeout 5m, or the name before`
+	for line, isRefused := range map[string]bool{
+		"delete shoot --wait 5m":                          true,
+		"hibernate shoot --wait 5m":                       true,
+		"rotate ca start --wait 5m":                       true,
+		"rotate workers --project demo --wait 5m":         true,
+		"drain --project demo --wait 5m":                  true,
+		"hibernate --wait 5m":                             false,
+		"hibernate shoot one --wait 5m":                   false,
+		"hibernate shoot --wait 5m one":                   false,
+		"hibernate shoot --wait=5m":                       false,
+		"hibernate shoot --shoot one --wait 5m":           false,
+		"rotate ca start --all --project a --wait 5m":     false,
+		"hibernate shoot --wait --timeout 5m":             false,
+		"hibernate shoot 5m --wait --timeout 5m":          false,
+		"unjoin edge1 --project demo --shoot f --wait 5m": false,
+	} {
+		root := NewCommand()
+		root.SetOut(&bytes.Buffer{})
+		root.SetErr(&bytes.Buffer{})
+		root.SetArgs(Arguments(strings.Fields(line)))
+		err := root.Execute()
+		if err == nil || strings.Contains(err.Error(), refused) != isRefused {
+			t.Errorf("%s: got %v, want it refused: %t", line, err, isRefused)
+		}
+	}
+}
+
 func FuzzArguments(f *testing.F) {
 	f.Add("drain --wait 5m edge1 -- --wait 1s")
 	f.Add("--wait --wait 0 --wait")
 	f.Fuzz(func(t *testing.T, line string) {
 		words := strings.Fields(line)
 		got := Arguments(words)
-		if strings.ReplaceAll(strings.Join(got, " "), "=", " ") != strings.ReplaceAll(strings.Join(words, " "), "=", " ") {
+		split := func(words []string) []string {
+			return strings.Fields(strings.ReplaceAll(strings.Join(words, " "), "=", " "))
+		}
+		if !slices.Equal(split(got), split(words)) {
 			t.Fatalf("%q became %q", words, got)
 		}
 		if !slices.Equal(Arguments(got), got) {

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/apis/fleetscheme"
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers"
@@ -124,16 +125,13 @@ func (b *fleetBench) stop() {
 
 // prepare starts the federation with its members, and waits until all are ready.
 func (b *fleetBench) prepare(ctx context.Context, members int) error {
-	scheme, err := controllers.NewScheme()
+	config := rest.CopyConfig(b.Config)
+	config.QPS = -1
+	watcher, err := client.NewWithWatch(config, client.Options{Scheme: fleetscheme.Scheme()})
 	if err != nil {
 		return err
 	}
-	config := rest.CopyConfig(b.Config)
-	config.QPS = -1
-	if b.watcher, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
-		return err
-	}
-	b.fleet = b.watcher
+	b.watcher, b.fleet = watcher, watcher
 	if err := crds.Install(ctx, b.fleet); err != nil {
 		return err
 	}

@@ -102,19 +102,11 @@ func otherModules(since string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	programs, err := output("go", "list", "./cmd/...", "./extensions/...", "./test/e2e/...")
+	used, err := landscapePackages("{{with .Module}}{{.Path}}{{end}}")
 	if err != nil {
 		return false, err
 	}
-	others := slices.DeleteFunc(strings.Fields(programs), func(program string) bool {
-		return strings.HasSuffix(program, "/cmd/trellisctl") || strings.HasSuffix(program, "/cmd/dashboard")
-	})
-	used, err := output("go", append([]string{"list", "-deps", "-test", "-tags=e2e",
-		"-f={{with .Module}}{{.Path}}{{end}}"}, others...)...)
-	if err != nil {
-		return false, err
-	}
-	return changesAny(diff, strings.Fields(used)), nil
+	return changesAny(diff, used), nil
 }
 
 // changesAny tells whether a difference of go.mod is more than new modules that are none of these, and lines elsewhere.

@@ -3,9 +3,7 @@
 package e2e
 
 import (
-	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"html"
 	"io"
 	"net/http"
@@ -16,26 +14,6 @@ import (
 	"strings"
 	"testing"
 )
-
-const (
-	dashboardURL = "https://dashboard.garden.local.trellis.garden"
-	issuerURL    = "https://login.garden.local.trellis.garden"
-)
-
-// dashboardUsers are those of the landscape's issuer.
-var dashboardUsers = []string{"operator", "project-admin", "viewer"}
-
-// dashboardPassword is that of a user of the landscape's issuer.
-func (l *landscape) dashboardPassword(t *testing.T, user string) string {
-	t.Helper()
-	out := l.runtimeKubectl().run(t, "-n", "garden", "get", "secret", "local-issuer", "-o",
-		fmt.Sprintf("jsonpath={.data.password-%s}", user))
-	password, err := base64.StdEncoding.DecodeString(out)
-	if err != nil || len(password) == 0 {
-		t.Fatalf("the password of %s: %q, %v", user, out, err)
-	}
-	return string(password)
-}
 
 // dashboardAnswer is what a request to the dashboard got.
 type dashboardAnswer struct {

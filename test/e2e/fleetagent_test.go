@@ -35,7 +35,7 @@ func (l *landscape) joinsAndLeaves(t *testing.T, name string, fleet, member kube
 // A cluster that the fleet does not talk to becomes a member by an agent in it, which the fleet accepts by its key,
 // gets what policies send it, and is left without a trace. Before, it is one that the fleet talks to, and left without
 // a trace, too. The cluster is a shoot that is created although gardenlet is killed meanwhile. In the end its control
-// plane becomes highly available; when it is deleted, nothing of it is left.
+// plane becomes highly available, and goes back to a point in time; when it is deleted, nothing of it is left.
 func fleetAgent(t *testing.T) {
 	l := open(t)
 	fleet := l.fleet(t)
@@ -76,6 +76,7 @@ func fleetAgent(t *testing.T) {
 		"jsonpath={.status.readyReplicas}")
 	fleet.eventually(t, time.Minute, equals("1"), "get", "deployment", deployed, "-o",
 		"jsonpath={.status.readyReplicas}")
+	l.seesThroughTheTunnel(t, deployed)
 	if _, err := fleet.try(t.Context(), manifest, "delete", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +90,26 @@ func fleetAgent(t *testing.T) {
 		l.growsToThree(t, "edge", edge)
 	}))
 	l.deleteShoot(t, "edge")
+}
+
+// seesThroughTheTunnel asks for what runs in the member with an agent, by the tunnel that the agent has opened. The
+// fleet's controllers were killed since it did so first.
+func (l *landscape) seesThroughTheTunnel(t *testing.T, deployed string) {
+	t.Helper()
+	choice := []string{"--garden", l.name, "--project", "demo", "--shoot", "fleet", "--members", "edge"}
+	selected := append(choice, "--selector", "app="+deployed)
+	eventually(t, time.Minute, func(ctx context.Context) error {
+		out, err := l.command(ctx, "", "trellisctl", append([]string{"get", "pods"}, selected...)...)
+		if err == nil {
+			err = contains(deployed)(out)
+		}
+		return err
+	})
+	out, err := l.command(t.Context(), "", "trellisctl",
+		append(append([]string{"exec"}, selected...), "--", "cat", "/etc/nginx/nginx.conf")...)
+	if err != nil || !strings.Contains(out, "edge "+deployed) {
+		t.Errorf("got %s, %v", out, err)
+	}
 }
 
 // namespaceOfAgent finds the namespace in the manifest of an agent.

@@ -13,22 +13,23 @@ import (
 	"testing"
 )
 
-// What some tests cover, as files and folders of the repository; "." has all of it, but for what a "!" stands before.
-// docs/testing.md has the rule.
+// What some tests cover, as files and folders of the repository; "." has all of it, but for what a "!" stands before,
+// and for Go code that no landscape is made of (landscapeCode). docs/testing.md has the rule.
 var (
 	// coveredByAll is what every test depends on, but for packages that the tests which cover clusters use as well.
 	coveredByAll = []string{".ci", makefile, modFile, "images", "!images/dashboard", "test/prober"}
 	// selection is what chooses the tests, and their order. None of them depends on it.
-	selection = []string{"test/e2e/changes_test.go", "test/e2e/parts_test.go", "test/e2e/rows_test.go"}
+	selection = []string{
+		"test/e2e/changes_test.go", "test/e2e/code_test.go", "test/e2e/parts_test.go", "test/e2e/rows_test.go",
+	}
 	// clusters is whatever garden, seeds, shoots and fleets are made of.
 	clusters = []string{
-		".", "!.gitignore", "!LICENSE", "!Makefile", "!README.md", "!cmd/dashboard", "!cmd/trellisctl", "!dashboard",
-		"!docs", "!go.mod", "!go.sum", "!hack", "!images/dashboard", "!pkg/apis/fleetscheme", "!pkg/dashboard",
-		"!pkg/images/npm.go", "!pkg/images/pages.go", "!pkg/trellisctl",
-		"!staticcheck.conf", "!test/bench", "!test/chaos", "!test/integration", "!test/kills",
-		"!test/e2e/changes_test.go", "!test/e2e/dashboard_test.go",
-		"!test/e2e/hibernation_test.go", "!test/e2e/parts_test.go", "!test/e2e/rows_test.go",
-		"!test/e2e/ssh_test.go", "!test/e2e/use_test.go", "!test/objectstores", "!test/schedulerfilters",
+		".", "!.gitignore", "!LICENSE", "!Makefile", "!README.md", "!dashboard", "!docs", "!go.mod", "!go.sum", "!hack",
+		"!images/dashboard", "!pkg/images/browser.go", "!pkg/images/npm.go", "!pkg/images/pages.go",
+		"!staticcheck.conf", "!test/browser", "!test/e2e/browser_test.go", "!test/e2e/changes_test.go",
+		"!test/e2e/code_test.go", "!test/e2e/dashboard_test.go", "!test/e2e/hibernation_test.go",
+		"!test/e2e/parts_test.go", "!test/e2e/rows_test.go", "!test/e2e/ssh_test.go", "!test/e2e/terminal_test.go",
+		"!test/e2e/use_test.go",
 	}
 	// shoots is the same without what only fleets have.
 	shoots       = slices.Concat(clusters, []string{"!cmd/federation", "!extensions/federation", "!pkg/federation"})
@@ -52,7 +53,7 @@ var (
 	}
 	federation = []string{
 		"cmd/federation", "extensions/federation", "pkg/apis/apps", "pkg/apis/autoscaling", "pkg/apis/cluster",
-		"pkg/apis/config", "pkg/apis/fleet", "pkg/apis/policy", "pkg/apis/work", "pkg/federation",
+		"pkg/apis/config", "pkg/apis/fleet", "pkg/apis/fleetscheme", "pkg/apis/policy", "pkg/apis/work", "pkg/federation",
 		"test/e2e/fleetfailover_test.go",
 	}
 	growth   = slices.Concat(autoscaling, federation, []string{"test/e2e/fleetgrowth_test.go"})
@@ -75,15 +76,17 @@ var (
 	// dashboard is what people have in the browser, and the server and issuer behind it.
 	dashboard = []string{
 		"charts/garden", "cmd/dashboard", "dashboard", "extensions/provider-local/charts/local-issuer",
-		"extensions/provider-local/pkg/issuer", "images/dashboard", "pkg/dashboard",
-		"pkg/images/npm.go", "pkg/images/pages.go", "pkg/landscape/dashboard.go",
-		"test/e2e/dashboard_test.go",
+		"extensions/provider-local/pkg/issuer", "images/dashboard", "pkg/dashboard", "pkg/images/browser.go",
+		"pkg/images/npm.go", "pkg/images/pages.go", "pkg/landscape/dashboard.go", "test/browser",
+		"test/e2e/browser_test.go", "test/e2e/dashboard_test.go", "test/e2e/terminal_test.go",
 	}
 	// otherTargets are tests that `make test-e2e` leaves to others.
 	otherTargets = []string{
 		"test/e2e/inplace_test.go", "test/e2e/lostseed_test.go", "test/e2e/nodes_test.go", "test/e2e/outage_test.go",
 		"test/e2e/upgrade_test.go",
 	}
+	// forPeople are parts whose programs people have. A landscape is not made of these.
+	forPeople = [][]string{commands, dashboard}
 	// parts are all that tests say to cover.
 	parts = [][]string{
 		selection, clusters, shoots, commands, logins, controlPlane, credentials, backups, gardenBackups, autoscaling,
@@ -113,7 +116,11 @@ func whenAnyChanged(covers [][]string, run func(t *testing.T)) func(t *testing.T
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.ContainsFunc(covers, func(part []string) bool { return counts(changed, part) }) {
+			code, err := landscapeCode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(covers, func(part []string) bool { return counts(changed, part, code) }) {
 				t.Skipf("nothing has changed since %s of what it covers: %s", os.Getenv(changedSinceEnv),
 					strings.Join(slices.Concat(covers...), ", "))
 			}
@@ -123,10 +130,10 @@ func whenAnyChanged(covers [][]string, run func(t *testing.T)) func(t *testing.T
 }
 
 // counts tells whether one of the changed files is of what a test covers, or of what all depend on.
-func counts(changed, covers []string) bool {
+func counts(changed, covers []string, code codeFolders) bool {
 	ofAll := func(file string) bool { return strings.HasPrefix(file, testFolder) && !inParts(file) }
 	changed = slices.DeleteFunc(slices.Clone(changed), ofOtherTests)
-	return covered(changed, coveredByAll) || covered(changed, covers) || slices.ContainsFunc(changed, ofAll)
+	return covered(changed, coveredByAll, code) || covered(changed, covers, code) || slices.ContainsFunc(changed, ofAll)
 }
 
 // ofOtherTests tells whether a file is of tests that lie beside what they test. Nothing that runs is made of it.
@@ -136,9 +143,9 @@ func ofOtherTests(file string) bool {
 }
 
 // covered tells whether a file lies in one of the folders, or is one of them, and in none that is left out.
-func covered(files, folders []string) bool {
+func covered(files, folders []string, code codeFolders) bool {
 	in := func(file, folder string) bool {
-		return folder == "." || file == folder || strings.HasPrefix(file, folder+"/")
+		return folder == "." && !code.leavesOut(file) || file == folder || strings.HasPrefix(file, folder+"/")
 	}
 	return slices.ContainsFunc(files, func(file string) bool {
 		isLeftOut := slices.ContainsFunc(folders, func(folder string) bool {
@@ -150,6 +157,10 @@ func covered(files, folders []string) bool {
 }
 
 func TestCovered(t *testing.T) {
+	code, err := landscapeCode()
+	if err != nil {
+		t.Fatal(err)
+	}
 	some := slices.Concat(backups, landscapes)
 	for _, test := range []struct {
 		file   string
@@ -168,13 +179,20 @@ func TestCovered(t *testing.T) {
 		{"dashboard/src/main.tsx", shoots, false}, {"docs/testing.md", clusters, false},
 		{"go.mod", shoots, true}, {"go.sum", shoots, false}, {"test/e2e/managedseed_test.go", clusters, true},
 		{"test/e2e/rows_test.go", clusters, false}, {"test/e2e/rows_test.go", commands, false},
+		{"pkg/trellisctl/list.go", commands, true}, {"pkg/trellisctl/gone/x.go", clusters, false},
+		{"cmd/dashboard/main.go", clusters, false}, {"cmd/gardenlet/main.go", shoots, true},
+		{"pkg/federation/plan/plan.go", clusters, false}, {"pkg/federation/plan/plan.go", federation, true},
+		{"pkg/apis/fleetscheme/x.go", clusters, true}, {"charts/charts.go", clusters, true},
+		{"test/attack/x.go", clusters, false}, {"test/objectstores/go.mod", clusters, false},
+		{"images/containerd/go.mod", clusters, true}, {"pkg/errorcodes/errorcodes.go", clusters, true},
+		{"test/browser/src/look.ts", clusters, false}, {"test/browser/src/look.ts", dashboard, true},
 		{"dashboard/src/main.tsx", dashboard, true}, {"images/dashboard/tools.json", clusters, false},
 		{"images/dashboard/tools.json", dashboard, true}, {"pkg/gardenlet/x.go", dashboard, false},
 		{"images/objectstore/main.go", dashboard, true}, {"charts/garden/values.yaml", clusters, true},
 		{"test/e2e/dashboard_test.go", clusters, false}, {"test/e2e/dashboard_test.go", dashboard, true},
 		{"test/e2e/use_test.go", commands, true}, {"test/e2e/use_test.go", federation, false},
 	} {
-		if got := counts([]string{"README.md", test.file}, test.covers); got != test.want {
+		if got := counts([]string{"README.md", test.file}, test.covers, code); got != test.want {
 			t.Errorf("%s: got %t, want %t for %v", test.file, got, test.want, test.covers)
 		}
 	}

@@ -71,6 +71,21 @@ var comings = []row{
 	}},
 }
 
+// people is a row of what they do in the dashboard with a browser. It has the landscape to itself: on the way, the
+// dashboard's server and the garden's API go away, and a shoot comes and goes. It is the last one, as it uses up what
+// may be deleted in member2 without confirmation.
+var people = []row{
+	{"browser", []rowTest{
+		{"Types", whenChanged(dashboard, browserTypes)},
+		{"Users", whenChanged(dashboard, inBrowser("users"))},
+		{"Shoots", whenChanged(dashboard, inBrowser("shoots"))},
+		{"Operators", whenChanged(dashboard, inBrowser("operators"))},
+		{"Terminal", whenChanged(dashboard, inBrowser("terminal"))},
+		{"Attacks", whenChanged(dashboard, inBrowser("attacks"))},
+		{"Fleets", whenChanged(dashboard, inBrowser("fleets"))},
+	}},
+}
+
 // TestComings runs its rows one after another, also where others run side by side: each keeps two processors busy for
 // minutes, and all that both of them would measure is the load.
 func TestComings(t *testing.T) { inTurn(t, comings) }
@@ -78,6 +93,8 @@ func TestComings(t *testing.T) { inTurn(t, comings) }
 func TestRows(t *testing.T) { sideBySide(t, rows) }
 
 func TestHalves(t *testing.T) { sideBySide(t, halves) }
+
+func TestPeopleInABrowser(t *testing.T) { inTurn(t, people) }
 
 func sideBySide(t *testing.T, rows []row) {
 	for _, row := range rows {

@@ -95,6 +95,10 @@ session:
 {{- with .sessionLifetime }}
   lifetime: {{ . }}
 {{- end }}
+{{- with .terminalImage }}
+terminals:
+  image: {{ . | toJson }}
+{{- end }}
 {{- with .issuers }}
 issuers:
 {{- range . }}
@@ -113,6 +117,22 @@ issuers:
   {{- with .scopes }}
   scopes: {{ toJson . }}
   {{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* The files of the dashboard that are no secrets: its configuration, and the authorities that it trusts. */ -}}
+{{- define "garden.dashboardFiles" -}}
+config.yaml: |
+  {{- include "garden.dashboardConfig" $ | nindent 2 }}
+{{- with .Values.dashboard }}
+{{- with .garden.certificateAuthority }}
+garden-ca.crt: {{ . | toJson }}
+{{- end }}
+{{- range .issuers }}
+{{- if .certificateAuthority }}
+issuer-{{ .name }}-ca.crt: {{ .certificateAuthority | toJson }}
 {{- end }}
 {{- end }}
 {{- end }}

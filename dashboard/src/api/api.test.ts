@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
-import { ApiError, onSessionEnd, request, setCsrfToken, statusOf } from './http';
+import { ApiError, onSessionEnd, request, setSession, statusOf } from './http';
+import { amend } from './objects';
 import { pathOf, resources, withQuery } from './paths';
 import { batches, wireCheck } from './rights';
 import { oidcAddress, safeNext } from './session';
@@ -89,7 +90,7 @@ describe('request', () => {
     fetched.mock.calls[call]?.[1]?.headers as Record<string, string>;
 
   it('carries the token in writes only', async () => {
-    setCsrfToken('one');
+    setSession({ user: 'alice', csrfToken: 'one' });
     const fetched = answers(answer(200, {}), answer(200, {}));
     await request('/api/a');
     await request('/api/a', { method: 'POST', body: {} });
@@ -98,10 +99,10 @@ describe('request', () => {
   });
 
   it('is tried once more with a new token', async () => {
-    setCsrfToken('old');
+    setSession({ user: 'alice', csrfToken: 'old' });
     onSessionEnd(
       () => undefined,
-      () => Promise.resolve(setCsrfToken('new')),
+      () => Promise.resolve(setSession({ user: 'alice', csrfToken: 'new' })),
     );
     const fetched = answers(answer(403, { kind: 'Status', reason: 'CSRF' }), answer(200, { ok: true }));
     await expect(request('/api/a', { method: 'POST' })).resolves.toEqual({ ok: true });
@@ -124,5 +125,45 @@ describe('request', () => {
   it('says that the server cannot be reached', async () => {
     vi.stubGlobal('fetch', vi.fn().mockRejectedValue(new TypeError('network')));
     await expect(request('/api/a')).rejects.toMatchObject({ code: 0, reason: 'Unreachable' });
+  });
+});
+
+describe('amend', () => {
+  afterEach(() => vi.unstubAllGlobals());
+
+  const version = { metadata: { name: 'a', resourceVersion: '0' }, items: ['theirs'] };
+  /** changing has others change an object so often, just before it is written. */
+  const changing = (times: number) => {
+    const object = structuredClone(version);
+    let left = times;
+    vi.stubGlobal('fetch', (_path: string, { method = 'GET', body }: RequestInit) => {
+      const answer = (code: number, content: object) =>
+        Promise.resolve(new Response(JSON.stringify(content), { status: code }));
+      if (method === 'GET') return answer(200, object);
+      if (left-- > 0) {
+        object.metadata.resourceVersion = String(left);
+        object.items.push('more');
+      }
+      const written = JSON.parse(String(body)) as typeof version;
+      if (written.metadata.resourceVersion !== object.metadata.resourceVersion) {
+        return answer(409, { kind: 'Status', code: 409, reason: 'Conflict' });
+      }
+      object.items = written.items;
+      return answer(200, object);
+    });
+    return object;
+  };
+  const add = () =>
+    amend<typeof version>('garden', resources.projects, { name: 'a' }, ({ items }) => ({ items: [...items, 'mine'] }));
+
+  it('keeps what others have written meanwhile', async () => {
+    const object = changing(2);
+    await add();
+    expect(object.items).toEqual(['theirs', 'more', 'more', 'mine']);
+  });
+
+  it('ends where others never do', async () => {
+    changing(100);
+    await expect(add()).rejects.toMatchObject({ code: 409 });
   });
 });

@@ -26,17 +26,23 @@ export interface Options {
   /** text is sent as it is, with its type; body is sent as JSON. */
   text?: string;
   contentType?: string;
+  /** Whether the answer is text, and not JSON. */
+  isText?: boolean;
   signal?: AbortSignal;
 }
 
 let csrfToken = '';
+let user = '';
 let onUnauthorized: () => void = () => undefined;
 let renewToken: () => Promise<void> = async () => undefined;
 
-/** setCsrfToken is called with each session that is read. */
-export function setCsrfToken(token: string) {
-  csrfToken = token;
+/** setSession is called with each session that is read. */
+export function setSession(session: { user: string; csrfToken: string }) {
+  ({ user, csrfToken } = session);
 }
+
+/** currentUser is whose session was read last; empty before there was one. */
+export const currentUser = () => user;
 
 /** onSessionEnd tells what to do when the server knows no session any more, and how to get a token of a new one. */
 export function onSessionEnd(ended: () => void, renew: () => Promise<void>) {
@@ -44,20 +50,43 @@ export function onSessionEnd(ended: () => void, renew: () => Promise<void>) {
   renewToken = renew;
 }
 
-/** request sends one request and reads the answer. It is tried once more if only the CSRF token was too old. */
+/**
+ * request sends one request and reads the answer. It is tried once more if only the CSRF token was too old; never in
+ * the name of somebody who logged in in another tab meanwhile.
+ */
 export async function request<T>(path: string, options: Options = {}): Promise<T> {
+  const before = user;
   try {
     return await send<T>(path, options);
   } catch (error) {
     if (!(error instanceof ApiError) || error.reason !== 'CSRF') throw error;
     await renewToken();
+    if (user !== before) throw new ApiError({ code: 401, reason: otherUser });
     return send<T>(path, options);
   }
+}
+
+/** userHeader is in each answer of a session: its user, percent-encoded. */
+const userHeader = 'X-Trellis-User';
+/** otherUser is the reason why an answer to somebody else is not taken. */
+const otherUser = 'OtherUser';
+
+/** isOfOther tells whether an answer is to somebody else than whose session was read. */
+function isOfOther(path: string, headers: Headers): boolean {
+  const of = headers.get(userHeader);
+  // What tells of a session is how one learns of a change.
+  if (of === null || user === '' || path === '/api/session' || path.startsWith('/api/login/')) return false;
+  return decodeURIComponent(of) !== user;
 }
 
 async function send<T>(path: string, options: Options): Promise<T> {
   const response = await reach(path, options);
   const text = await response.text();
+  if (isOfOther(path, response.headers)) {
+    renewToken().catch(() => undefined);
+    throw new ApiError({ code: 401, reason: otherUser });
+  }
+  if (response.ok && options.isText) return text as T;
   if (response.ok) return (text === '' ? undefined : JSON.parse(text)) as T;
   const error = new ApiError(statusOf(response.status, text));
   if (response.status === 401 && !path.startsWith('/api/login/')) onUnauthorized();

@@ -1,6 +1,6 @@
 // Reading and writing objects with the credential of whoever is logged in.
-import { request } from './http';
-import { apiVersion, pathOf, withQuery, type Cluster, type Resource } from './paths';
+import { ApiError, request } from './http';
+import { apiVersion, pathOf, resources, withQuery, type Cluster, type Resource } from './paths';
 import type { KubernetesList, KubernetesObject } from './types';
 
 interface Key {
@@ -90,6 +90,40 @@ export function patch<T>(
   });
 }
 
+/** rewrites is how often an object that others change as well is read again. */
+const rewrites = 5;
+
+/**
+ * amend patches with what follows from the latest object, for lists that are written as a whole: who has changed another
+ * part of the object meanwhile, or the list, is not overwritten, and does not hinder.
+ */
+export async function amend<T extends KubernetesObject>(
+  cluster: Cluster,
+  resource: Resource,
+  key: Key,
+  change: (latest: T) => { metadata?: object; [field: string]: unknown },
+): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    const latest = await get<T>(cluster, resource, key);
+    const { metadata, ...fields } = change(latest);
+    const { resourceVersion } = latest.metadata;
+    try {
+      return await patch<T>(cluster, resource, key, { ...fields, metadata: { ...metadata, resourceVersion } });
+    } catch (error) {
+      if (tries === rewrites || !(error instanceof ApiError) || error.code !== 409) throw error;
+    }
+  }
+}
+
 export function remove(cluster: Cluster, resource: Resource, key: Key): Promise<unknown> {
   return request(pathOf(cluster, resource, key), { method: 'DELETE', body: {} });
+}
+
+/** linesOfLogs is how many of the last lines of a log are read. */
+const linesOfLogs = 500;
+
+/** logOf is the end of what a container of a pod says. */
+export function logOf(cluster: Cluster, key: Key, container: string): Promise<string> {
+  const path = pathOf(cluster, resources.pods, { ...key, subresource: 'log' });
+  return request(withQuery(path, { container, tailLines: linesOfLogs }), { isText: true });
 }

@@ -58,6 +58,7 @@ export const resources = {
   serviceaccounts: plain('serviceaccounts', 'ServiceAccount'),
   events: plain('events', 'Event'),
   nodes: plain('nodes', 'Node'),
+  pods: plain('pods', 'Pod'),
 } satisfies Record<string, Resource>;
 
 export const apiVersion = ({ group, version }: Resource) => (group === '' ? version : `${group}/${version}`);

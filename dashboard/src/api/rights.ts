@@ -52,12 +52,24 @@ async function ask(cluster: Cluster, checks: WireCheck[]): Promise<boolean[]> {
  * is: what is not known to be allowed is not offered.
  */
 export function useRights<Name extends string>(cluster: Cluster, checks: Record<Name, Check>): Record<Name, boolean> {
+  return useKnownRights(cluster, checks) ?? mapNames(checks, () => false);
+}
+
+/** useKnownRights is useRights where it matters whether the answer is there; undefined until it is. */
+export function useKnownRights<Name extends string>(
+  cluster: Cluster,
+  checks: Record<Name, Check>,
+): Record<Name, boolean> | undefined {
   const names = Object.keys(checks) as Name[];
   const wire = names.map((name) => wireCheck(checks[name]));
-  const { data } = useQuery({
+  const { data, error } = useQuery({
     queryKey: ['rights', cluster, wire],
     queryFn: () => ask(cluster, wire),
     staleTime: 60_000,
   });
-  return Object.fromEntries(names.map((name, i) => [name, data?.[i] ?? false])) as Record<Name, boolean>;
+  if (!data && !error) return undefined;
+  return mapNames(checks, (i) => data?.[i] ?? false);
 }
+
+const mapNames = <Name extends string>(checks: Record<Name, Check>, isAllowed: (i: number) => boolean) =>
+  Object.fromEntries(Object.keys(checks).map((name, i) => [name, isAllowed(i)])) as Record<Name, boolean>;

@@ -1,7 +1,7 @@
 // Who is logged in.
 import { useQuery, type QueryClient } from '@tanstack/react-query';
 
-import { ApiError, onSessionEnd, request, setCsrfToken } from './http';
+import { ApiError, onSessionEnd, request, setSession } from './http';
 
 export interface Session {
   user: string;
@@ -30,8 +30,18 @@ async function readSession(): Promise<Session | null> {
   }
 }
 
+/** ownUser is whose data the pages have; it stays when the session ends, as their pages do. */
+let ownUser: string | undefined;
+let onOtherUser: () => void = () => undefined;
+let tabs: BroadcastChannel | undefined;
+
 function accept(session: Session): Session {
-  setCsrfToken(session.csrfToken);
+  const isOther = ownUser !== undefined && ownUser !== session.user;
+  const isNew = ownUser !== session.user;
+  ownUser = session.user;
+  setSession(session);
+  if (isOther) onOtherUser();
+  if (isNew) tabs?.postMessage(session.user);
   return session;
 }
 
@@ -43,14 +53,32 @@ export function useConfig() {
   return useQuery({ queryKey: ['config'], queryFn: () => request<Config>('/api/config'), staleTime: Infinity });
 }
 
-/** watchSession has an answer of 401 end the session that the pages know. */
-export function watchSession(client: QueryClient) {
-  onSessionEnd(
-    () => client.setQueryData(sessionKey, null),
-    async () => {
-      client.setQueryData(sessionKey, await readSession());
-    },
-  );
+/** Queries of no user. */
+const ofAll = new Set(['session', 'config']);
+
+/**
+ * watchSession has an answer of 401 end the session that the pages know. The session is the browser's and not the tab's:
+ * when somebody else logs in in another one, all that was read for who was here before is forgotten, here too.
+ */
+export function watchSession(client: QueryClient, forget: () => void) {
+  const readAgain = async () => {
+    const session = await readSession();
+    client.setQueryData(sessionKey, session);
+  };
+  onSessionEnd(() => client.setQueryData(sessionKey, null), readAgain);
+  onOtherUser = () => {
+    client.removeQueries({ predicate: ({ queryKey: [name] }) => !ofAll.has(String(name)) });
+    client.getMutationCache().clear();
+    forget();
+  };
+  if (typeof BroadcastChannel === 'undefined') return;
+  tabs?.close();
+  tabs = new BroadcastChannel('trellis-session');
+  tabs.onmessage = ({ data: user }) => {
+    const session = client.getQueryData<Session | null>(sessionKey);
+    // Who has no page open yet, or shows this user already, has nothing to do.
+    if (session !== undefined && session?.user !== user) void readAgain().catch(() => undefined);
+  };
 }
 
 export async function logIn(client: QueryClient, credential: { token: string } | { kubeconfig: string }) {

@@ -2,10 +2,10 @@ import { createTheme, MantineProvider } from '@mantine/core';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from 'react-router';
 
-import { ApiError } from '../api/http';
+import { ApiError, currentUser } from '../api/http';
 import { sessionKey, watchSession } from '../api/session';
 import { useLanguage } from '../i18n';
-import { onLiveSessionEnd, resumeLive } from '../live';
+import { onLiveVisitor, resetLive, resumeLive } from '../live';
 import { router } from './routes';
 
 const queries = new QueryClient({
@@ -18,12 +18,13 @@ const queries = new QueryClient({
   },
 });
 
-watchSession(queries);
+watchSession(queries, resetLive);
 // To read the session renews it, if it can be; else the pages ask to log in.
-onLiveSessionEnd(() => {
-  void queries.refetchQueries({ queryKey: sessionKey }).then(() => {
-    if (queries.getQueryData(sessionKey)) resumeLive();
-  });
+const readSession = () => queries.refetchQueries({ queryKey: sessionKey });
+onLiveVisitor({
+  is: (user) => user === currentUser(),
+  ended: () => void readSession().then(() => queries.getQueryData(sessionKey) && resumeLive()),
+  isServed: () => readSession().then(() => queries.getQueryState(sessionKey)?.status === 'success'),
 });
 
 // Colours with enough contrast for white text; their variables are in theme.css.

@@ -9,7 +9,8 @@ import { useProjects } from '../projects/projects';
 /** Navigation offers what there is for whoever is logged in. */
 export function Navigation({ opened }: { opened: boolean }) {
   const rights = useRights('garden', {
-    seeds: { verb: 'list', resource: resources.seeds },
+    // Everybody reads seeds; what their extensions are, operators and auditors only.
+    garden: { verb: 'list', resource: resources.controllerinstallations },
     shoots: { verb: 'list', resource: resources.shoots },
   });
   return (
@@ -18,7 +19,7 @@ export function Navigation({ opened }: { opened: boolean }) {
         <Item to="/projects" title={t('nav.projects')} end />
         {rights.shoots && <Item to="/shoots" title={t('nav.allShoots')} end />}
         <Item to="/fleets" title={t('nav.fleets')} />
-        {rights.seeds && <Item to="/operations" title={t('nav.operations')} />}
+        {rights.garden && <Item to="/operations" title={t('nav.operations')} />}
       </ul>
       <ProjectItems />
     </nav>

@@ -4,17 +4,18 @@ import { useState, type KeyboardEvent } from 'react';
 import { useNavigate } from 'react-router';
 
 import { resources } from '../api/paths';
-import { useRights } from '../api/rights';
+import { useKnownRights } from '../api/rights';
 import { t } from '../i18n';
 import { useLiveList } from '../live';
 import { useProjects } from '../projects/projects';
 import type { ShootRow } from '../shoots/types';
-import { findPlaces, type Place } from './find';
+import { isFleet, rowOf } from '../shoots/status';
+import { findPlaces, pagesFor, type Place } from './find';
 import { useShootsOfProjects } from './shootsOfProjects';
 
 const most = 20;
 
-/** Search finds projects, shoots, seeds and pages, by Ctrl-K from everywhere. */
+/** Search finds projects, shoots, fleets, seeds and pages, by Ctrl-K from everywhere. */
 export function Search() {
   const [opened, setOpened] = useState(false);
   useHotkeys([['mod+K', () => setOpened(true)]], []);
@@ -104,18 +105,16 @@ function SearchDialog({ onClose }: { onClose: () => void }) {
 
 function usePlaces(text: string): Place[] {
   const { data: projects = [] } = useProjects();
-  const rights = useRights('garden', {
-    seeds: { verb: 'list', resource: resources.seeds },
+  const rights = useKnownRights('garden', {
+    seeds: { verb: 'list', resource: resources.controllerinstallations },
     shoots: { verb: 'list', resource: resources.shoots },
   });
   const everything = useLiveList<ShootRow>(
-    rights.shoots ? { cluster: 'garden', resource: resources.shoots, filter: text } : null,
+    rights?.shoots ? { cluster: 'garden', resource: resources.shoots, filter: text } : null,
   );
-  const own = useShootsOfProjects(rights.shoots ? [] : projects);
-  const seeds = useLiveList<{ name: string }>(rights.seeds ? { cluster: 'garden', resource: resources.seeds } : null);
-  const shoots = rights.shoots
-    ? everything.items
-    : own.map(({ metadata: { namespace = '', name } }) => ({ namespace, name }));
+  const own = useShootsOfProjects(!rights || rights.shoots ? undefined : projects).items;
+  const seeds = useLiveList<{ name: string }>(rights?.seeds ? { cluster: 'garden', resource: resources.seeds } : null);
+  const shoots = rights?.shoots ? everything.items : own.map((shoot) => ({ ...rowOf(shoot), fleet: isFleet(shoot) }));
   return [
     ...projects.map(({ name, description }): Place => ({
       kind: 'search.project',
@@ -129,6 +128,15 @@ function usePlaces(text: string): Place[] {
       detail: namespace,
       to: `/shoots/${namespace}/${name}`,
     })),
+    ...shoots
+      .filter(({ fleet }) => fleet)
+      .map(({ namespace, name }): Place => ({
+        kind: 'search.fleet',
+        title: name,
+        detail: namespace,
+        to: `/fleets/${namespace}/${name}`,
+      })),
+    ...pagesFor(rights ?? { seeds: false, shoots: false }),
     ...seeds.items.map(({ name }): Place => ({ kind: 'search.seed', title: name, to: `/operations/seeds/${name}` })),
   ];
 }

@@ -26,7 +26,9 @@ export function Shell() {
   if (isPending) return <Loading />;
   if (error && !last) return <Failure error={error} />;
   if (!session && !last) return <Navigate to={`/login?${new URLSearchParams({ next: pathname + search })}`} replace />;
-  return <Frame session={session ?? null} user={(session ?? last)?.user ?? ''} />;
+  const user = (session ?? last)?.user ?? '';
+  // Somebody else begins anew: what was typed here, or chosen, is not theirs.
+  return <Frame key={user} session={session ?? null} user={user} />;
 }
 
 function Frame({ session, user }: { session: Session | null; user: string }) {
@@ -57,7 +59,7 @@ function Frame({ session, user }: { session: Session | null; user: string }) {
           <Outlet />
         </main>
       </div>
-      {session === null && <SessionEnded user={user} />}
+      {session === null && <SessionEnded />}
     </div>
   );
 }
@@ -121,6 +123,7 @@ function ConnectionNotice() {
   return (
     <div role="status" aria-live="polite">
       {late && connection === 'lost' && <p className="notice">{t('app.connectionLost')}</p>}
+      {connection === 'refused' && <p className="notice">{t('app.connectionRefused')}</p>}
     </div>
   );
 }

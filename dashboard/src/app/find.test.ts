@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { findPlaces, type Place } from './find';
+import { findPlaces, pagesFor, type Place } from './find';
 import { expiresSoon } from './expiry';
 import { schemeOf } from './scheme';
 
@@ -15,6 +15,13 @@ describe('findPlaces', () => {
     ['none', []],
     ['', ['my-prod', 'prod-eu', 'test']],
   ])('%s', (text, want) => expect(findPlaces(places, text, 20).map(({ title }) => title)).toEqual(want));
+
+  it('leads to pages that somebody may open', () => {
+    const found = (rights: { seeds: boolean; shoots: boolean }) =>
+      findPlaces(pagesFor(rights), 'seeds', 20).map(({ to }) => to);
+    expect(found({ seeds: true, shoots: true })).toContain('/operations?tab=seeds');
+    expect(found({ seeds: false, shoots: false })).toEqual([]);
+  });
 
   it('finds no more than are shown', () => expect(findPlaces(places, '', 2)).toHaveLength(2));
 });

@@ -1,5 +1,5 @@
 // What a search over all finds.
-import type { MessageKey } from '../i18n';
+import { t, type MessageKey } from '../i18n';
 
 export interface Place {
   kind: MessageKey;
@@ -29,4 +29,24 @@ export function findPlaces(places: Place[], text: string, most: number): Place[]
 function rankOf(title: string, word: string): number {
   if (title.startsWith(word)) return 0;
   return title.includes(word) ? 1 : 2;
+}
+
+/** pagesFor are the pages that are not of one object, as far as somebody may open them. */
+export function pagesFor(rights: { seeds: boolean; shoots: boolean }): Place[] {
+  const page = (title: MessageKey, to: string): Place => ({ kind: 'search.page', title: t(title), to });
+  return [
+    page('nav.projects', '/projects'),
+    page('nav.fleets', '/fleets'),
+    ...(rights.shoots ? [page('nav.allShoots', '/shoots')] : []),
+    ...(rights.seeds
+      ? [
+          page('garden.glance', '/operations'),
+          page('garden.seeds', '/operations?tab=seeds'),
+          page('garden.managedSeeds', '/operations?tab=managedseeds'),
+          page('garden.installations', '/operations?tab=installations'),
+          page('garden.expiring', '/operations?tab=expiring'),
+          page('garden.backups', '/operations?tab=backups'),
+        ]
+      : []),
+  ];
 }

@@ -39,7 +39,8 @@ const appearance = (label: string): Extension => [
   syntaxHighlighting(highlighting),
   yaml(),
   EditorView.lineWrapping,
-  EditorView.contentAttributes.of({ 'aria-label': label }),
+  // What can be edited has the focus anyway, but is not known for that by all who read pages aloud.
+  EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0' }),
 ];
 
 export interface EditorOptions {

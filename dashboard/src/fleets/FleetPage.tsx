@@ -1,28 +1,19 @@
-import type { ReactNode } from 'react';
-import { Anchor, Tabs } from '@mantine/core';
-import { Link, useParams, useSearchParams } from 'react-router';
+import { Anchor } from '@mantine/core';
+import { Link, useParams } from 'react-router';
 
-import { t, type MessageKey } from '../i18n';
+import { t } from '../i18n';
 import { Page } from '../ui/Page';
-import type { Fleet } from './api';
+import { PageTabs } from '../ui/PageTabs';
 import { Deletions } from './Deletions';
+import { InFleet } from './InFleet';
 import { Members } from './Members';
-import { Moves } from './Moves';
+import { MovesTable } from './Moves';
 import { Objects } from './Objects';
 import { Rollouts } from './Rollouts';
-
-const tabs: { id: string; title: MessageKey; Panel: (props: { fleet: Fleet }) => ReactNode }[] = [
-  { id: 'members', title: 'fleet.members', Panel: Members },
-  { id: 'objects', title: 'fleet.objects', Panel: Objects },
-  { id: 'rollouts', title: 'fleet.rollouts', Panel: Rollouts },
-  { id: 'deletions', title: 'fleet.deletions', Panel: Deletions },
-  { id: 'moves', title: 'fleet.moves', Panel: Moves },
-];
 
 /** FleetPage is a fleet: its members and what runs on them. */
 export function FleetPage() {
   const { namespace = '', name = '' } = useParams();
-  const [search, setSearch] = useSearchParams();
   const fleet = { namespace, name };
   return (
     <Page
@@ -37,24 +28,18 @@ export function FleetPage() {
         </Anchor>
       }
     >
-      <Tabs
-        value={search.get('tab') ?? 'members'}
-        onChange={(tab) => setSearch({ tab: tab ?? 'members' })}
-        keepMounted={false}
-      >
-        <Tabs.List aria-label={t('fleet.title', { name })}>
-          {tabs.map(({ id, title }) => (
-            <Tabs.Tab key={id} value={id}>
-              {t(title)}
-            </Tabs.Tab>
-          ))}
-        </Tabs.List>
-        {tabs.map(({ id, Panel }) => (
-          <Tabs.Panel key={id} value={id} pt="md">
-            <Panel fleet={fleet} />
-          </Tabs.Panel>
-        ))}
-      </Tabs>
+      <InFleet fleet={fleet}>
+        <PageTabs
+          label={t('fleet.title', { name })}
+          tabs={[
+            { id: 'members', title: t('fleet.members'), panel: <Members fleet={fleet} /> },
+            { id: 'objects', title: t('fleet.objects'), panel: <Objects fleet={fleet} /> },
+            { id: 'rollouts', title: t('fleet.rollouts'), panel: <Rollouts fleet={fleet} /> },
+            { id: 'deletions', title: t('fleet.deletions'), panel: <Deletions fleet={fleet} /> },
+            { id: 'moves', title: t('fleet.moves'), panel: <MovesTable fleet={fleet} /> },
+          ]}
+        />
+      </InFleet>
     </Page>
   );
 }

@@ -3,26 +3,27 @@ import { Link } from 'react-router';
 
 import { useShootsOfProjects } from '../app/shootsOfProjects';
 import { resources } from '../api/paths';
-import { useRights } from '../api/rights';
+import { useKnownRights } from '../api/rights';
 import { t } from '../i18n';
 import { useLiveList } from '../live';
 import { useProjects } from '../projects/projects';
 import { ShootStatus } from '../shoots/columns';
 import { isFleet, rowOf } from '../shoots/status';
 import type { ShootRow } from '../shoots/types';
-import { Empty, ListState } from '../ui/Loading';
+import { ListTable } from '../ui/ListTable';
+import { Unreadable } from '../ui/Missing';
 import { Page } from '../ui/Page';
-import { Table, type Column } from '../ui/Table';
+import type { Column } from '../ui/Table';
 
 /** FleetsPage lists the fleets that one may see. */
 export function FleetsPage() {
-  const { data: projects = [] } = useProjects();
-  const rights = useRights('garden', { list: { verb: 'list', resource: resources.shoots } });
+  const { data: projects, error } = useProjects();
+  const rights = useKnownRights('garden', { list: { verb: 'list', resource: resources.shoots } });
   const all = useLiveList<ShootRow>(
-    rights.list ? { cluster: 'garden', resource: resources.shoots, filter: 'fleet:true' } : null,
+    rights?.list ? { cluster: 'garden', resource: resources.shoots, filter: 'fleet:true' } : null,
   );
-  const own = useShootsOfProjects(rights.list ? [] : projects);
-  const rows = rights.list ? all.items : own.filter(isFleet).map(rowOf);
+  const own = useShootsOfProjects(!rights || rights.list ? undefined : projects);
+  const list = rights?.list ? all : { ...own, items: own.items.filter(isFleet).map(rowOf) };
   const columns: Column<ShootRow>[] = [
     {
       id: 'name',
@@ -45,9 +46,11 @@ export function FleetsPage() {
   ];
   return (
     <Page title={t('nav.fleets')}>
-      {rights.list && <ListState list={all} />}
-      {rows.length === 0 && <Empty>{t('fleets.none')}</Empty>}
-      {rows.length > 0 && <Table label={t('nav.fleets')} columns={columns} rows={rows} keyOf={({ uid }) => uid} />}
+      {error && !projects && !rights?.list ? (
+        <Unreadable error={error} way={{ title: t('projects.title'), to: '/projects' }} />
+      ) : (
+        <ListTable label={t('nav.fleets')} list={list} columns={columns} none={t('fleets.none')} />
+      )}
     </Page>
   );
 }

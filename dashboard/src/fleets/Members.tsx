@@ -4,8 +4,8 @@ import { resources } from '../api/paths';
 import { t } from '../i18n';
 import { useLiveList } from '../live';
 import { holds } from '../ui/Conditions';
-import { Empty, ListState } from '../ui/Loading';
-import { Table, type Column } from '../ui/Table';
+import { ListTable } from '../ui/ListTable';
+import type { Column } from '../ui/Table';
 import { ToneBadge } from '../ui/Tone';
 import { clusterOf, type Fleet } from './api';
 import { shareOf } from './quantity';
@@ -74,11 +74,7 @@ export function Members({ fleet }: { fleet: Fleet }) {
   ];
   return (
     <>
-      <ListState list={list} />
-      {list.complete && list.items.length === 0 && <Empty>{t('member.none')}</Empty>}
-      {list.items.length > 0 && (
-        <Table label={t('fleet.members')} columns={columns} rows={list.items} keyOf={({ uid }) => uid} />
-      )}
+      <ListTable label={t('fleet.members')} list={list} columns={columns} none={t('member.none')} />
     </>
   );
 }

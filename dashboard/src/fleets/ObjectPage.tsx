@@ -10,6 +10,7 @@ import { Facts, Page, Section } from '../ui/Page';
 import { Table, type Column } from '../ui/Table';
 import { ToneBadge } from '../ui/Tone';
 import { clusterOf, useExplanation, useOverrides, type Fleet } from './api';
+import { InFleet } from './InFleet';
 import { MovesTable } from './Moves';
 import { mapOf, objectIn, objectName, shown } from './placement';
 import type { BindingRow, ExplainedCluster, Explanation, ObjectKey, OverrideField } from './types';
@@ -30,7 +31,9 @@ export function ObjectPage() {
         { title: name, to: `/fleets/${namespace}/${name}?tab=objects` },
       ]}
     >
-      {object ? <Sections fleet={fleet} object={object} /> : <Empty>{t('object.none')}</Empty>}
+      <InFleet fleet={fleet}>
+        {object ? <Sections fleet={fleet} object={object} /> : <Empty>{t('object.none')}</Empty>}
+      </InFleet>
     </Page>
   );
 }

@@ -1,13 +1,12 @@
-import { Anchor, TextInput } from '@mantine/core';
-import { useDebouncedValue } from '@mantine/hooks';
-import { useState } from 'react';
+import { Anchor } from '@mantine/core';
 import { Link } from 'react-router';
 
 import { resources } from '../api/paths';
 import { t } from '../i18n';
 import { useLiveList } from '../live';
-import { Empty, ListState } from '../ui/Loading';
-import { Table, type Column } from '../ui/Table';
+import { Filters, useAddress } from '../ui/Filters';
+import { ListTable } from '../ui/ListTable';
+import type { Column } from '../ui/Table';
 import { ToneBadge } from '../ui/Tone';
 import { clusterOf, type Fleet } from './api';
 import { bindingTone, clusterTone, objectName, objectQuery, rolloutTone } from './placement';
@@ -15,12 +14,16 @@ import type { BindingRow } from './types';
 
 /** Objects are what policies have spread over the members. */
 export function Objects({ fleet }: { fleet: Fleet }) {
-  const [typed, setTyped] = useState('');
-  const [filter] = useDebouncedValue(typed, 200);
+  const [search] = useAddress();
+  const filter = search.get('q') ?? '';
   const cluster = clusterOf(fleet);
   const inNamespaces = useLiveList<BindingRow>({ cluster, resource: resources.resourcebindings, filter });
   const ofAll = useLiveList<BindingRow>({ cluster, resource: resources.clusterresourcebindings, filter });
-  const rows = [...inNamespaces.items, ...ofAll.items];
+  const list = {
+    items: [...inNamespaces.items, ...ofAll.items],
+    complete: inNamespaces.complete && ofAll.complete,
+    error: inNamespaces.error ?? ofAll.error,
+  };
   const columns: Column<BindingRow>[] = [
     {
       id: 'object',
@@ -70,17 +73,8 @@ export function Objects({ fleet }: { fleet: Fleet }) {
   ];
   return (
     <>
-      <div className="filters">
-        <TextInput
-          aria-label={t('ui.filter')}
-          placeholder={t('ui.filter')}
-          value={typed}
-          onChange={(event) => setTyped(event.currentTarget.value)}
-        />
-      </div>
-      <ListState list={inNamespaces} />
-      {inNamespaces.complete && rows.length === 0 && <Empty>{t('object.none')}</Empty>}
-      {rows.length > 0 && <Table label={t('fleet.objects')} columns={columns} rows={rows} keyOf={({ uid }) => uid} />}
+      <Filters />
+      <ListTable label={t('fleet.objects')} list={list} columns={columns} none={t('object.none')} />
     </>
   );
 }

@@ -3,7 +3,6 @@ import { useMutation } from '@tanstack/react-query';
 import { lazy, Suspense, useState } from 'react';
 import { useParams } from 'react-router';
 
-import { syntaxFaults } from '../editor/document';
 import { t } from '../i18n';
 import { Failure } from '../ui/Failure';
 import { Empty, Loading } from '../ui/Loading';
@@ -11,7 +10,10 @@ import { Facts, Page, Section } from '../ui/Page';
 import { Table, type Column } from '../ui/Table';
 import { ToneBadge } from '../ui/Tone';
 import { plan, type Fleet } from './api';
+import { InFleet } from './InFleet';
 import { effectTone, objectName, shown } from './placement';
+import { documentFaults } from './save';
+import { SavePlan, type Asked } from './SavePlan';
 import type { Plan, PlannedObject } from './types';
 
 const CodeEditor = lazy(() => import('../editor/CodeEditor'));
@@ -24,9 +26,12 @@ export function PlanPage() {
   const [documents, setDocuments] = useState('');
   const [into, setInto] = useState('default');
   const [isDeletion, setDeletion] = useState(false);
-  const { data, error, mutate, isPending } = useMutation({
-    mutationFn: () => plan(fleet, documents, into, isDeletion),
+  const { data, error, mutate, isPending, variables } = useMutation({
+    mutationFn: (asked: Asked) => plan(fleet, asked.documents, asked.into, asked.isDeletion),
   });
+  const present: Asked = { documents, into, isDeletion };
+  // What was typed since is not what was planned.
+  const isOfPresent = JSON.stringify(variables) === JSON.stringify(present);
   return (
     <Page
       title={t('plan.title')}
@@ -35,35 +40,38 @@ export function PlanPage() {
         { title: name, to: `/fleets/${namespace}/${name}` },
       ]}
     >
-      <Stack>
-        <p>{t('plan.help')}</p>
-        <Suspense fallback={<Loading />}>
-          <CodeEditor
-            label={t('plan.documents')}
-            text={documents}
-            onChange={setDocuments}
-            faults={syntaxFaults(documents)}
-            complete={noCompletions}
-          />
-        </Suspense>
-        <Group align="end">
-          <TextInput
-            label={t('plan.namespace')}
-            value={into}
-            onChange={(event) => setInto(event.currentTarget.value)}
-          />
-          <Checkbox
-            label={t('plan.delete')}
-            checked={isDeletion}
-            onChange={(event) => setDeletion(event.currentTarget.checked)}
-          />
-          <Button onClick={() => mutate()} loading={isPending} disabled={documents.trim() === ''}>
-            {t('plan.submit')}
-          </Button>
-        </Group>
-        <Failure error={error} />
-        <div aria-live="polite">{data && <Planned plan={data} />}</div>
-      </Stack>
+      <InFleet fleet={fleet}>
+        <Stack>
+          <p>{t('plan.help')}</p>
+          <Suspense fallback={<Loading />}>
+            <CodeEditor
+              label={t('plan.documents')}
+              text={documents}
+              onChange={setDocuments}
+              faults={documentFaults(documents)}
+              complete={noCompletions}
+            />
+          </Suspense>
+          <Group align="end">
+            <TextInput
+              label={t('plan.namespace')}
+              value={into}
+              onChange={(event) => setInto(event.currentTarget.value)}
+            />
+            <Checkbox
+              label={t('plan.delete')}
+              checked={isDeletion}
+              onChange={(event) => setDeletion(event.currentTarget.checked)}
+            />
+            <Button onClick={() => mutate(present)} loading={isPending} disabled={documents.trim() === ''}>
+              {t('plan.submit')}
+            </Button>
+          </Group>
+          <Failure error={error} />
+          <div aria-live="polite">{data && <Planned plan={data} />}</div>
+          {data && isOfPresent && <SavePlan fleet={fleet} asked={present} />}
+        </Stack>
+      </InFleet>
     </Page>
   );
 }

@@ -11,6 +11,7 @@ import {
   rolloutActions,
   shown,
 } from './placement';
+import { markedMoves } from './moves';
 import { parseQuantity, shareOf } from './quantity';
 import type { Rollout } from './types';
 
@@ -122,5 +123,42 @@ describe('byCluster', () => {
       ['a', 1],
       ['b', 1],
     ]);
+  });
+});
+
+describe('moves', () => {
+  const web = { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'shop', name: 'web' };
+  const other = { ...web, name: 'other' };
+  const changes = (moves: Parameters<typeof markedMoves>[0]) =>
+    markedMoves(moves).map(({ parts }) => parts.map(({ name, change }) => `${name} ${change}`));
+
+  it('mark the clusters that an object left, and those that it came to', () => {
+    expect(
+      changes([
+        { time: '5', object: web, type: 'Decision', clusters: ['a', 'b', 'c'] },
+        { time: '4', object: web, type: 'FailBack', clusters: ['a'] },
+        { time: '3', object: web, type: 'Eviction', clusters: ['b'] },
+        { time: '2', object: other, type: 'Eviction', clusters: ['c'] },
+        { time: '1', object: web, type: 'Failover', clusters: ['a'] },
+        { time: '0', object: web, type: 'Rollout' },
+      ]),
+    ).toEqual([['a stays', 'b came', 'c stays'], ['a came'], ['b left'], ['c left'], ['a left'], []]);
+  });
+
+  it('leave out of account what came after', () => {
+    expect(
+      changes([
+        { time: '2', object: web, type: 'Eviction', clusters: ['a'] },
+        { time: '1', object: web, type: 'Decision', clusters: ['a'] },
+      ]),
+    ).toEqual([['a left'], ['a stays']]);
+  });
+
+  it('are told apart', () => {
+    const uids = markedMoves([
+      { time: '1', object: web, type: 'Eviction', clusters: ['a'] },
+      { time: '1', object: web, type: 'Eviction', clusters: ['b'] },
+    ]).map(({ uid }) => uid);
+    expect(new Set(uids).size).toBe(2);
   });
 });

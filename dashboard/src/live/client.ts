@@ -1,4 +1,4 @@
-// One connection for each browser, over which all lists of all pages are kept.
+// One connection for each tab, over which all lists of its pages are kept. hub.ts has all tabs share one.
 import { LiveList, type LiveState } from './list';
 import { sessionEnded, subscribeMessage, type Message, type Spec } from './protocol';
 
@@ -17,7 +17,18 @@ export interface Clock {
   random(): number;
 }
 
-export type Connection = 'idle' | 'connecting' | 'connected' | 'lost';
+/** Visitor is what the client needs of the session. */
+export interface Visitor {
+  /** Whether the server, which tells the user of the connection first, means who is logged in here. */
+  is(user: string): boolean;
+  /** The session has ended, or is that of somebody else. */
+  ended(): void;
+  /** Whether the server answers other requests. It is asked when there was no connection to be had. */
+  isServed(): Promise<boolean>;
+}
+
+/** Connection is refused where the server answers all else. */
+export type Connection = 'idle' | 'connecting' | 'connected' | 'lost' | 'refused';
 
 interface Subscription {
   id: string;
@@ -47,7 +58,9 @@ export class LiveClient {
   constructor(
     private readonly open: () => Socket,
     private readonly clock: Clock,
-    private readonly onSessionEnd: () => void,
+    private readonly visitor: Visitor,
+    /** What ids of subscriptions begin with: those of tabs that share a connection have to differ. */
+    private readonly prefix = '',
   ) {}
 
   connection = (): Connection => this.state;
@@ -87,9 +100,13 @@ export class LiveClient {
     this.send({ type: 'filter', id: subscription.id, filter });
   }
 
-  /** resume goes on after the session had ended, with what it shows. */
+  /** resume goes on after the session had ended, with what it shows. It does not wait for the next try. */
   resume() {
-    if (this.subscriptions.size > 0) this.connect();
+    if (this.subscriptions.size === 0) return;
+    this.stopWaiting?.();
+    this.stopWaiting = undefined;
+    this.failures = 0;
+    this.connect();
   }
 
   /** reset ends the connection and forgets all lists: they are of who was logged in. */
@@ -102,7 +119,7 @@ export class LiveClient {
 
   private begin(key: string, spec: Spec): Subscription {
     const subscription: Subscription = {
-      id: `s${++this.ids}`,
+      id: this.nextID(),
       spec,
       list: new LiveList<unknown>(),
       listeners: new Set(),
@@ -113,9 +130,11 @@ export class LiveClient {
     return subscription;
   }
 
+  private nextID = () => `${this.prefix}s${++this.ids}`;
+
   private restart(subscription: Subscription) {
     subscription.ended = false;
-    subscription.id = `s${++this.ids}`;
+    subscription.id = this.nextID();
     this.ask(subscription);
   }
 
@@ -162,6 +181,10 @@ export class LiveClient {
   private receive(text: string) {
     const message = JSON.parse(text) as Message;
     if (message.type === 'pong') return;
+    if (message.type === 'hello') {
+      if (!this.visitor.is(message.user)) this.endSession();
+      return;
+    }
     for (const subscription of this.subscriptions.values()) {
       if (subscription.id !== message.id) continue;
       subscription.list.receive(message);
@@ -184,17 +207,29 @@ export class LiveClient {
 
   private lost(socket: Socket, code: number) {
     if (socket !== this.socket) return;
-    this.disconnect();
     if (code === sessionEnded) {
-      this.set('idle');
-      this.onSessionEnd();
+      this.endSession();
       return;
     }
-    this.set('lost');
+    const wasThere = this.state === 'connected';
+    this.disconnect();
+    if (this.state !== 'refused') this.set('lost');
+    // A browser does not tell why there is no connection.
+    if (!wasThere) void this.askWhetherRefused();
     this.stopWaiting = this.clock.after(retryAfter(this.failures++, this.clock.random()), () => {
       this.stopWaiting = undefined;
       if (this.subscriptions.size > 0) this.connect();
     });
+  }
+
+  private async askWhetherRefused() {
+    if ((await this.visitor.isServed()) && this.state === 'lost') this.set('refused');
+  }
+
+  private endSession() {
+    this.disconnect();
+    this.set('idle');
+    this.visitor.ended();
   }
 
   private disconnect() {

@@ -1,34 +1,33 @@
 // Lists and objects that are kept up to date, as hooks.
 import { useCallback, useEffect, useId, useSyncExternalStore } from 'react';
 
+import { currentUser } from '../api/http';
 import { apiVersion, type Cluster, type Resource } from '../api/paths';
 import type { Status } from '../api/types';
-import { LiveClient, type Connection, type Socket } from './client';
+import { LiveClient, type Connection, type Visitor } from './client';
+import { connect } from './connect';
 import type { LiveState } from './list';
-import { subprotocol, type Spec } from './protocol';
+import type { Spec } from './protocol';
+import { timers } from './socket';
 
 const none: LiveState<never> = { items: [], complete: false };
 
-let sessionEnded: () => void = () => undefined;
+let visitor: Visitor = { is: () => true, ended: () => undefined, isServed: () => Promise.resolve(false) };
 
 const client = new LiveClient(
-  () => {
-    const address = `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/api/live`;
-    return new WebSocket(address, subprotocol) as unknown as Socket;
-  },
+  () => connect(currentUser()),
+  timers,
   {
-    after: (milliseconds, then) => {
-      const timer = setTimeout(then, milliseconds);
-      return () => clearTimeout(timer);
-    },
-    random: Math.random,
+    is: (user) => visitor.is(user),
+    ended: () => visitor.ended(),
+    isServed: () => visitor.isServed(),
   },
-  () => sessionEnded(),
+  `${crypto.getRandomValues(new Uint32Array(2)).join('-')}-`,
 );
 
-/** onLiveSessionEnd tells what to do when the server ends the connection with the session. */
-export function onLiveSessionEnd(ended: () => void) {
-  sessionEnded = ended;
+/** onLiveVisitor tells who the visitor is, and what to do when the server ends the connection with the session. */
+export function onLiveVisitor(of: Visitor) {
+  visitor = of;
 }
 
 /** resumeLive goes on after somebody has logged in again. */

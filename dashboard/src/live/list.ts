@@ -15,7 +15,8 @@ interface Keyed {
   metadata?: { uid?: string };
 }
 
-const uidOf = (item: unknown) => (item as Keyed).uid ?? (item as Keyed).metadata?.uid ?? '';
+/** uidOf tells objects and rows apart. */
+export const uidOf = (item: unknown) => (item as Keyed).uid ?? (item as Keyed).metadata?.uid ?? '';
 
 /**
  * LiveList takes messages in. What is shown changes only by what is heard: a list that begins anew keeps what it has
@@ -37,7 +38,7 @@ export class LiveList<T> {
     return this.shown;
   }
 
-  receive(message: Exclude<Message, { type: 'pong' }>) {
+  receive(message: Exclude<Message, { type: 'pong' | 'hello' }>) {
     switch (message.type) {
       case 'snapshot':
         this.takeSnapshot(message.items as T[], message.first ?? false);

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { LiveClient, retryAfter, type Socket } from './client';
 import { LiveList } from './list';
@@ -97,6 +97,7 @@ function world() {
   let timers: { at: number; then: () => void }[] = [];
   let now = 0;
   let ended = 0;
+  const server = { user: 'alice', served: false };
   const client = new LiveClient(
     () => {
       const socket = new FakeSocket();
@@ -113,7 +114,7 @@ function world() {
       },
       random: () => 0.5,
     },
-    () => ended++,
+    { is: (user) => user === server.user, ended: () => ended++, isServed: () => Promise.resolve(server.served) },
   );
   const pass = (milliseconds: number) => {
     now += milliseconds;
@@ -125,20 +126,21 @@ function world() {
     }
   };
   const socket = () => sockets.at(-1) as FakeSocket;
-  return { client, sockets, socket, pass, endings: () => ended };
+  return { client, sockets, socket, pass, endings: () => ended, server };
 }
 
 const spec: Spec = { cluster: 'garden', apiVersion: 'v1', resource: 'things', view: 'row' };
 
-describe('LiveClient', () => {
-  const opened = () => {
-    const w = world();
-    let heard = 0;
-    const stop = w.client.subscribe('k', spec, () => heard++);
-    w.socket().onopen?.();
-    return { ...w, stop, heard: () => heard };
-  };
+/** A client whose connection is there, with a list. */
+function opened() {
+  const w = world();
+  let heard = 0;
+  const stop = w.client.subscribe('k', spec, () => heard++);
+  w.socket().onopen?.();
+  return { ...w, stop, heard: () => heard };
+}
 
+describe('LiveClient', () => {
   it('shares one connection and one subscription', () => {
     const { client, sockets, socket } = opened();
     client.subscribe('k', spec, () => undefined);
@@ -179,6 +181,19 @@ describe('LiveClient', () => {
     expect(sockets.length).toBe(2);
   });
 
+  it('connects at once after a log-in, though it waited to try again', () => {
+    const { client, socket, sockets, pass } = opened();
+    for (let i = 0; i < 8; i++) {
+      socket().onclose?.({ code: 1006 });
+      if (i < 7) pass(30_000);
+    }
+    expect([sockets.length, client.connection()]).toEqual([8, 'lost']);
+    client.resume();
+    expect(sockets.length).toBe(9);
+    pass(60_000);
+    expect(sockets.length, 'the try that was planned is none more').toBe(9);
+  });
+
   it('keeps a list for a while after its last page', () => {
     const { client, socket, pass, stop } = opened();
     stop();
@@ -216,6 +231,31 @@ describe('LiveClient', () => {
     expect(socket().sent.at(-1)).toEqual({ type: 'ping' });
     client.reset();
     expect([client.read('k'), client.connection()]).toEqual([undefined, 'idle']);
+  });
+});
+
+describe('a connection', () => {
+  it('ends where the connection is that of somebody else', () => {
+    const { socket, endings, client } = opened();
+    socket().tell({ type: 'hello', user: 'alice' });
+    expect([endings(), client.connection()]).toEqual([0, 'connected']);
+    socket().tell({ type: 'hello', user: 'mallory' });
+    expect([endings(), client.connection()]).toEqual([1, 'idle']);
+  });
+
+  it('tells of a server that answers and gives no connection', async () => {
+    const w = world();
+    w.client.subscribe('k', spec, () => undefined);
+    w.socket().onclose?.({ code: 1006 });
+    await Promise.resolve();
+    expect(w.client.connection(), 'nothing answers').toBe('lost');
+    w.server.served = true;
+    w.pass(2_000);
+    w.socket().onclose?.({ code: 1006 });
+    await vi.waitFor(() => expect(w.client.connection()).toBe('refused'));
+    w.pass(30_000);
+    w.socket().onopen?.();
+    expect(w.client.connection()).toBe('connected');
   });
 });
 

@@ -28,6 +28,7 @@ export type Message =
   | { type: 'added' | 'changed'; id: string; item: unknown; resourceVersion: string }
   | { type: 'deleted'; id: string; item: Gone; resourceVersion: string }
   | { type: 'error'; id: string; error: Status; final: boolean }
+  | { type: 'hello'; user: string }
   | { type: 'pong' };
 
 /** sessionEnded is the code with which the server closes when the credential has ended. */

@@ -36,6 +36,8 @@ export function LoginPage() {
 
 /** LoggedInPage is where one comes to who logged in beside a page whose session had ended. */
 export function LoggedInPage() {
+  // To read the session tells the other tabs of it.
+  useSession();
   return (
     <main className="alone">
       <Title order={1} size="h2">

@@ -1,12 +1,19 @@
+import { Anchor } from '@mantine/core';
+import { Link } from 'react-router';
+
 import type { LastOperation } from '../api/types';
 import { resources } from '../api/paths';
 import { t } from '../i18n';
 import { useLiveList } from '../live';
-import { Empty, ListState } from '../ui/Loading';
+import type { ShootRow } from '../shoots/types';
+import { conditionTone } from '../ui/Conditions';
+import { ListTable } from '../ui/ListTable';
 import { Section } from '../ui/Page';
-import { Table, type Column } from '../ui/Table';
+import type { Column } from '../ui/Table';
 import { ToneBadge, type Tone } from '../ui/Tone';
 import { When } from '../ui/When';
+import { shootOfEntry } from './glance';
+import { useAllShoots } from './lists';
 import type { BackupBucket, BackupEntry } from './types';
 
 const tones: Record<string, Tone> = { Succeeded: 'good', Error: 'bad', Failed: 'bad' };
@@ -16,10 +23,28 @@ function State({ operation }: { operation: LastOperation | undefined }) {
   return <ToneBadge tone={tones[operation.state] ?? 'busy'}>{`${operation.type} ${operation.state}`}</ToneBadge>;
 }
 
+function Owner({ shoot }: { shoot: ShootRow | undefined }) {
+  if (!shoot) return '–';
+  return (
+    <Anchor component={Link} to={`/shoots/${shoot.namespace}/${shoot.name}`}>
+      {shoot.name}
+    </Anchor>
+  );
+}
+
+/** Saved is whether all changes are in the backups, and those can be restored. The shoot's page says since when. */
+function Saved({ shoot }: { shoot: ShootRow | undefined }) {
+  const status = shoot?.conditions?.EtcdBackupReady;
+  if (!status) return '–';
+  const tone = conditionTone('EtcdBackupReady', status);
+  return <ToneBadge tone={tone}>{t(`tone.${tone}`)}</ToneBadge>;
+}
+
 /** Backups are the buckets of the seeds, and what the control planes store there. */
 export function Backups() {
   const buckets = useLiveList<BackupBucket>({ cluster: 'garden', resource: resources.backupbuckets, view: 'object' });
   const entries = useLiveList<BackupEntry>({ cluster: 'garden', resource: resources.backupentries, view: 'object' });
+  const shoots = useAllShoots();
   const bucketColumns: Column<BackupBucket>[] = [
     {
       id: 'name',
@@ -45,6 +70,16 @@ export function Backups() {
       sort: ({ metadata }) => metadata.name,
       cell: ({ metadata }) => metadata.name,
     },
+    {
+      id: 'shoot',
+      title: t('search.shoot'),
+      cell: ({ metadata }) => <Owner shoot={shootOfEntry(metadata.name, shoots.items)} />,
+    },
+    {
+      id: 'saved',
+      title: t('backup.saved'),
+      cell: ({ metadata }) => <Saved shoot={shootOfEntry(metadata.name, shoots.items)} />,
+    },
     { id: 'bucket', title: t('backup.bucket'), cell: ({ spec }) => spec.bucketName },
     { id: 'seed', title: t('shoots.seed'), sort: ({ spec }) => spec.seedName ?? '', cell: ({ spec }) => spec.seedName },
     { id: 'state', title: t('shoots.status'), cell: ({ status }) => <State operation={status?.lastOperation} /> },
@@ -58,28 +93,10 @@ export function Backups() {
   return (
     <>
       <Section title={t('backup.buckets')}>
-        <ListState list={buckets} />
-        {buckets.complete && buckets.items.length === 0 && <Empty>{t('backup.none')}</Empty>}
-        {buckets.items.length > 0 && (
-          <Table
-            label={t('backup.buckets')}
-            columns={bucketColumns}
-            rows={buckets.items}
-            keyOf={({ metadata }) => metadata.uid ?? metadata.name}
-          />
-        )}
+        <ListTable label={t('backup.buckets')} list={buckets} columns={bucketColumns} none={t('backup.none')} />
       </Section>
       <Section title={t('backup.entries')}>
-        <ListState list={entries} />
-        {entries.complete && entries.items.length === 0 && <Empty>{t('backup.none')}</Empty>}
-        {entries.items.length > 0 && (
-          <Table
-            label={t('backup.entries')}
-            columns={entryColumns}
-            rows={entries.items}
-            keyOf={({ metadata }) => metadata.uid ?? metadata.name}
-          />
-        )}
+        <ListTable label={t('backup.entries')} list={entries} columns={entryColumns} none={t('backup.none')} />
       </Section>
     </>
   );

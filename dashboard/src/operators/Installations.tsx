@@ -1,10 +1,11 @@
-import { Anchor, Checkbox } from '@mantine/core';
-import { useState } from 'react';
+import { Anchor } from '@mantine/core';
 import { Link } from 'react-router';
 
 import { t } from '../i18n';
-import { Empty, ListState } from '../ui/Loading';
-import { Table, type Column } from '../ui/Table';
+import type { LiveState } from '../live/list';
+import { Filters, useAddress } from '../ui/Filters';
+import { ListTable } from '../ui/ListTable';
+import type { Column } from '../ui/Table';
 import { ToneBadge } from '../ui/Tone';
 import { installationTone } from './glance';
 import { useInstallations } from './lists';
@@ -13,24 +14,28 @@ import type { ControllerInstallation } from './types';
 /** Installations are the extensions in the seeds. */
 export function Installations() {
   const list = useInstallations();
-  const [onlyBad, setOnlyBad] = useState(false);
-  const shown = list.items.filter((installation) => !onlyBad || installationTone(installation) !== 'good');
+  const [search] = useAddress();
+  const onlyBad = search.get('unhealthy') === '1';
+  const words = (search.get('q') ?? '').toLowerCase();
+  const shown = list.items.filter(
+    (installation) =>
+      (!onlyBad || installationTone(installation) !== 'good') &&
+      `${installation.spec.registrationRef.name ?? ''} ${installation.spec.seedRef?.name ?? ''}`.includes(words),
+  );
   return (
     <>
-      <div className="filters">
-        <Checkbox
-          label={t('shoots.onlyUnhealthy')}
-          checked={onlyBad}
-          onChange={(event) => setOnlyBad(event.currentTarget.checked)}
-        />
-      </div>
-      <ListState list={list} />
-      <InstallationsTable installations={shown} />
+      <Filters only={{ name: 'unhealthy', label: t('shoots.onlyUnhealthy') }} />
+      <InstallationsTable list={list} rows={shown} />
     </>
   );
 }
 
-export function InstallationsTable({ installations }: { installations: ControllerInstallation[] }) {
+interface InstallationsTableProps {
+  list: LiveState<ControllerInstallation>;
+  rows: ControllerInstallation[];
+}
+
+export function InstallationsTable({ list, rows }: InstallationsTableProps) {
   const columns: Column<ControllerInstallation>[] = [
     {
       id: 'extension',
@@ -68,13 +73,13 @@ export function InstallationsTable({ installations }: { installations: Controlle
           .join('; '),
     },
   ];
-  if (installations.length === 0) return <Empty>{t('installation.none')}</Empty>;
   return (
-    <Table
+    <ListTable
       label={t('garden.installations')}
+      list={list}
       columns={columns}
-      rows={installations}
-      keyOf={({ metadata }) => metadata.uid ?? metadata.name}
+      none={t('installation.none')}
+      rows={rows}
     />
   );
 }

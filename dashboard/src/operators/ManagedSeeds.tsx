@@ -3,8 +3,8 @@ import { Link } from 'react-router';
 
 import { t } from '../i18n';
 import { Conditions } from '../ui/Conditions';
-import { Empty, ListState } from '../ui/Loading';
-import { Table, type Column } from '../ui/Table';
+import { ListTable } from '../ui/ListTable';
+import type { Column } from '../ui/Table';
 import { useManagedSeeds } from './lists';
 import type { ManagedSeed } from './types';
 
@@ -41,16 +41,7 @@ export function ManagedSeeds() {
   ];
   return (
     <>
-      <ListState list={list} />
-      {list.complete && list.items.length === 0 && <Empty>{t('seed.noManaged')}</Empty>}
-      {list.items.length > 0 && (
-        <Table
-          label={t('garden.managedSeeds')}
-          columns={columns}
-          rows={list.items}
-          keyOf={({ metadata }) => metadata.uid ?? metadata.name}
-        />
-      )}
+      <ListTable label={t('garden.managedSeeds')} list={list} columns={columns} none={t('seed.noManaged')} />
     </>
   );
 }

@@ -11,10 +11,9 @@ import { useProfiles } from '../shoots/profiles';
 import type { ShootRow } from '../shoots/types';
 import { Offer } from '../ui/Action';
 import { Conditions } from '../ui/Conditions';
-import { Failure } from '../ui/Failure';
-import { Empty, ListState, Loading } from '../ui/Loading';
+import { ListTable } from '../ui/ListTable';
+import { ObjectState } from '../ui/Missing';
 import { Facts, Page, Section } from '../ui/Page';
-import { Table } from '../ui/Table';
 import { When } from '../ui/When';
 import { InstallationsTable } from './Installations';
 import { useInstallations } from './lists';
@@ -24,13 +23,12 @@ import type { Seed } from './types';
 /** SeedPage is a seed with its health, its shoots and its extensions. */
 export function SeedPage() {
   const { name = '' } = useParams();
-  const { object: seed, missing, error } = useLiveObject<Seed>({ cluster: 'garden', resource: resources.seeds, name });
+  const seed = useLiveObject<Seed>({ cluster: 'garden', resource: resources.seeds, name });
+  const way = { title: t('garden.seeds'), to: '/operations?tab=seeds' };
   return (
-    <Page title={t('seed.title', { name })} path={[{ title: t('garden.seeds'), to: '/operations?tab=seeds' }]}>
-      {error && <Failure error={new Error(error.message)} />}
-      {missing && <Empty>{t('seed.none')}</Empty>}
-      {!seed && !missing && !error && <Loading />}
-      {seed && <Sections seed={seed} />}
+    <Page title={t('seed.title', { name })} path={[way]}>
+      <ObjectState of={seed} gone={t('seed.gone', { name })} way={way} />
+      {seed.object && <Sections seed={seed.object} />}
     </Page>
   );
 }
@@ -38,7 +36,7 @@ export function SeedPage() {
 function Sections({ seed }: { seed: Seed }) {
   const { name } = seed.metadata;
   const shoots = useLiveList<ShootRow>({ cluster: 'garden', resource: resources.shoots, filter: `seed:${name}` });
-  const installations = useInstallations().items.filter(({ spec }) => spec.seedRef?.name === name);
+  const installations = useInstallations();
   const { data: profiles } = useProfiles();
   const hosted = shoots.items.filter((shoot) => shoot.seed === name);
   return (
@@ -51,19 +49,19 @@ function Sections({ seed }: { seed: Seed }) {
       </Section>
       <SeedOperations name={name} />
       <Section title={t('shoots.title')}>
-        <ListState list={shoots} />
-        {shoots.complete && hosted.length === 0 && <Empty>{t('shoots.none')}</Empty>}
-        {hosted.length > 0 && (
-          <Table
-            label={t('shoots.title')}
-            columns={shootColumns(profiles, true)}
-            rows={hosted}
-            keyOf={({ uid }) => uid}
-          />
-        )}
+        <ListTable
+          label={t('shoots.title')}
+          list={shoots}
+          columns={shootColumns(profiles, true)}
+          none={t('shoots.none')}
+          rows={hosted}
+        />
       </Section>
       <Section title={t('garden.installations')}>
-        <InstallationsTable installations={installations} />
+        <InstallationsTable
+          list={installations}
+          rows={installations.items.filter(({ spec }) => spec.seedRef?.name === name)}
+        />
       </Section>
     </>
   );

@@ -3,8 +3,8 @@ import { Link } from 'react-router';
 
 import { t } from '../i18n';
 import type { ShootRow } from '../shoots/types';
-import { Empty, ListState } from '../ui/Loading';
-import { Table, type Column } from '../ui/Table';
+import { ListTable } from '../ui/ListTable';
+import type { Column } from '../ui/Table';
 import { ToneBadge } from '../ui/Tone';
 import { roomOf, toneOf } from './glance';
 import { useAllShoots, useSeeds } from './lists';
@@ -81,16 +81,7 @@ export function Seeds() {
   ];
   return (
     <>
-      <ListState list={seeds} />
-      {seeds.complete && seeds.items.length === 0 && <Empty>{t('seed.none')}</Empty>}
-      {seeds.items.length > 0 && (
-        <Table
-          label={t('garden.seeds')}
-          columns={columns}
-          rows={seeds.items}
-          keyOf={({ metadata }) => metadata.uid ?? metadata.name}
-        />
-      )}
+      <ListTable label={t('garden.seeds')} list={seeds} columns={columns} none={t('seed.none')} />
     </>
   );
 }

@@ -6,7 +6,7 @@ import type { Tone } from '../ui/Tone';
 import { classificationAt, expirationOf } from '../shoots/profile';
 import type { OfferedProfile } from '../shoots/profiles';
 import { issuesOf, summaryOf } from '../shoots/status';
-import type { ShootRow } from '../shoots/types';
+import type { ShootRow, Version } from '../shoots/types';
 import type { ControllerInstallation, Seed } from './types';
 
 export interface Count {
@@ -58,20 +58,29 @@ export interface Expiring {
 const withinDays = (days: number, now: Date) => (time: Date | undefined) =>
   time !== undefined && time.getTime() - now.getTime() <= days * 86_400_000;
 
-/** expiringVersions are those of Kubernetes that expire soon, or have expired and are still used. */
+/**
+ * expiringVersions are those of Kubernetes that expire soon, or have expired and are still used, and those of machine
+ * images that expire soon: rows do not tell who uses one.
+ */
 export function expiringVersions(profiles: OfferedProfile[], shoots: ShootRow[], days: number, now: Date): Expiring[] {
   const isNear = withinDays(days, now);
-  return profiles.flatMap(({ name, spec }) =>
-    (spec.kubernetes.versions ?? [])
+  const expiring = (what: string, name: string, version: Version): Expiring => ({
+    what: `${what} ${version.version}`,
+    name,
+    expires: expirationOf(version),
+    expired: classificationAt(version, now) === 'expired',
+  });
+  return profiles.flatMap(({ name, spec }) => [
+    ...(spec.kubernetes.versions ?? [])
       .map((version) => ({
-        what: `Kubernetes ${version.version}`,
-        name,
-        expires: expirationOf(version),
-        expired: classificationAt(version, now) === 'expired',
+        ...expiring('Kubernetes', name, version),
         shoots: shoots.filter((shoot) => shoot.profile === name && shoot.version === version.version).length,
       }))
       .filter(({ expires, expired, shoots }) => (expired ? shoots > 0 : isNear(expires))),
-  );
+    ...(spec.machineImages ?? [])
+      .flatMap((image) => image.versions.map((version) => expiring(image.name, name, version)))
+      .filter(({ expires, expired }) => !expired && isNear(expires)),
+  ]);
 }
 
 /** expiringCertificates are those of gardenlets, and of shoots whose authorities expire. */
@@ -117,3 +126,7 @@ export function roomOf(seed: Seed, shoots: ShootRow[]): { used: number; allocata
   const used = shoots.filter((shoot) => shoot.seed === seed.metadata.name).length;
   return { used, allocatable: allocatable === undefined ? undefined : Number(allocatable) };
 }
+
+/** shootOfEntry is whose backups an entry has: its name begins with the technical ID. */
+export const shootOfEntry = (entry: string, shoots: ShootRow[]) =>
+  shoots.find(({ technicalID }) => technicalID !== undefined && entry.startsWith(`${technicalID}--`));

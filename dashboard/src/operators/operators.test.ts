@@ -8,6 +8,7 @@ import {
   failuresOf,
   installationTone,
   roomOf,
+  shootOfEntry,
   soonestFirst,
   statesOf,
   toneOf,
@@ -73,6 +74,16 @@ describe('what expires', () => {
           { version: '1.37.0', expirationDate: '2027-12-01T00:00:00Z' },
         ],
       },
+      machineImages: [
+        {
+          name: 'linux',
+          versions: [
+            { version: '1.0.0', expirationDate: '2026-11-01T00:00:00Z' },
+            { version: '1.1.0', expirationDate: '2026-12-02T00:00:00Z' },
+            { version: '1.2.0' },
+          ],
+        },
+      ],
     },
   };
 
@@ -86,6 +97,7 @@ describe('what expires', () => {
     ).toEqual([
       ['Kubernetes 1.35.0', false, 0],
       ['Kubernetes 1.34.0', true, 1],
+      ['linux 1.1.0', false, undefined],
     ]);
   });
 
@@ -101,6 +113,20 @@ describe('what expires', () => {
       ['CA', 'garden-a/old'],
     ]);
   });
+});
+
+describe('an entry of backups', () => {
+  const shoots = [
+    shoot('a', { technicalID: 'shoot--p--a' }),
+    shoot('ab', { technicalID: 'shoot--p--ab' }),
+    shoot('waits', {}),
+  ];
+
+  it.each([
+    ['shoot--p--ab--1b9d6bcd', 'ab'],
+    ['shoot--p--a--1b9d6bcd', 'a'],
+    ['shoot--p--gone--1b9d6bcd', undefined],
+  ])('%s is of %s', (entry, want) => expect(shootOfEntry(entry, shoots)?.name).toBe(want));
 });
 
 describe('health', () => {

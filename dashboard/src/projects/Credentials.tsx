@@ -12,9 +12,9 @@ import { useLiveList } from '../live';
 import type { CloudProfile } from '../shoots/types';
 import { Action, Offer } from '../ui/Action';
 import { Dialog, NamedDialog } from '../ui/Dialog';
-import { Empty, ListState } from '../ui/Loading';
+import { ListTable } from '../ui/ListTable';
 import { Section } from '../ui/Page';
-import { Table, type Column } from '../ui/Table';
+import type { Column } from '../ui/Table';
 import { bindingOf, parseData, type CredentialsBinding } from './credentials';
 
 /** Credentials are those with which shoots use an infrastructure. Their values never come back from the garden. */
@@ -78,16 +78,7 @@ export function Credentials({ namespace }: { namespace: string }) {
       }
     >
       <Offer may={rights.list} who="projectAdmin">
-        <ListState list={bindings} />
-        {bindings.complete && bindings.items.length === 0 && <Empty>{t('credentials.none')}</Empty>}
-        {bindings.items.length > 0 && (
-          <Table
-            label={t('credentials.title')}
-            columns={columns}
-            rows={bindings.items}
-            keyOf={({ metadata }) => metadata.uid ?? metadata.name}
-          />
-        )}
+        <ListTable label={t('credentials.title')} list={bindings} columns={columns} none={t('credentials.none')} />
       </Offer>
     </Section>
   );

@@ -2,7 +2,7 @@ import { Checkbox, NativeSelect, Stack, Text, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 
-import { patch } from '../api/objects';
+import { amend } from '../api/objects';
 import { resources } from '../api/paths';
 import type { Subject } from '../api/types';
 import { known, t } from '../i18n';
@@ -47,11 +47,11 @@ export function Members({ project, mayManage, mayUpdate }: MembersProps) {
           <>
             <Action
               label={t('members.change')}
-              dialog={(close) => <ChangeMember member={member} save={save} project={project} onClose={close} />}
+              dialog={(close) => <ChangeMember member={member} save={save} onClose={close} />}
             />{' '}
             <Action
               label={t('members.remove')}
-              dialog={(close) => <RemoveMember member={member} save={save} project={project} onClose={close} />}
+              dialog={(close) => <RemoveMember member={member} save={save} onClose={close} />}
             />
           </>
         ),
@@ -64,7 +64,9 @@ export function Members({ project, mayManage, mayUpdate }: MembersProps) {
         <Offer may={mayManage || mayUpdate} who="accessManager">
           <Action
             label={t('members.add')}
-            dialog={(close) => <AddMember kinds={kinds} save={save} project={project} onClose={close} />}
+            dialog={(close) => (
+              <AddMember kinds={kinds} namespace={project.spec.namespace ?? ''} save={save} onClose={close} />
+            )}
           />
         </Offer>
       }
@@ -81,14 +83,15 @@ export function Members({ project, mayManage, mayUpdate }: MembersProps) {
 
 const roleName = (role: string) => known('role', role) ?? role;
 
-type Save = (members: Member[]) => Promise<void>;
+type Save = (change: (members: Member[]) => Member[]) => Promise<void>;
 
-/** The list is written as it was read: who changed it meanwhile is not overwritten, the garden refuses it. */
-function useSaveMembers({ metadata: { name, resourceVersion } }: Project): Save {
+function useSaveMembers({ metadata: { name } }: Project): Save {
   const queries = useQueryClient();
-  return async (members) => {
+  return async (change) => {
     try {
-      await patch('garden', resources.projects, { name }, { metadata: { resourceVersion }, spec: { members } });
+      await amend<Project>('garden', resources.projects, { name }, ({ spec }) => ({
+        spec: { members: change(spec.members ?? []) },
+      }));
     } finally {
       await queries.invalidateQueries({ queryKey: ['project', name] });
     }
@@ -96,17 +99,15 @@ function useSaveMembers({ metadata: { name, resourceVersion } }: Project): Save 
 }
 
 interface ChangeProps {
-  project: Project;
   save: Save;
   onClose: () => void;
 }
 
-function AddMember({ project, save, onClose, kinds }: ChangeProps & { kinds: string[] }) {
+function AddMember({ namespace, save, onClose, kinds }: ChangeProps & { kinds: string[]; namespace: string }) {
   const [kind, setKind] = useState(kinds[0] ?? 'User');
   const [name, setName] = useState('');
   const [chosen, setChosen] = useState<string[]>(['viewer']);
-  const submit = () =>
-    save(withMember(project.spec.members ?? [], subjectOf(kind, name, project.spec.namespace ?? ''), chosen));
+  const submit = () => save((members) => withMember(members, subjectOf(kind, name, namespace), chosen));
   return (
     <Dialog
       title={t('members.add')}
@@ -135,10 +136,10 @@ function AddMember({ project, save, onClose, kinds }: ChangeProps & { kinds: str
   );
 }
 
-function ChangeMember({ project, save, onClose, member }: ChangeProps & { member: Member }) {
+function ChangeMember({ save, onClose, member }: ChangeProps & { member: Member }) {
   const [chosen, setChosen] = useState(rolesOf(member));
   const { kind, name, namespace, apiGroup } = member;
-  const submit = () => save(withMember(project.spec.members ?? [], { kind, name, namespace, apiGroup }, chosen));
+  const submit = () => save((members) => withMember(members, { kind, name, namespace, apiGroup }, chosen));
   return (
     <Dialog
       title={t('members.changeOf', { name: subjectName(member) })}
@@ -152,8 +153,8 @@ function ChangeMember({ project, save, onClose, member }: ChangeProps & { member
   );
 }
 
-function RemoveMember({ project, save, onClose, member }: ChangeProps & { member: Member }) {
-  const submit = () => save(withoutMember(project.spec.members ?? [], member));
+function RemoveMember({ save, onClose, member }: ChangeProps & { member: Member }) {
+  const submit = () => save((members) => withoutMember(members, member));
   return (
     <Dialog title={t('members.remove')} submit={t('members.remove')} onSubmit={submit} onClose={onClose} danger>
       <Text>{t('members.removeOf', { name: subjectName(member) })}</Text>

@@ -9,8 +9,8 @@ import { useRights } from '../api/rights';
 import { t } from '../i18n';
 import { Action, Offer } from '../ui/Action';
 import { Dialog, NamedDialog } from '../ui/Dialog';
-import { Failure } from '../ui/Failure';
 import { Loading } from '../ui/Loading';
+import { Unreadable } from '../ui/Missing';
 import { Facts, Page, Section } from '../ui/Page';
 import { ToneBadge } from '../ui/Tone';
 import { When } from '../ui/When';
@@ -35,7 +35,7 @@ export function ProjectPage() {
         </Anchor>
       }
     >
-      <Failure error={error} />
+      {error && <Unreadable error={error} way={{ title: t('projects.title'), to: '/projects' }} />}
       {!project && !error && <Loading />}
       {project && <Sections project={project} />}
     </Page>

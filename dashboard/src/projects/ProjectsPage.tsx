@@ -1,7 +1,7 @@
-import { Anchor, Checkbox, Stack, Textarea, TextInput } from '@mantine/core';
+import { Anchor, Stack, Textarea, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { Link, useNavigate, useSearchParams } from 'react-router';
+import { Link, useNavigate } from 'react-router';
 
 import { create } from '../api/objects';
 import { resources } from '../api/paths';
@@ -10,9 +10,10 @@ import { t } from '../i18n';
 import { Action, Offer } from '../ui/Action';
 import { Dialog } from '../ui/Dialog';
 import { Failure } from '../ui/Failure';
-import { Empty, Loading } from '../ui/Loading';
+import { Filters, useAddress } from '../ui/Filters';
+import { ListTable } from '../ui/ListTable';
 import { Page } from '../ui/Page';
-import { Table, type Column } from '../ui/Table';
+import type { Column } from '../ui/Table';
 import { ToneBadge } from '../ui/Tone';
 import { When } from '../ui/When';
 import { phaseTone, projectNameFault, useProjects, type Project, type ProjectRow } from './projects';
@@ -69,23 +70,14 @@ const columns = (): Column<ProjectRow>[] => [
 /** ProjectsPage lists the projects that one may open. */
 export function ProjectsPage() {
   const { data: projects, error } = useProjects();
-  const [search, setSearch] = useSearchParams();
+  const [search] = useAddress();
   const rights = useRights('garden', { create: { verb: 'create', resource: resources.projects } });
   const filter = (search.get('q') ?? '').toLowerCase();
-  const mine = search.get('stale') === '1';
+  const onlyStale = search.get('stale') === '1';
   const shown = (projects ?? []).filter(
     ({ name, owner, description, stale }) =>
-      `${name} ${owner ?? ''} ${description ?? ''}`.toLowerCase().includes(filter) && (!mine || stale),
+      `${name} ${owner ?? ''} ${description ?? ''}`.toLowerCase().includes(filter) && (!onlyStale || stale),
   );
-  const set = (name: string, value: string) =>
-    setSearch(
-      (before) => {
-        if (value) before.set(name, value);
-        else before.delete(name);
-        return before;
-      },
-      { replace: true },
-    );
   return (
     <Page
       title={t('projects.title')}
@@ -95,27 +87,19 @@ export function ProjectsPage() {
         </Offer>
       }
     >
-      <div className="filters">
-        <TextInput
-          aria-label={t('ui.filter')}
-          placeholder={t('ui.filter')}
-          value={search.get('q') ?? ''}
-          onChange={(event) => set('q', event.currentTarget.value)}
-        />
-        <Checkbox
-          label={t('projects.onlyStale')}
-          checked={mine}
-          onChange={(event) => set('stale', event.currentTarget.checked ? '1' : '')}
-        />
-      </div>
+      <Filters only={{ name: 'stale', label: t('projects.onlyStale') }} />
       <Failure error={error} />
-      {!projects && !error && <Loading />}
-      {projects?.length === 0 && <Empty>{t('projects.none')}</Empty>}
       {projects && shown.length < projects.length && (
         <p role="status">{t('ui.filtered', { shown: shown.length, total: projects.length })}</p>
       )}
-      {shown.length > 0 && (
-        <Table label={t('projects.title')} columns={columns()} rows={shown} keyOf={({ uid }) => uid} />
+      {(projects || !error) && (
+        <ListTable
+          label={t('projects.title')}
+          list={{ items: projects ?? [], complete: projects !== undefined }}
+          columns={columns()}
+          none={projects?.length === 0 ? t('projects.none') : undefined}
+          rows={shown}
+        />
       )}
     </Page>
   );

@@ -9,9 +9,9 @@ import { t } from '../i18n';
 import { useLiveList } from '../live';
 import { Action, Offer } from '../ui/Action';
 import { Dialog, NamedDialog } from '../ui/Dialog';
-import { Empty, ListState } from '../ui/Loading';
+import { ListTable } from '../ui/ListTable';
 import { Section } from '../ui/Page';
-import { Table, type Column } from '../ui/Table';
+import type { Column } from '../ui/Table';
 
 interface Quota extends KubernetesObject {
   spec: { clusterLifetimeDays?: number; metrics: Record<string, string>; scope: ObjectReference };
@@ -82,16 +82,7 @@ export function Quotas({ namespace }: { namespace: string }) {
       }
     >
       <Offer may={rights.list} who="projectAdmin">
-        <ListState list={list} />
-        {list.complete && list.items.length === 0 && <Empty>{t('quotas.none')}</Empty>}
-        {list.items.length > 0 && (
-          <Table
-            label={t('quotas.title')}
-            columns={columns}
-            rows={list.items}
-            keyOf={({ metadata }) => metadata.uid ?? metadata.name}
-          />
-        )}
+        <ListTable label={t('quotas.title')} list={list} columns={columns} none={t('quotas.none')} />
       </Offer>
     </Section>
   );

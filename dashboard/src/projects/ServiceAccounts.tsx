@@ -9,9 +9,9 @@ import { t } from '../i18n';
 import { useLiveList } from '../live';
 import { Action, Offer } from '../ui/Action';
 import { Dialog, NamedDialog } from '../ui/Dialog';
-import { Empty, ListState } from '../ui/Loading';
+import { ListTable } from '../ui/ListTable';
 import { Section } from '../ui/Page';
-import { Table, type Column } from '../ui/Table';
+import type { Column } from '../ui/Table';
 import { When } from '../ui/When';
 import { lifetimes } from './lifetimes';
 
@@ -84,11 +84,7 @@ export function ServiceAccounts({ namespace }: { namespace: string }) {
       }
     >
       <Offer may={rights.list} who="accountManager">
-        <ListState list={list} />
-        {list.complete && list.items.length === 0 && <Empty>{t('accounts.none')}</Empty>}
-        {list.items.length > 0 && (
-          <Table label={t('accounts.title')} columns={columns} rows={list.items} keyOf={({ uid }) => uid} />
-        )}
+        <ListTable label={t('accounts.title')} list={list} columns={columns} none={t('accounts.none')} />
       </Offer>
     </Section>
   );

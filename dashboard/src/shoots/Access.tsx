@@ -22,7 +22,8 @@ export function Access({ shoot, rights }: AccessProps) {
     (level) => level !== false,
   );
   const project = useProjectOf(namespace)?.name ?? namespace;
-  const command = `trellisctl kubeconfig --project ${project} --shoot ${name} > ${name}.yaml`;
+  const flags = `--project ${project} --shoot ${name}`;
+  const hasMachines = (shoot.spec.provider.workers?.length ?? 0) > 0 && !shoot.status?.hibernated;
   return (
     <Section title={t('access.title')}>
       <Facts
@@ -46,17 +47,30 @@ export function Access({ shoot, rights }: AccessProps) {
             </Anchor>
           ))}
         </Group>
-        <Group gap="xs">
-          <code>{command}</code>
-          <CopyButton value={command}>
-            {({ copied, copy }) => (
-              <Button size="compact-xs" variant="default" onClick={copy}>
-                {t(copied ? 'ui.copied' : 'ui.copy')}
-              </Button>
-            )}
-          </CopyButton>
-        </Group>
+        <Command text={`trellisctl kubeconfig ${flags} > ${name}.yaml`} />
       </Offer>
+      {hasMachines && (
+        <Offer may={rights.admin} who="projectAdmin">
+          <p className="dimmed">{t('access.ssh')}</p>
+          <Command text={`trellisctl ssh ${flags}`} />
+        </Offer>
+      )}
     </Section>
+  );
+}
+
+/** Command is one to be run in a terminal of one's own. */
+function Command({ text }: { text: string }) {
+  return (
+    <Group gap="xs">
+      <code>{text}</code>
+      <CopyButton value={text}>
+        {({ copied, copy }) => (
+          <Button size="compact-xs" variant="default" onClick={copy}>
+            {t(copied ? 'ui.copied' : 'ui.copy')}
+          </Button>
+        )}
+      </CopyButton>
+    </Group>
   );
 }

@@ -10,7 +10,7 @@ import { ObjectEditor } from '../editor/ObjectEditor';
 import { toYAML } from '../editor/document';
 import { t } from '../i18n';
 import type { CredentialsBinding } from '../projects/credentials';
-import { useProjects } from '../projects/projects';
+import { InProject } from '../projects/InProject';
 import { Offer } from '../ui/Action';
 import { Failure } from '../ui/Failure';
 import { Empty, Loading } from '../ui/Loading';
@@ -24,8 +24,6 @@ import type { Shoot } from './types';
 /** CreatePage offers what the cloud profiles allow, with the YAML beside. */
 export function CreatePage() {
   const { project = '' } = useParams();
-  const { data: projects } = useProjects();
-  const namespace = projects?.find(({ name }) => name === project)?.projectNamespace;
   return (
     <Page
       title={t('create.title', { project })}
@@ -34,12 +32,12 @@ export function CreatePage() {
         { title: project, to: `/projects/${project}/shoots` },
       ]}
     >
-      {namespace ? <InProject namespace={namespace} /> : <Loading />}
+      <InProject name={project}>{(namespace) => <Create namespace={namespace} />}</InProject>
     </Page>
   );
 }
 
-function InProject({ namespace }: { namespace: string }) {
+function Create({ namespace }: { namespace: string }) {
   const rights = useShootRights(namespace);
   const { data: profiles, error } = useProfiles(namespace);
   const { data: bindings, error: bindingsError } = useQuery({

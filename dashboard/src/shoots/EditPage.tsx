@@ -8,8 +8,7 @@ import { editable, toYAML } from '../editor/document';
 import { Changed, ObjectEditor } from '../editor/ObjectEditor';
 import { useLiveObject } from '../live';
 import { Offer } from '../ui/Action';
-import { Failure } from '../ui/Failure';
-import { Loading } from '../ui/Loading';
+import { ObjectState } from '../ui/Missing';
 import { Page } from '../ui/Page';
 import { useShootRights } from './rights';
 import type { Shoot } from './types';
@@ -17,20 +16,14 @@ import type { Shoot } from './types';
 /** EditPage changes a shoot as YAML. */
 export function EditPage() {
   const { namespace = '', name = '' } = useParams();
-  const { object: shoot, error } = useLiveObject<Shoot>({
-    cluster: 'garden',
-    resource: resources.shoots,
-    namespace,
-    name,
-  });
+  const shoot = useLiveObject<Shoot>({ cluster: 'garden', resource: resources.shoots, namespace, name });
   const rights = useShootRights(namespace);
   return (
     <Page title={t('editor.title', { name })} path={[{ title: name, to: `/shoots/${namespace}/${name}` }]}>
-      {error && <Failure error={new Error(error.message)} />}
-      {!shoot && !error && <Loading />}
-      {shoot && (
+      <ObjectState of={shoot} gone={t('shoot.gone', { name })} way={{ title: t('projects.title'), to: '/projects' }} />
+      {shoot.object && (
         <Offer may={rights.change} who="projectAdmin">
-          <Edit shoot={shoot} />
+          <Edit shoot={shoot.object} />
         </Offer>
       )}
     </Page>

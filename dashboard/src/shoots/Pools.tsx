@@ -1,19 +1,24 @@
 import { NumberInput, NativeSelect, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 
-import { resources } from '../api/paths';
+import { resources, type Cluster } from '../api/paths';
 import { t } from '../i18n';
+import { number } from '../i18n/time';
 import { useLiveList } from '../live';
+import type { LiveState } from '../live/list';
 import { Action, Offer } from '../ui/Action';
 import { holds } from '../ui/Conditions';
 import { Dialog } from '../ui/Dialog';
-import { Empty, ListState } from '../ui/Loading';
+import { ListTable } from '../ui/ListTable';
+import { Empty } from '../ui/Loading';
 import { Section } from '../ui/Page';
 import { Table, type Column } from '../ui/Table';
 import { ToneBadge } from '../ui/Tone';
 import { When } from '../ui/When';
-import { setWorkers } from './actions';
+import { setWorker } from './actions';
+import { memoryText, useFigures, type Figures } from './figures';
 import { imageVersions } from './profile';
+import { mayLookInside } from './status';
 import type { ProfileSpec, Shoot, Worker } from './types';
 
 interface NodeRow {
@@ -38,14 +43,9 @@ interface PoolsProps {
 export function Pools({ shoot, profile, rights }: PoolsProps) {
   const workers = shoot.spec.provider.workers ?? [];
   const { namespace = '', name } = shoot.metadata;
-  const mayLook =
-    (rights.admin || rights.viewer) &&
-    workers.length > 0 &&
-    !shoot.status?.hibernated &&
-    shoot.status?.lastOperation !== undefined;
-  const nodes = useLiveList<NodeRow>(
-    mayLook ? { cluster: `shoot/${namespace}/${name}`, resource: resources.nodes } : null,
-  );
+  const cluster: Cluster = `shoot/${namespace}/${name}`;
+  const mayLook = mayLookInside(shoot, rights);
+  const nodes = useLiveList<NodeRow>(mayLook ? { cluster, resource: resources.nodes } : null);
   const ready = (pool: string) => nodes.items.filter((node) => node.pool === pool && holds(node.ready)).length;
   const columns: Column<Worker>[] = [
     { id: 'name', title: t('pools.name'), cell: ({ name }) => name },
@@ -84,14 +84,23 @@ export function Pools({ shoot, profile, rights }: PoolsProps) {
       )}
       {workers.length > 0 && (
         <Offer may={rights.admin || rights.viewer} who="projectAdmin">
-          {mayLook ? <Nodes nodes={nodes} /> : <Empty>{t('pools.asleep')}</Empty>}
+          {mayLook ? <Nodes cluster={cluster} nodes={nodes} /> : <Empty>{t('pools.asleep')}</Empty>}
         </Offer>
       )}
     </Section>
   );
 }
 
-function Nodes({ nodes }: { nodes: ReturnType<typeof useLiveList<NodeRow>> }) {
+function Nodes({ cluster, nodes }: { cluster: Cluster; nodes: LiveState<NodeRow> }) {
+  const figures = useFigures(cluster);
+  const figure = (title: string, text: (of: Figures) => string): Column<NodeRow> => ({
+    id: title,
+    title,
+    cell: ({ name }) => {
+      const of = figures?.get(name);
+      return of ? text(of) : '–';
+    },
+  });
   const columns: Column<NodeRow>[] = [
     { id: 'name', title: t('nodes.name'), width: '2fr', sort: ({ name }) => name, cell: ({ name }) => name },
     {
@@ -110,16 +119,10 @@ function Nodes({ nodes }: { nodes: ReturnType<typeof useLiveList<NodeRow>> }) {
     { id: 'pool', title: t('pools.name'), sort: ({ pool }) => pool ?? '', cell: ({ pool }) => pool },
     { id: 'zone', title: t('pools.zones'), sort: ({ zone }) => zone ?? '', cell: ({ zone }) => zone },
     { id: 'version', title: t('shoots.version'), cell: ({ version }) => version },
+    ...(figures ? [figure(t('nodes.cpu'), ({ cpu }) => number(cpu)), figure(t('nodes.memory'), memoryText)] : []),
     { id: 'created', title: t('projects.created'), cell: ({ created }) => <When time={created} /> },
   ];
-  return (
-    <>
-      <ListState list={nodes} />
-      {nodes.items.length > 0 && (
-        <Table label={t('nodes.title')} columns={columns} rows={nodes.items} keyOf={({ uid }) => uid} />
-      )}
-    </>
-  );
+  return <ListTable label={t('nodes.title')} list={nodes} columns={columns} />;
 }
 
 interface EditPoolProps {
@@ -144,11 +147,7 @@ function EditPool({ shoot, worker, profile, onClose }: EditPoolProps) {
     maximum: Number(maximum),
     machine: { ...worker.machine, image: image && { ...image, version: version || undefined } },
   };
-  const submit = () =>
-    setWorkers(
-      shoot,
-      (shoot.spec.provider.workers ?? []).map((each) => (each.name === worker.name ? changed : each)),
-    );
+  const submit = () => setWorker(shoot, changed);
   const isGood = minimum !== '' && maximum !== '' && Number(minimum) <= Number(maximum);
   return (
     <Dialog

@@ -8,12 +8,12 @@ import { useLiveObject } from '../live';
 import { useProjectOf } from '../projects/projects';
 import { Conditions } from '../ui/Conditions';
 import { Events } from '../ui/Events';
-import { Failure } from '../ui/Failure';
-import { Empty, Loading } from '../ui/Loading';
+import { ObjectState } from '../ui/Missing';
 import { Facts, Page, Section } from '../ui/Page';
 import { When } from '../ui/When';
 import { Access } from './Access';
 import { ShootStatus } from './columns';
+import { Logs } from './Logs';
 import { Operation } from './Operation';
 import { Operations } from './Operations';
 import { Pools } from './Pools';
@@ -29,11 +29,8 @@ import { Upgrades } from './Upgrades';
 /** ShootPage is a shoot with all that can be known of it and done to it. */
 export function ShootPage() {
   const { namespace = '', name = '' } = useParams();
-  const {
-    object: shoot,
-    missing,
-    error,
-  } = useLiveObject<Shoot>({ cluster: 'garden', resource: resources.shoots, namespace, name });
+  const state = useLiveObject<Shoot>({ cluster: 'garden', resource: resources.shoots, namespace, name });
+  const { object: shoot } = state;
   const project = useProjectOf(namespace);
   return (
     <Page
@@ -48,9 +45,15 @@ export function ShootPage() {
       }
       actions={shoot && <Links shoot={shoot} />}
     >
-      {error && <Failure error={new Error(error.message)} />}
-      {missing && <Empty>{t('shoot.gone')}</Empty>}
-      {!shoot && !missing && !error && <Loading />}
+      <ObjectState
+        of={state}
+        gone={t('shoot.gone', { name })}
+        way={
+          project
+            ? { title: t('shoots.ofProject', { project: project.name }), to: `/projects/${project.name}/shoots` }
+            : { title: t('projects.title'), to: '/projects' }
+        }
+      />
       {shoot && <Sections key={shoot.metadata.uid} shoot={shoot} />}
     </Page>
   );
@@ -99,6 +102,7 @@ function Sections({ shoot }: { shoot: Shoot }) {
       <Pools shoot={shoot} profile={profile} rights={rights} />
       <Schedules shoot={shoot} mayChange={rights.change} />
       <Rotations shoot={shoot} mayChange={rights.change} />
+      <Logs shoot={shoot} rights={rights} />
       <Events cluster="garden" namespace={namespace} kind="Shoot" name={name} may={rights.events} />
     </>
   );

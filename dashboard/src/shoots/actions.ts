@@ -1,5 +1,5 @@
 // What people have done to a shoot: each is one write of the garden's API.
-import { patch, remove } from '../api/objects';
+import { amend, patch, remove } from '../api/objects';
 import { resources } from '../api/paths';
 import { operationsOf } from './operation';
 import type { HibernationSchedule, Shoot, Worker } from './types';
@@ -13,13 +13,11 @@ export function withOperation(annotations: Record<string, string> | undefined, o
   return [...new Set([...operationsOf(annotations), operation])].join(';');
 }
 
-/** ask has an operation done. The shoot must be as it was read, so that no operation of somebody else is lost. */
-export function ask(shoot: Shoot, operation: string) {
-  const { annotations, resourceVersion } = shoot.metadata;
-  return change(shoot, {
-    metadata: { resourceVersion, annotations: { 'gardener.cloud/operation': withOperation(annotations, operation) } },
-  });
-}
+/** ask has an operation done, beside those that others have asked for meanwhile. */
+export const ask = (shoot: Shoot, operation: string) =>
+  amend<Shoot>('garden', resources.shoots, key(shoot), ({ metadata: { annotations } }) => ({
+    metadata: { annotations: { 'gardener.cloud/operation': withOperation(annotations, operation) } },
+  }));
 
 export const hibernate = (shoot: Shoot, enabled: boolean) => change(shoot, { spec: { hibernation: { enabled } } });
 
@@ -31,9 +29,11 @@ export const setSchedules = (shoot: Shoot, schedules: HibernationSchedule[]) =>
 export const setMaintenance = (shoot: Shoot, maintenance: NonNullable<Shoot['spec']['maintenance']>) =>
   change(shoot, { spec: { maintenance } });
 
-/** setWorkers writes all pools, as lists are replaced as a whole: nobody may have changed them meanwhile. */
-export const setWorkers = (shoot: Shoot, workers: Worker[]) =>
-  change(shoot, { metadata: { resourceVersion: shoot.metadata.resourceVersion }, spec: { provider: { workers } } });
+/** setWorker changes a pool, and leaves the others as they are. */
+export const setWorker = (shoot: Shoot, worker: Worker) =>
+  amend<Shoot>('garden', resources.shoots, key(shoot), ({ spec: { provider } }) => ({
+    spec: { provider: { workers: provider.workers?.map((each) => (each.name === worker.name ? worker : each)) } },
+  }));
 
 /** deleteShoot confirms the deletion as the garden wants it, and deletes. */
 export async function deleteShoot(shoot: Shoot) {

@@ -63,3 +63,10 @@ export function nodesOf(workers: string[] = []): string {
 
 export const isFleet = ({ spec }: Shoot) =>
   spec.extensions?.some(({ type, disabled }) => type === 'federation' && !disabled) ?? false;
+
+/** mayLookInside tells whether somebody may read what runs in a shoot, and it runs. */
+export const mayLookInside = ({ spec, status }: Shoot, rights: { admin: boolean; viewer: boolean }) =>
+  (rights.admin || rights.viewer) &&
+  (spec.provider.workers?.length ?? 0) > 0 &&
+  !status?.hibernated &&
+  status?.lastOperation !== undefined;

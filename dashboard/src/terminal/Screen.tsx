@@ -1,30 +1,37 @@
 import '@xterm/xterm/css/xterm.css';
 
-import { Button } from '@mantine/core';
+import { Button, Text } from '@mantine/core';
 import { FitAddon } from '@xterm/addon-fit';
 import { Terminal } from '@xterm/xterm';
 import { useEffect, useRef, useState } from 'react';
 
-import { request } from '../api/http';
 import { t } from '../i18n';
-import { input, read, size, subprotocol } from './protocol';
-import { documentWithSheets } from './sheets';
+import { When } from '../ui/When';
+import { inputs, read, size, subprotocol } from './protocol';
+import { withSheets } from './sheets';
 
 interface ScreenProps {
-  id: string;
+  /** path of the socket, see protocol.ts. */
+  path: string;
   onClose: () => void;
 }
 
-/** Screen is the default export of its own chunk. The terminal ends with it. */
-export default function Screen({ id, onClose }: ScreenProps) {
+/** Screen is the default export of its own chunk. The terminal begins and ends with it. */
+export default function Screen({ path, onClose }: ScreenProps) {
   const parent = useRef<HTMLDivElement>(null);
   const [told, setTold] = useState(t('terminal.connecting'));
+  const [expires, setExpires] = useState('');
   useEffect(() => {
     if (!parent.current) return;
-    return open(parent.current, id, setTold);
-  }, [id]);
+    return open(parent.current, path, setTold, setExpires);
+  }, [path]);
   return (
     <>
+      {expires && (
+        <Text size="sm">
+          {t('terminal.expires')} <When time={expires} />
+        </Text>
+      )}
       <p role="status" aria-live="polite">
         {told}
       </p>
@@ -36,34 +43,55 @@ export default function Screen({ id, onClose }: ScreenProps) {
   );
 }
 
-function open(parent: HTMLElement, id: string, tell: (text: string) => void): () => void {
-  const { document, remove } = documentWithSheets(window.document);
-  const terminal = new Terminal({ documentOverride: document, screenReaderMode: true, convertEol: false });
+/**
+ * newTerminal shows what programs print, and does nothing else that they say: no title, no clipboard, no windows, and
+ * no links, which could lead elsewhere than they say.
+ */
+export function newTerminal(): Terminal {
+  return new Terminal({
+    screenReaderMode: true,
+    convertEol: false,
+    linkHandler: { activate: () => undefined },
+  });
+}
+
+function open(
+  parent: HTMLElement,
+  path: string,
+  tell: (text: string) => void,
+  expire: (time: string) => void,
+): () => void {
+  const terminal = newTerminal();
   const fit = new FitAddon();
   terminal.loadAddon(fit);
-  terminal.open(parent);
+  const remove = withSheets(window.document, () => terminal.open(parent));
   const socket = new WebSocket(
-    `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/api/terminal/${encodeURIComponent(id)}`,
+    `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}${path}`,
     subprotocol,
   );
   socket.binaryType = 'arraybuffer';
+  let ended = t('terminal.ended');
   const send = (message: Uint8Array<ArrayBuffer>) => socket.readyState === WebSocket.OPEN && socket.send(message);
   socket.onopen = () => {
     fit.fit();
     send(size(terminal.cols, terminal.rows));
-    terminal.focus();
   };
   socket.onmessage = ({ data }: MessageEvent<ArrayBuffer>) => {
     const message = read(data);
-    if (message.type === 'output') {
-      tell('');
-      terminal.write(message.data);
-    }
+    if (message.type === 'output') terminal.write(message.data);
     if (message.type === 'awaited') tell(message.text);
-    if (message.type === 'end') tell(message.status.message ?? t('terminal.ended'));
+    if (message.type === 'end') ended = message.status.message || ended;
+    if (message.type === 'opened') {
+      tell('');
+      expire(message.expires);
+      terminal.focus();
+    }
   };
-  socket.onclose = () => terminal.write(`\r\n[${t('terminal.ended')}]\r\n`);
-  terminal.onData((text) => send(input(text)));
+  socket.onclose = () => {
+    terminal.write(`\r\n[${t('terminal.ended')}]\r\n`);
+    tell(ended);
+  };
+  terminal.onData((text) => inputs(text).forEach(send));
   terminal.onResize(({ cols, rows }) => send(size(cols, rows)));
   const observer = new ResizeObserver(() => fit.fit());
   observer.observe(parent);
@@ -73,7 +101,5 @@ function open(parent: HTMLElement, id: string, tell: (text: string) => void): ()
     socket.close();
     terminal.dispose();
     remove();
-    // It ends by itself soon; who leaves has it end at once.
-    request(`/api/terminal/${encodeURIComponent(id)}`, { method: 'DELETE', body: {} }).catch(() => undefined);
   };
 }

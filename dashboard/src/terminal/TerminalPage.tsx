@@ -1,24 +1,18 @@
-import { Button, Stack, Text } from '@mantine/core';
-import { useMutation } from '@tanstack/react-query';
-import { lazy, Suspense } from 'react';
+import { Button, Group, Stack, Text } from '@mantine/core';
+import { lazy, Suspense, useState } from 'react';
 import { useParams } from 'react-router';
 
-import { request } from '../api/http';
+import { resources } from '../api/paths';
+import { useRights } from '../api/rights';
 import { useConfig } from '../api/session';
 import { t } from '../i18n';
 import { useShootRights } from '../shoots/rights';
 import { Offer } from '../ui/Action';
-import { Failure } from '../ui/Failure';
 import { Empty, Loading } from '../ui/Loading';
 import { Page } from '../ui/Page';
-import { When } from '../ui/When';
+import { path, type Target } from './protocol';
 
 const Screen = lazy(() => import('./Screen'));
-
-interface Terminal {
-  id: string;
-  expires: string;
-}
 
 /** TerminalPage is a shell in a shoot, with the rights of whoever is logged in. */
 export function TerminalPage() {
@@ -29,7 +23,7 @@ export function TerminalPage() {
     <Page title={t('terminal.title', { name })} path={[{ title: name, to: `/shoots/${namespace}/${name}` }]}>
       {config && !config.terminal && <Empty>{t('terminal.none')}</Empty>}
       {config?.terminal && (
-        <Offer may={rights.admin || rights.viewer} who="projectAdmin">
+        <Offer may={rights.admin} who="projectAdmin">
           <Session namespace={namespace} shoot={name} />
         </Offer>
       )}
@@ -38,24 +32,16 @@ export function TerminalPage() {
 }
 
 function Session({ namespace, shoot }: { namespace: string; shoot: string }) {
-  const {
-    mutate,
-    data: terminal,
-    error,
-    isPending,
-    reset,
-  } = useMutation({
-    mutationFn: () =>
-      request<Terminal>('/api/terminal', { method: 'POST', body: { namespace, shoot, template: 'shell' } }),
+  const [target, setTarget] = useState<Target>();
+  // Who may be an administrator of seeds that are shoots of the garden.
+  const { seeds } = useRights('garden', {
+    seeds: { verb: 'create', resource: resources.shoots, subresource: 'adminkubeconfig', namespace: 'garden' },
   });
-  if (terminal) {
+  if (target) {
     return (
       <Stack>
-        <Text size="sm">
-          {t('terminal.expires')} <When time={terminal.expires} />
-        </Text>
         <Suspense fallback={<Loading />}>
-          <Screen id={terminal.id} onClose={reset} />
+          <Screen path={path(namespace, shoot, target)} onClose={() => setTarget(undefined)} />
         </Suspense>
       </Stack>
     );
@@ -63,10 +49,14 @@ function Session({ namespace, shoot }: { namespace: string; shoot: string }) {
   return (
     <Stack align="start">
       <Text>{t('terminal.help')}</Text>
-      <Failure error={error} />
-      <Button onClick={() => mutate()} loading={isPending}>
-        {t('terminal.start')}
-      </Button>
+      <Group>
+        <Button onClick={() => setTarget('shoot')}>{t('terminal.start')}</Button>
+        {seeds && (
+          <Button variant="default" onClick={() => setTarget('controlplane')}>
+            {t('terminal.startControlPlane')}
+          </Button>
+        )}
+      </Group>
     </Stack>
   );
 }

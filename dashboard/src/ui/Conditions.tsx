@@ -7,6 +7,9 @@ import { When } from './When';
 /** Conditions that tell of trouble by being True. */
 const troubleIfTrue = new Set(['EmergencyStopShootReconciliations', 'DeletionHeld']);
 
+/** Conditions whose message is of use also where they hold: when the backups were last restored on trial. */
+const toldIfGood = new Set(['EtcdBackupReady']);
+
 /** holds tells whether a condition is True; rows have its status as text. */
 export const holds = (status: string | boolean | undefined) => status === true || status === 'True';
 
@@ -47,7 +50,7 @@ function ConditionItem({
     <li>
       <ToneBadge tone={tone}>{type}</ToneBadge> <span className="dimmed">{known('condition', type)}</span>{' '}
       <When time={lastTransitionTime} />
-      {tone !== 'good' && (
+      {(tone !== 'good' || toldIfGood.has(type)) && (
         <p className="message">
           {reason && <strong>{reason}: </strong>}
           {message}

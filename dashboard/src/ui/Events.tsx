@@ -2,9 +2,9 @@ import { resources, type Cluster } from '../api/paths';
 import { t } from '../i18n';
 import { useLiveList } from '../live';
 import { Offer } from './Action';
-import { Empty, ListState } from './Loading';
+import { ListTable } from './ListTable';
 import { Section } from './Page';
-import { Table, type Column } from './Table';
+import type { Column } from './Table';
 import { ToneBadge } from './Tone';
 import { When } from './When';
 
@@ -47,9 +47,7 @@ export function Events({ cluster, namespace, kind, name, may }: EventsProps) {
   return (
     <Section title={t('events.title')}>
       <Offer may={may} who="projectAdmin">
-        <ListState list={list} />
-        {list.complete && rows.length === 0 && <Empty>{t('events.none')}</Empty>}
-        {rows.length > 0 && <Table label={t('events.title')} columns={columns} rows={rows} keyOf={({ uid }) => uid} />}
+        <ListTable label={t('events.title')} list={list} columns={columns} none={t('events.none')} rows={rows} />
       </Offer>
     </Section>
   );

@@ -127,6 +127,13 @@ describe('conditions', () => {
     ['EmergencyStopShootReconciliations', 'False', 'good'],
   ])('%s %s is %s', (type, status, want) => expect(conditionTone(type, status)).toBe(want));
 
+  it('tell when the backups were last restored on trial, and of others nothing where they hold', () => {
+    const good = (type: string, message: string) => ({ type, status: 'True', message });
+    show(<Conditions conditions={[good('EtcdBackupReady', 'restored on trial at noon'), good('Other', 'all well')]} />);
+    expect(screen.getByText('restored on trial at noon')).toBeTruthy();
+    expect(screen.queryByText('all well')).toBeNull();
+  });
+
   it('begin with the worst', () => {
     const of = (type: string, status: string) => ({ type, status });
     expect(worstFirst([of('A', 'True'), of('B', 'Unknown'), of('C', 'False')]).map(({ type }) => type)).toEqual([

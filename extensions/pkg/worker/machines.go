@@ -9,6 +9,8 @@ import (
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -74,7 +76,7 @@ func (a *actuator) remaining(ctx context.Context, namespace string) (int, error)
 		if err := a.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return 0, fmt.Errorf("listing %T: %w", list, err)
 		}
-		count += len(objectsOf(list))
+		count += meta.LenList(list)
 	}
 	return count, nil
 }
@@ -85,33 +87,6 @@ func machineLists() []client.ObjectList {
 		&machinev1alpha1.MachineDeploymentList{}, &machinev1alpha1.MachineSetList{}, &machinev1alpha1.MachineList{},
 		&machinev1alpha1.MachineClassList{},
 	}
-}
-
-func objectsOf(list client.ObjectList) []client.Object {
-	var objects []client.Object
-	switch typed := list.(type) {
-	case *machinev1alpha1.MachineDeploymentList:
-		for i := range typed.Items {
-			objects = append(objects, &typed.Items[i])
-		}
-	case *machinev1alpha1.MachineSetList:
-		for i := range typed.Items {
-			objects = append(objects, &typed.Items[i])
-		}
-	case *machinev1alpha1.MachineList:
-		for i := range typed.Items {
-			objects = append(objects, &typed.Items[i])
-		}
-	case *machinev1alpha1.MachineClassList:
-		for i := range typed.Items {
-			objects = append(objects, &typed.Items[i])
-		}
-	case *corev1.SecretList:
-		for i := range typed.Items {
-			objects = append(objects, &typed.Items[i])
-		}
-	}
-	return objects
 }
 
 // deleteMachines deletes everything and waits until it is gone.
@@ -142,10 +117,10 @@ func (a *actuator) requestDeletion(ctx context.Context, namespace string) error 
 		if err := a.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return fmt.Errorf("listing %T: %w", list, err)
 		}
-		for _, object := range objectsOf(list) {
-			if err := a.requestDeletionOf(ctx, object); err != nil {
-				return err
-			}
+		if err := meta.EachListItem(list, func(item runtime.Object) error {
+			return a.requestDeletionOf(ctx, item.(client.Object))
+		}); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -214,22 +189,32 @@ func (a *actuator) abandonMachines(ctx context.Context, namespace string) error 
 		client.MatchingLabels{labelPurpose: purposeMachineClass}); err != nil {
 		return fmt.Errorf("listing Secrets of MachineClasses: %w", err)
 	}
-	objects := objectsOf(secrets)
+	lists := []client.ObjectList{secrets}
 	for _, list := range machineLists() {
 		if err := a.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return fmt.Errorf("listing %T: %w", list, err)
 		}
-		objects = append(objects, objectsOf(list)...)
+		lists = append(lists, list)
 	}
-	for _, object := range objects {
-		if err := client.IgnoreNotFound(a.client.Delete(ctx, object)); err != nil {
-			return fmt.Errorf("deleting %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+	for _, list := range lists {
+		if err := meta.EachListItem(list, func(item runtime.Object) error {
+			return a.abandon(ctx, item.(client.Object))
+		}); err != nil {
+			return err
 		}
-		before := client.MergeFrom(object.DeepCopyObject().(client.Object))
-		object.SetFinalizers(nil)
-		if err := client.IgnoreNotFound(a.client.Patch(ctx, object, before)); err != nil {
-			return fmt.Errorf("releasing %T %s: %w", object, client.ObjectKeyFromObject(object), err)
-		}
+	}
+	return nil
+}
+
+// abandon deletes an object, and does not wait for who has finalizers there.
+func (a *actuator) abandon(ctx context.Context, object client.Object) error {
+	if err := client.IgnoreNotFound(a.client.Delete(ctx, object)); err != nil {
+		return fmt.Errorf("deleting %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+	}
+	before := client.MergeFrom(object.DeepCopyObject().(client.Object))
+	object.SetFinalizers(nil)
+	if err := client.IgnoreNotFound(a.client.Patch(ctx, object, before)); err != nil {
+		return fmt.Errorf("releasing %T %s: %w", object, client.ObjectKeyFromObject(object), err)
 	}
 	return nil
 }

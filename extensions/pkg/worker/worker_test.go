@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -116,7 +117,7 @@ func count(t *testing.T, c client.Client, list client.ObjectList, options ...cli
 	if err := c.List(t.Context(), list, append(options, client.InNamespace(technicalID))...); err != nil {
 		t.Fatal(err)
 	}
-	return len(objectsOf(list))
+	return meta.LenList(list)
 }
 
 // ours are the Secrets of classes.

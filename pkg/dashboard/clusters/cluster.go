@@ -11,19 +11,25 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/trellis-garden/trellis/pkg/dashboard/limits"
 	"github.com/trellis-garden/trellis/pkg/dashboard/reply"
 )
 
 const (
 	userAgent = "trellis-dashboard"
-	// maxAnswer bounds what is read of an answer that is held in memory as a whole.
-	maxAnswer = 8 << 20
+	// maxAnswer bounds what is read of an answer that is held in memory as a whole. Of more than smallAnswer the memory
+	// is counted.
+	maxAnswer   = 8 << 20
+	smallAnswer = 64 << 10
+	// patience is how long such an answer may take.
+	patience = time.Minute
 )
 
 // Cluster is the API of a cluster, as one user.
@@ -36,6 +42,8 @@ type Cluster struct {
 	Transport http.RoundTripper
 	// Credential tells apart whose connections these are, see session.Credential.
 	Credential string
+	// Memory is what large answers take, of all clusters and users.
+	Memory *limits.Bytes
 }
 
 // Config is for clients of client-go.
@@ -63,7 +71,10 @@ func (c *Cluster) Open(ctx context.Context, method, path string, query url.Value
 		return nil, err
 	}
 	request.Header.Set("Accept", accept)
-	if body != nil {
+	switch {
+	case body != nil && method == http.MethodPatch:
+		request.Header.Set("Content-Type", "application/merge-patch+json")
+	case body != nil:
 		request.Header.Set("Content-Type", "application/json")
 	}
 	response, err := c.Transport.RoundTrip(request)
@@ -79,6 +90,8 @@ func (c *Cluster) Open(ctx context.Context, method, path string, query url.Value
 
 // Do sends a request with a body in JSON, and reads the answer.
 func (c *Cluster) Do(ctx context.Context, method, path string, query url.Values, body, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	var text []byte
 	if body != nil {
 		var err error
@@ -91,20 +104,53 @@ func (c *Cluster) Do(ctx context.Context, method, path string, query url.Values,
 		return err
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	source := &answer{source: response.Body, of: c}
+	defer source.done()
+	text, err = io.ReadAll(source)
 	if err != nil {
 		return err
-	}
-	if len(answer) > maxAnswer {
-		return fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
 	}
 	if into == nil {
 		return nil
 	}
-	if err := json.Unmarshal(answer, into); err != nil {
+	if err := json.Unmarshal(text, into); err != nil {
 		return fmt.Errorf("the answer cannot be read: %w", err)
 	}
 	return nil
+}
+
+// answer is the body of one that is held in memory as a whole.
+type answer struct {
+	source io.Reader
+	of     *Cluster
+	read   int
+	taken  *limits.Taken
+}
+
+// copies of a large answer are in memory while it is read, which a buffer that grows has, and what is made of it.
+const copies = 4
+
+// Read implements io.Reader.
+func (a *answer) Read(into []byte) (int, error) {
+	n, err := a.source.Read(into)
+	if a.read += n; a.read > maxAnswer {
+		return 0, fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
+	}
+	if a.read > smallAnswer && n > 0 {
+		if a.taken == nil {
+			a.taken = a.of.Memory.Nothing(a.of.Credential)
+		}
+		if err := a.taken.Grow(int64(n) * copies); err != nil {
+			return 0, err
+		}
+	}
+	return n, err
+}
+
+func (a *answer) done() {
+	if a.taken != nil {
+		a.taken.Give()
+	}
 }
 
 // failure is what an API server says, in the form of its Status if it has one.
@@ -122,6 +168,16 @@ func failure(response *http.Response, method string) error {
 			"the cluster leads elsewhere, which is refused")
 	}
 	return apierrors.NewGenericServerResponse(response.StatusCode, method, schema.GroupResource{}, "", "", 0, true)
+}
+
+// Told is what a page is told of an error of this cluster. Only the garden ends a session: a shoot that does not take
+// its credential any more has rotated it, and the garden gives another.
+func (c *Cluster) Told(err error) error {
+	if c.Name == Garden || !IsLoggedOut(err) {
+		return err
+	}
+	return reply.Error(http.StatusServiceUnavailable, reply.ReasonUnavailable,
+		"%s does not take its credential any more: try again", c.Name)
 }
 
 // IsLoggedOut tells whether the API server does not take the credential.

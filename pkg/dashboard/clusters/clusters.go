@@ -16,6 +16,7 @@ import (
 
 	authenticationv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/authentication/v1alpha1"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/dashboard/limits"
 	"github.com/trellis-garden/trellis/pkg/dashboard/reply"
 	"github.com/trellis-garden/trellis/pkg/dashboard/session"
 )
@@ -40,6 +41,8 @@ type Options struct {
 	CA []byte
 	// Endpoints are where domains are reached that are not to be looked up.
 	Endpoints []Endpoint
+	// Memory for large answers.
+	Memory *limits.Bytes
 	// Now is the time.
 	Now func() time.Time
 }
@@ -50,6 +53,7 @@ type Clusters struct {
 	tls       *tls.Config
 	shared    http.RoundTripper
 	endpoints []Endpoint
+	memory    *limits.Bytes
 	now       func() time.Time
 	open      *pool
 }
@@ -66,13 +70,13 @@ func New(options Options) (*Clusters, error) {
 	}
 	return &Clusters{
 		base: base, tls: config, shared: withTLS(options.Endpoints, config), endpoints: options.Endpoints,
-		now: options.Now, open: newPool(options.Now),
+		memory: options.Memory, now: options.Now, open: newPool(options.Now),
 	}, nil
 }
 
 // Garden is the garden for a user. Connections without a client certificate are shared by all users.
 func (c *Clusters) Garden(credential session.Credential) (*Cluster, error) {
-	cluster := &Cluster{Name: Garden, Base: c.base, Credential: credential.Hash()}
+	cluster := &Cluster{Name: Garden, Base: c.base, Credential: credential.Hash(), Memory: c.memory}
 	if len(credential.Certificate) == 0 {
 		cluster.Transport = &transport{base: c.shared, token: credential.Token}
 		return cluster, nil
@@ -92,7 +96,7 @@ func (c *Clusters) Garden(credential session.Credential) (*Cluster, error) {
 
 // Anybody is the garden for somebody without a credential.
 func (c *Clusters) Anybody() *Cluster {
-	return &Cluster{Name: Garden, Base: c.base, Transport: &transport{base: c.shared}}
+	return &Cluster{Name: Garden, Base: c.base, Transport: &transport{base: c.shared}, Memory: c.memory}
 }
 
 // Shoot is a shoot for a user: as an administrator if they may be one, as a viewer otherwise. The garden is asked once
@@ -107,7 +111,7 @@ func (c *Clusters) Shoot(ctx context.Context, credential session.Credential, nam
 		return nil, err
 	}
 	cluster := &Cluster{
-		Name: "shoot/" + namespace + "/" + name, Credential: garden.Credential,
+		Name: "shoot/" + namespace + "/" + name, Credential: garden.Credential, Memory: c.memory,
 	}
 	return c.open.get(ctx, cluster.Name+" "+cluster.Credential, func(ctx context.Context) (*Cluster, time.Time, error) {
 		raw, expires, err := Kubeconfig(ctx, garden, namespace, name, LevelAuto, shootCredential)
@@ -122,6 +126,15 @@ func (c *Clusters) Shoot(ctx context.Context, credential session.Credential, nam
 		cluster.Base, cluster.Transport = base, way
 		return cluster, expires.Add(-renewBefore), nil
 	})
+}
+
+// Failed is what a page is told of an error of a cluster. A shoot that does not take its credential gets another one
+// the next time.
+func (c *Clusters) Failed(cluster *Cluster, err error) error {
+	if cluster.Name != Garden && IsLoggedOut(err) {
+		c.Forget(cluster)
+	}
+	return cluster.Told(err)
 }
 
 // Forget closes what a user has open in a cluster, as it does not take the credential any more.

@@ -57,7 +57,11 @@ func dialer(endpoints []Endpoint) *http.Transport {
 	result := &http.Transport{
 		ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: 60 * time.Second,
 		IdleConnTimeout: 90 * time.Second, MaxIdleConnsPerHost: 8,
-		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second,
+			// What a cluster sends and nobody reads yet is held; the default would be 4 MiB for each request.
+			MaxReceiveBufferPerStream: 128 << 10,
+		},
 	}
 	result.DialContext = direct.DialContext
 	if len(endpoints) > 0 {

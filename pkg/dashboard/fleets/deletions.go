@@ -15,8 +15,12 @@ import (
 	"github.com/trellis-garden/trellis/pkg/dashboard/reply"
 )
 
-// maxAnswered bounds how many deletions are answered at once.
-const maxAnswered = 500
+const (
+	// maxAnswered bounds how many deletions are answered at once.
+	maxAnswered = 500
+	// worksInPage are read at a time, as they have whole objects.
+	worksInPage = 100
+)
 
 // Key of an object in a namespace.
 type Key struct {
@@ -37,7 +41,7 @@ func (h *Handler) deletions(ctx context.Context, fleet client.Client, _ *http.Re
 	items := []Held{}
 	list := &workv1alpha1.WorkList{}
 	for {
-		if err := fleet.List(ctx, list, client.Limit(500), client.Continue(list.Continue)); err != nil {
+		if err := fleet.List(ctx, list, client.Limit(worksInPage), client.Continue(list.Continue)); err != nil {
 			return nil, fmt.Errorf("listing Works: %w", err)
 		}
 		for i := range list.Items {
@@ -48,6 +52,7 @@ func (h *Handler) deletions(ctx context.Context, fleet client.Client, _ *http.Re
 		if list.Continue == "" {
 			return map[string]any{"items": items}, nil
 		}
+		forget(ctx)
 		list = &workv1alpha1.WorkList{ListMeta: metav1.ListMeta{Continue: list.Continue}}
 	}
 }

@@ -2,13 +2,19 @@ package fleets
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +25,9 @@ import (
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/dashboard/clusters"
+	"github.com/trellis-garden/trellis/pkg/dashboard/limits"
+	"github.com/trellis-garden/trellis/pkg/dashboard/reply"
 	"github.com/trellis-garden/trellis/pkg/federation/plan"
 )
 
@@ -158,6 +167,7 @@ func TestAttackSecretsOfFleets(t *testing.T) {
 	secret := strings.Replace(webObject, "ConfigMap", "Secret", 1)
 	for _, question := range []string{"explain", "overrides", "moves"} {
 		got, err := ask(t, newFleet(), "GET "+question+secret, "")
+		got = strings.ReplaceAll(got, `"(hidden)"`, "")
 		if err != nil || strings.Contains(got, "aGlkZGVu") || strings.Contains(got, "hidden") {
 			t.Errorf("%s: %s %v", question, got, err)
 		}
@@ -166,8 +176,67 @@ func TestAttackSecretsOfFleets(t *testing.T) {
 		{Path: "/data/password", Now: "hidden", Then: "other"}, {Path: "/metadata/labels/a", Now: "b"},
 	}}}}
 	hideSecrets(p)
-	if f := p.Objects[0].Fields; f[0].Now != nil || f[0].Then != nil || f[1].Now != "b" {
+	if f := p.Objects[0].Fields; f[0].Now != hidden || f[0].Then != hidden || f[1].Now != "b" || f[1].Then != nil {
 		t.Errorf("got %+v", f)
+	}
+}
+
+// overriding a Secret and what it was applied with.
+func overriding(path, value string) *policyv1alpha1.OverridePolicy {
+	return &policyv1alpha1.OverridePolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "secret"},
+		Spec: policyv1alpha1.OverrideSpec{
+			ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "Secret"}},
+			OverrideRules: []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{
+				Plaintext: []policyv1alpha1.PlaintextOverrider{{
+					Path: path, Operator: policyv1alpha1.OverriderOpAdd,
+					Value: &apiextensionsv1.JSON{Raw: []byte(value)},
+				}},
+			}}},
+		},
+	}
+}
+
+func TestOverridesOfSecretsTellWhichKeysChange(t *testing.T) {
+	secretObject := strings.Replace(webObject, "ConfigMap", "Secret", 1)
+	for path, test := range map[string]struct{ value, field string }{
+		"/data/password": {`"b3RoZXI="`, `{"path":"/data/password","before":"(hidden)","after":"(hidden)"`},
+		"/data/user":     {`"b3RoZXI="`, `{"path":"/data/user","after":"(hidden)"`},
+		"/stringData":    {`{"a":"b3RoZXI="}`, `{"path":"/stringData","after":{"a":"(hidden)"}`},
+		"/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration": {`"b3RoZXI="`,
+			`{"path":"/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration",` +
+				`"before":"(hidden)","after":"(hidden)"`},
+	} {
+		fleet := newFleet()
+		secret := &corev1.Secret{}
+		if err := fleet.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, secret); err != nil {
+			t.Fatal(err)
+		}
+		secret.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: `{"data":{"password":"aGlkZGVu"}}`}
+		if err := fleet.Update(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+		if err := fleet.Create(t.Context(), overriding(path, test.value)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := ask(t, fleet, "GET overrides"+secretObject, "")
+		if err != nil || !strings.Contains(got, test.field) || !strings.Contains(got, `"data":{"password":"(hidden)"}`) {
+			t.Errorf("%s: %s %v", path, got, err)
+		}
+		if strings.Contains(got, "aGlkZGVu") || strings.Contains(got, "b3RoZXI=") {
+			t.Errorf("%s: values in %s", path, got)
+		}
+	}
+}
+
+// What could not be applied is told without quoting what it could not be applied to.
+func TestErrorsOfOverridesQuoteNoSecret(t *testing.T) {
+	for kind, told := range map[string]bool{"Secret": false, "ConfigMap": true} {
+		c := &OverriddenCluster{}
+		c.fill(kind, nil, errors.New("cannot read password"))
+		if c.Error == "" || strings.Contains(c.Error, "password") != told {
+			t.Errorf("%s: %q", kind, c.Error)
+		}
 	}
 }
 
@@ -258,9 +327,58 @@ func TestPlansThatAreRefused(t *testing.T) {
 }
 
 func TestUnknownQuestions(t *testing.T) {
-	w := httptest.NewRecorder()
-	(&Handler{Now: time.Now}).Serve(w, httptest.NewRequest(http.MethodDelete, "/", nil), nil, "explain")
-	if w.Code != http.StatusNotFound {
-		t.Errorf("got %d", w.Code)
+	err := (&Handler{Now: time.Now}).Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodDelete, "/", nil), nil,
+		"explain")
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("got %v", err)
 	}
+}
+
+// A fleet that answers more than there is memory for is not asked further.
+func TestQuestionsTakeMemory(t *testing.T) {
+	const total = 60 << 10
+	memory := limits.NewBytes(total)
+	asked := 0
+	cluster := &clusters.Cluster{
+		Name: "shoot/garden-a/one", Base: &url.URL{Scheme: "https", Host: "fleet"}, Memory: memory,
+		Transport: answering(func(r *http.Request) string {
+			path := r.URL.Path
+			switch {
+			case path == "/api" || path == "/apis":
+				return `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[]}`
+			case strings.HasSuffix(path, "/work.karmada.io/v1alpha1"):
+				return `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"work.karmada.io/v1alpha1","resources":[` +
+					`{"name":"works","singularName":"work","namespaced":true,"kind":"Work","verbs":["list"]}]}`
+			case strings.HasSuffix(path, "/work.karmada.io"):
+				return `{"kind":"APIGroup","apiVersion":"v1","name":"work.karmada.io","versions":[` +
+					`{"groupVersion":"work.karmada.io/v1alpha1","version":"v1alpha1"}]}`
+			}
+			asked++
+			size, next := 5<<10, "more"
+			if asked > 4 {
+				size = 20 << 10
+			}
+			return fmt.Sprintf(`{"metadata":{"continue":%q},"items":[{"metadata":{"name":%q}}]}`, next,
+				strings.Repeat("x", size))
+		}),
+	}
+	err := (&Handler{Now: time.Now}).Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), cluster,
+		"deletions")
+	if status := reply.StatusOf(err); asked != 5 || status.Code != http.StatusServiceUnavailable ||
+		!strings.Contains(status.Message, "no memory") {
+		t.Errorf("asked %d times: %v", asked, err)
+	}
+	if err := memory.Nothing(cluster.Credential).Grow(total / 2); err != nil {
+		t.Errorf("it is not given back: %v", err)
+	}
+}
+
+// answering is a fleet whose answers are made by a function.
+type answering func(r *http.Request) string
+
+func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": []string{"application/json"}}, Request: r,
+		Body: io.NopCloser(strings.NewReader(a(r))),
+	}, nil
 }

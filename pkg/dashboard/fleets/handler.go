@@ -55,29 +55,30 @@ func objectIn(r *http.Request) Object {
 	return Object{query.Get("apiVersion"), query.Get("kind"), query.Get("namespace"), query.Get("name")}
 }
 
-// Serve answers a question about a fleet.
-func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, cluster *clusters.Cluster, question string) {
+// Serve answers a question about a fleet, unless there is an error.
+func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, cluster *clusters.Cluster, question string) error {
 	ask, found := questions[r.Method+" "+question]
 	if !found {
-		reply.Failure(w, reply.Error(http.StatusNotFound, metav1.StatusReasonNotFound, "there is nothing at this path"))
-		return
+		return reply.Error(http.StatusNotFound, metav1.StatusReasonNotFound, "there is nothing at this path")
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
 	defer cancel()
+	ctx, done := withQuestion(ctx, cluster.Memory, cluster.Credential)
+	defer done()
 	fleet, err := h.client(cluster)
 	if err != nil {
-		reply.Failure(w, err)
-		return
+		return err
 	}
 	answer, err := ask(h, ctx, fleet, r)
 	switch {
 	case err != nil:
-		reply.Failure(w, told(err))
+		return told(err)
 	case answer == nil:
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		reply.JSON(w, http.StatusOK, answer)
 	}
+	return nil
 }
 
 // internal is an error that is neither the user's, nor of the way to a cluster.
@@ -103,6 +104,7 @@ func (h *Handler) client(cluster *clusters.Cluster) (client.Client, error) {
 	}
 	config := cluster.Config()
 	config.QPS, config.Burst = 50, 100
+	config.Transport = transport{config.Transport}
 	result, err := client.New(config, client.Options{Scheme: fleetscheme.Scheme()})
 	if err != nil {
 		return nil, err

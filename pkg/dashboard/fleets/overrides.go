@@ -3,7 +3,6 @@ package fleets
 import (
 	"context"
 	"net/http"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,8 +54,8 @@ func overridesOf(ctx context.Context, fleet client.Client, o Object) (*Overrides
 		return nil, err
 	}
 	template.SetManagedFields(nil)
-	withoutSecrets(template.Object)
-	result := &Overrides{Template: template.Object, Clusters: []OverriddenCluster{}}
+	shown, _ := concealed(template.GetKind(), "", template.Object).(map[string]any)
+	result := &Overrides{Template: shown, Clusters: []OverriddenCluster{}}
 	for _, target := range bindings.Targets(b.BindingSpec()) {
 		cluster := &clusterv1alpha1.Cluster{}
 		of := OverriddenCluster{Name: target.Name, Fields: []Field{}}
@@ -76,29 +75,18 @@ func overridesOf(ctx context.Context, fleet client.Client, o Object) (*Overrides
 func (c *OverriddenCluster) fill(kind string, differences []overrides.Difference, err error) {
 	if err != nil {
 		c.Error = err.Error()
+		if kind == "Secret" { // It may quote a value.
+			c.Error = "an override policy cannot be applied to this Secret"
+		}
 		return
 	}
 	for _, d := range differences {
-		if isSecretField(kind, d.Path) {
-			continue
+		field := Field{
+			Path: d.Path, Before: concealed(kind, d.Path, d.Before), After: concealed(kind, d.Path, d.After),
 		}
-		field := Field{Path: d.Path, Before: d.Before, After: d.After}
 		if d.SetBy != nil {
 			field.Policy, field.Rule = d.SetBy.Policy, d.SetBy.Rule
 		}
 		c.Fields = append(c.Fields, field)
 	}
-}
-
-// withoutSecrets takes out what reaches no page.
-func withoutSecrets(object map[string]any) {
-	if object["kind"] == "Secret" {
-		delete(object, "data")
-		delete(object, "stringData")
-	}
-}
-
-// isSecretField tells of fields whose values reach no page.
-func isSecretField(kind, path string) bool {
-	return kind == "Secret" && (strings.HasPrefix(path, "/data") || strings.HasPrefix(path, "/stringData"))
 }

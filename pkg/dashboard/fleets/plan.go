@@ -57,9 +57,9 @@ func (h *Handler) plan(ctx context.Context, fleet client.Client, r *http.Request
 func hideSecrets(p *plan.Plan) {
 	for i := range p.Objects {
 		for j := range p.Objects[i].Fields {
-			if field := &p.Objects[i].Fields[j]; isSecretField(p.Objects[i].Kind, field.Path) {
-				field.Now, field.Then = nil, nil
-			}
+			field := &p.Objects[i].Fields[j]
+			field.Now = concealed(p.Objects[i].Kind, field.Path, field.Now)
+			field.Then = concealed(p.Objects[i].Kind, field.Path, field.Then)
 		}
 	}
 }

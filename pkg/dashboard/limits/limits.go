@@ -1,4 +1,5 @@
-// Package limits bounds what one user of the dashboard may ask of it, over all their sessions and browsers.
+// Package limits bounds what one user of the dashboard may ask of it, over all their sessions and browsers, and what
+// answers take of memory.
 package limits
 
 import (
@@ -21,11 +22,13 @@ type Limits struct {
 	Sockets int `json:"sockets,omitempty"`
 	// Subscriptions of each socket.
 	Subscriptions int `json:"subscriptions,omitempty"`
+	// Terminals in clusters, each of which is a socket too.
+	Terminals int `json:"terminals,omitempty"`
 }
 
 // Default limits.
 func Default() Limits {
-	return Limits{RequestsPerSecond: 50, Burst: 200, Concurrent: 64, Sockets: 8, Subscriptions: 40}
+	return Limits{RequestsPerSecond: 50, Burst: 200, Concurrent: 64, Sockets: 8, Subscriptions: 40, Terminals: 4}
 }
 
 // Users counts.
@@ -38,9 +41,9 @@ type Users struct {
 
 // usage of one user.
 type usage struct {
-	rate              *rate.Limiter
-	requests, sockets int
-	seen              time.Time
+	rate                         *rate.Limiter
+	requests, sockets, terminals int
+	seen                         time.Time
 }
 
 // forgetAfter a user who does nothing is not counted any more.
@@ -55,9 +58,9 @@ func NewUsers(limits Limits, now func() time.Time) *Users {
 func (u *Users) Request(user string) (done func(), err error) {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
-	of := u.of(user)
-	if !of.rate.AllowN(u.now(), 1) {
-		return nil, reply.TooMany(1, "more than %v requests a second", u.limits.RequestsPerSecond)
+	of, err := u.counted(user)
+	if err != nil {
+		return nil, err
 	}
 	if of.requests >= u.limits.Concurrent {
 		return nil, reply.TooMany(1, "%d requests are under way, and more are not allowed", of.requests)
@@ -66,16 +69,43 @@ func (u *Users) Request(user string) (done func(), err error) {
 	return u.release(user, func(of *usage) { of.requests-- }), nil
 }
 
-// Socket counts a socket until done is called.
+// Socket counts a socket until done is called. To open one is a request as well.
 func (u *Users) Socket(user string) (done func(), err error) {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
-	of := u.of(user)
+	of, err := u.counted(user)
+	if err != nil {
+		return nil, err
+	}
 	if of.sockets >= u.limits.Sockets {
 		return nil, reply.TooMany(5, "%d sockets are open, and more are not allowed: close other windows", of.sockets)
 	}
 	of.sockets++
 	return u.release(user, func(of *usage) { of.sockets-- }), nil
+}
+
+// counted is the usage of a user who asks once more.
+func (u *Users) counted(user string) (*usage, error) {
+	of := u.of(user)
+	if !of.rate.AllowN(u.now(), 1) {
+		return nil, reply.TooMany(1, "more than %v requests a second", u.limits.RequestsPerSecond)
+	}
+	return of, nil
+}
+
+// Terminal counts a terminal until done is called. To open one is a request as well.
+func (u *Users) Terminal(user string) (done func(), err error) {
+	u.mutex.Lock()
+	defer u.mutex.Unlock()
+	of, err := u.counted(user)
+	if err != nil {
+		return nil, err
+	}
+	if of.terminals >= u.limits.Terminals {
+		return nil, reply.TooMany(5, "%d terminals are open, and more are not allowed: close one", of.terminals)
+	}
+	of.terminals++
+	return u.release(user, func(of *usage) { of.terminals-- }), nil
 }
 
 func (u *Users) release(user string, change func(*usage)) func() {
@@ -104,7 +134,7 @@ func (u *Users) of(user string) *usage {
 // forget makes room for somebody new.
 func (u *Users) forget(now time.Time) {
 	for user, of := range u.users {
-		if of.requests == 0 && of.sockets == 0 && now.Sub(of.seen) > forgetAfter {
+		if of.requests == 0 && of.sockets == 0 && of.terminals == 0 && now.Sub(of.seen) > forgetAfter {
 			delete(u.users, user)
 		}
 	}

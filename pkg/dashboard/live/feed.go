@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"time"
 
@@ -14,6 +15,8 @@ const (
 	// kept changes let a page go on after a short loss without a new list.
 	keptChanges = 200
 	keptBytes   = 256 << 10
+	// keptOfAll bounds what all watches keep. With more they keep less.
+	keptOfAll = 16 << 20
 	// syncEvery tells pages of newer versions although nothing changed.
 	syncEvery = time.Minute
 	// firstPause and longestPause lie between attempts to reach a cluster.
@@ -25,6 +28,8 @@ const (
 type feeds struct {
 	mutex sync.Mutex
 	open  map[string]*feed
+	// kept is how many bytes all of them keep.
+	kept int64
 }
 
 // feed is a watch and who hears of it. It ends with the last of them.
@@ -32,37 +37,33 @@ type feed struct {
 	key     string
 	source  source
 	cluster *clusters.Cluster
+	user    string
 	feeds   *feeds
 	stop    context.CancelFunc
 
+	// claimed tells that a page said from which version on it is. Only pages that say the same share it, until the
+	// cluster tells of a later one.
+	claimed bool
 	// floor is the version after which all changes are known here; latest is the newest known.
 	floor, latest uint64
 	kept          []change
-	keptBytes     int
+	keptBytes     int64
 	synced        time.Time
 	subscriptions map[*subscription]bool
 	broken        bool
 }
 
-// attach has a subscription hear of all changes after a version. It is false if not all of them are known.
-func (f *feeds) attach(s *subscription, cluster *clusters.Cluster, version uint64, total *int) bool {
+// attach has a subscription hear of all changes after a version. It is false if not all of them are known. A version
+// that the page claims to know, and not a list of the cluster, says nothing to others.
+func (f *feeds) attach(s *subscription, cluster *clusters.Cluster, version uint64, claimed bool, total *int) bool {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	key := cluster.Credential + " " + s.source.String()
-	of, found := f.open[key]
-	if !found {
-		of = &feed{
-			key: key, source: s.source, cluster: cluster, feeds: f, floor: version, latest: version,
-			subscriptions: map[*subscription]bool{}, synced: time.Now(),
-		}
-		ctx, cancel := context.WithCancel(context.Background())
-		of.stop = cancel
-		f.open[key] = of
-		go of.run(ctx)
+	if s.ended() {
+		return true
 	}
-	if version < of.floor || s.ended() {
-		of.leave(nil)
-		return s.ended()
+	of := f.feedFor(s, cluster, version, claimed)
+	if version < of.floor {
+		return false
 	}
 	s.since, s.feed = version, of
 	s.sync(max(version, of.versionFor(version)), total)
@@ -71,6 +72,31 @@ func (f *feeds) attach(s *subscription, cluster *clusters.Cluster, version uint6
 	}
 	of.subscriptions[s] = true
 	return true
+}
+
+// feedFor gives the watch that knows all changes after a version, or begins one there.
+func (f *feeds) feedFor(s *subscription, cluster *clusters.Cluster, version uint64, claimed bool) *feed {
+	key := sharedKey(cluster, s.source)
+	of, found := f.open[key]
+	if claimed && (!found || version < of.floor) {
+		key += " " + strconv.FormatUint(version, 10)
+		of, found = f.open[key]
+	}
+	if found {
+		return of
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	of = &feed{
+		key: key, source: s.source, cluster: cluster, user: s.socket.user, feeds: f, stop: cancel, claimed: claimed,
+		floor: version, latest: version, subscriptions: map[*subscription]bool{}, synced: time.Now(),
+	}
+	f.open[key] = of
+	go of.run(ctx)
+	return of
+}
+
+func sharedKey(cluster *clusters.Cluster, of source) string {
+	return cluster.Credential + " " + of.String()
 }
 
 // versionFor is what a page that knows a version knows, too: nothing more than that while changes follow.
@@ -103,6 +129,8 @@ func (f *feed) leave(s *subscription) {
 
 func (f *feed) end() {
 	f.stop()
+	f.feeds.kept -= f.keptBytes
+	f.kept, f.keptBytes = nil, 0
 	if f.feeds.open[f.key] == f {
 		delete(f.feeds.open, f.key)
 	}
@@ -113,7 +141,7 @@ func (f *feed) run(ctx context.Context) {
 	pause := firstPause
 	for ctx.Err() == nil {
 		begun := time.Now()
-		err := f.source.watch(ctx, f.cluster, f.version(), f.mended, f.tell)
+		err := f.source.watch(ctx, f.cluster, f.user, f.version(), f.mended, func(c change) { f.tell(ctx, c) })
 		if ctx.Err() != nil || err != nil && f.failed(err) {
 			return
 		}
@@ -136,9 +164,15 @@ func (f *feed) version() uint64 {
 }
 
 // tell passes a change on, and keeps it for a while.
-func (f *feed) tell(c change) {
+func (f *feed) tell(ctx context.Context, c change) {
 	f.feeds.mutex.Lock()
 	defer f.feeds.mutex.Unlock()
+	if ctx.Err() != nil {
+		return // It has ended, and keeps nothing any more.
+	}
+	if f.claimed && c.version > f.floor {
+		f.share()
+	}
 	f.latest = max(f.latest, c.version)
 	if c.item == nil {
 		if time.Since(f.synced) > syncEvery {
@@ -152,15 +186,32 @@ func (f *feed) tell(c change) {
 	}
 }
 
+// share lets others join: the cluster has told of a later version than the one that a page claimed.
+func (f *feed) share() {
+	f.claimed = false
+	key := sharedKey(f.cluster, f.source)
+	if _, found := f.feeds.open[key]; found {
+		return
+	}
+	delete(f.feeds.open, f.key)
+	f.key = key
+	f.feeds.open[key] = f
+}
+
 func (f *feed) keep(c change) {
 	f.kept = append(f.kept, c)
-	f.keptBytes += len(c.item.text)
-	for len(f.kept) > keptChanges || f.keptBytes > keptBytes && len(f.kept) > 1 {
+	f.count(c.item.size())
+	for len(f.kept) > keptChanges || len(f.kept) > 0 && (f.keptBytes > keptBytes || f.feeds.kept > keptOfAll) {
 		f.floor = max(f.floor, f.kept[0].version)
-		f.keptBytes -= len(f.kept[0].item.text)
+		f.count(-f.kept[0].item.size())
 		f.kept[0] = change{}
 		f.kept = f.kept[1:]
 	}
+}
+
+func (f *feed) count(bytes int64) {
+	f.keptBytes += bytes
+	f.feeds.kept += bytes
 }
 
 func (f *feed) sync() {
@@ -203,7 +254,7 @@ func (f *feed) failed(err error) bool {
 	if !f.broken {
 		f.broken = true
 		for s := range f.subscriptions {
-			s.fail(err, false)
+			s.fail(f.cluster.Told(err), false)
 		}
 	}
 	return false

@@ -89,7 +89,7 @@ func (s source) render(object json.RawMessage) (*item, error) {
 	switch {
 	case s.view == ViewObject && !proxy.IsSecret(s.group, s.resource):
 		result.fields = m.row()
-		text, err := withoutManagedFields(object)
+		text, err := s.trimmed(object)
 		result.text = text
 		return result, err
 	case s.view == ViewRow:
@@ -104,6 +104,15 @@ func (s source) render(object json.RawMessage) (*item, error) {
 	var err error
 	result.text, err = json.Marshal(result.fields)
 	return result, err
+}
+
+// size is about what it takes of memory. Fields repeat what is in the text.
+func (i *item) size() int64 {
+	size := int64(len(i.text) + 256)
+	if i.fields != nil {
+		size += 2 * int64(len(i.text))
+	}
+	return size
 }
 
 // identity is what is told of an object that is gone.
@@ -136,11 +145,11 @@ func (m *metadata) meta() row {
 	return r
 }
 
-// withoutManagedFields is an object as pages show it.
-func withoutManagedFields(object json.RawMessage) (json.RawMessage, error) {
+// trimmed is an object as pages show it.
+func (s source) trimmed(object json.RawMessage) (json.RawMessage, error) {
 	var out bytes.Buffer
 	out.Grow(len(object))
-	err := proxy.Trim(&out, bytes.NewReader(object))
+	err := proxy.Trim(&out, bytes.NewReader(object), proxy.HiddenOf(s.group, s.resource))
 	return out.Bytes(), err
 }
 

@@ -17,12 +17,12 @@ type Row = json.RawMessage
 func List(ctx context.Context, cluster *clusters.Cluster, of schema.GroupVersion, resource string) ([]Row, error) {
 	s := source{cluster: cluster.Name, group: of.Group, version: of.Version, resource: resource, view: ViewRow}
 	rows := []Row{}
-	_, err := s.list(ctx, cluster, func(items []*item) error {
+	_, err := s.list(ctx, cluster, listing{user: cluster.Credential, page: func(items []*item) error {
 		for _, i := range items {
 			rows = append(rows, i.text)
 		}
 		return nil
-	})
+	}})
 	return rows, err
 }
 

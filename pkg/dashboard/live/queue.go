@@ -3,13 +3,17 @@ package live
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
 const (
 	// comfortable is how much waits for a browser before lists wait, too.
-	comfortable = 1 << 20
-	// most is how much waits before the browser is given up.
-	most = 8 << 20
+	comfortable = 512 << 10
+	// most is how much waits before the browser is given up; mostOfAll, for all browsers together: those that are
+	// behind by more than a little are given up then.
+	most      = 4 << 20
+	mostOfAll = 32 << 20
+	little    = 64 << 10
 )
 
 // queue holds what a browser has not read yet.
@@ -18,13 +22,15 @@ type queue struct {
 	messages [][]byte
 	size     int
 	closed   bool
+	// all is what waits for all browsers.
+	all *atomic.Int64
 	// filled has an entry while there is something to send; drained is closed when there is room again.
 	filled  chan struct{}
 	drained chan struct{}
 }
 
-func newQueue() *queue {
-	return &queue{filled: make(chan struct{}, 1), drained: make(chan struct{})}
+func newQueue(all *atomic.Int64) *queue {
+	return &queue{all: all, filled: make(chan struct{}, 1), drained: make(chan struct{})}
 }
 
 // push is false if the browser does not keep up.
@@ -34,7 +40,7 @@ func (q *queue) push(message []byte) bool {
 	if q.closed {
 		return true
 	}
-	if q.size+len(message) > most {
+	if size := q.size + len(message); size > most || size > little && q.isFull(len(message)) {
 		return false
 	}
 	q.add(message)
@@ -65,16 +71,19 @@ func (q *queue) try(ctx context.Context, message []byte) (drained <-chan struct{
 		return nil, ctx.Err()
 	case q.closed:
 		return nil, context.Canceled
-	case q.size >= comfortable:
+	case q.size >= comfortable, q.size > 0 && q.isFull(len(message)):
 		return q.drained, nil
 	}
 	q.add(message)
 	return nil, nil
 }
 
+func (q *queue) isFull(more int) bool { return q.all.Load()+int64(more) > mostOfAll }
+
 func (q *queue) add(message []byte) {
 	q.messages = append(q.messages, message)
 	q.size += len(message)
+	q.all.Add(int64(len(message)))
 	select {
 	case q.filled <- struct{}{}:
 	default:
@@ -94,7 +103,11 @@ func (q *queue) take() [][]byte {
 func (q *queue) sent(bytes int) {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
+	if q.closed {
+		return
+	}
 	q.size -= bytes
+	q.all.Add(-int64(bytes))
 	if q.size < comfortable {
 		close(q.drained)
 		q.drained = make(chan struct{})
@@ -105,7 +118,11 @@ func (q *queue) sent(bytes int) {
 func (q *queue) close() {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
-	q.closed, q.messages = true, nil
+	if q.closed {
+		return
+	}
+	q.all.Add(-int64(q.size))
+	q.closed, q.messages, q.size = true, nil, 0
 	close(q.drained)
 	q.drained = make(chan struct{})
 }

@@ -9,40 +9,103 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trellis-garden/trellis/pkg/dashboard/clusters"
+	"github.com/trellis-garden/trellis/pkg/dashboard/limits"
 	"github.com/trellis-garden/trellis/pkg/dashboard/proxy"
+	"github.com/trellis-garden/trellis/pkg/dashboard/reply"
 )
 
 const (
-	pageSize = 500
-	// objectsPageSize is for whole objects.
-	objectsPageSize = 50
-	// maxPage and maxEvent bound what is read of a cluster, which may be hostile.
-	maxPage  = 64 << 20
-	maxEvent = 8 << 20
+	mostInPage = 500
+	// mostObjectsInPage is for whole objects.
+	mostObjectsInPage = 50
+	// firstHold is the memory that a page of a list may take. Where objects are large, pages have fewer; a single one
+	// may take mostHold.
+	firstHold = 1 << 20
+	mostHold  = 16 << 20
+	// copies of an object are in memory while it is read: in the decoder's buffer, which doubles, by itself, and as
+	// what is made of it.
+	copies = 4
+	// smallEvent is what each watch may hold; maxEvent, one that has taken memory for it.
+	smallEvent = 16 << 10
+	maxEvent   = mostHold / copies
+	// patience is how long a cluster may send nothing while something is read of it; longestPage, how long a page may
+	// take in all.
+	patience    = 30 * time.Second
+	longestPage = 2 * time.Minute
 )
 
-// errTooLarge ends what would not end by itself.
-var errTooLarge = errors.New("the cluster's answer is too large")
+var (
+	// errTooLarge ends what would not end by itself.
+	errTooLarge = errors.New("the cluster's answer is too large")
+	// errSilent ends what does not go on.
+	errSilent = reply.Error(http.StatusGatewayTimeout, metav1.StatusReasonTimeout,
+		"the cluster did not send what it was asked for in time")
+)
 
-// bounded reads until its budget is spent. The budget may be given again.
+// bounded reads until its budget is spent, unless it gets more.
 type bounded struct {
 	source io.Reader
 	left   int
+	// more, if there is one, is asked for a further budget.
+	more func() (int, error)
+	// heard is told of what was read.
+	heard func()
 }
 
 // Read implements io.Reader.
 func (b *bounded) Read(into []byte) (int, error) {
+	if b.left <= 0 && b.more != nil {
+		more, err := b.more()
+		if err != nil {
+			return 0, err
+		}
+		b.left = more
+	}
 	if b.left <= 0 {
 		return 0, errTooLarge
 	}
 	n, err := b.source.Read(into[:min(len(into), b.left)])
 	b.left -= n
+	if n > 0 && b.heard != nil {
+		b.heard()
+	}
 	return n, err
+}
+
+// deadline ends a context when nothing is heard for a while, or after some time in any case.
+type deadline struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	timers [2]*time.Timer
+}
+
+func newDeadline(ctx context.Context) *deadline {
+	d := &deadline{}
+	d.ctx, d.cancel = context.WithCancelCause(ctx)
+	silent := func() { d.cancel(errSilent) }
+	d.timers = [2]*time.Timer{time.AfterFunc(patience, silent), time.AfterFunc(longestPage, silent)}
+	return d
+}
+
+func (d *deadline) heard() { d.timers[0].Reset(patience) }
+
+// end frees what it holds, and says whether an error is that of the deadline.
+func (d *deadline) end(err error) error {
+	for _, timer := range d.timers {
+		timer.Stop()
+	}
+	cause := context.Cause(d.ctx)
+	d.cancel(nil)
+	if err != nil && errors.Is(cause, errSilent) {
+		return errSilent
+	}
+	return err
 }
 
 // accept asks for no more of objects than the view shows.
@@ -78,82 +141,165 @@ func (s source) open(ctx context.Context, cluster *clusters.Cluster, query url.V
 	return response.Body, nil
 }
 
-// list reads all objects, and gives them page by page. The version is that of the list.
-func (s source) list(ctx context.Context, cluster *clusters.Cluster, page func([]*item) error) (uint64, error) {
-	query := s.query()
-	size := pageSize
+// pace of reading a list: how many objects a page is asked for, and what they may take of memory.
+type pace struct {
+	size, most int
+	hold       int64
+}
+
+func (s source) pace() *pace {
 	if s.view == ViewObject {
-		size = objectsPageSize
+		return &pace{size: mostObjectsInPage, most: mostObjectsInPage, hold: firstHold}
 	}
-	query.Set("limit", strconv.Itoa(size))
-	for {
-		body, err := s.open(ctx, cluster, query)
-		if err != nil {
-			return 0, err
-		}
-		items, meta, err := s.readPage(body)
-		_ = body.Close()
-		if err != nil {
-			return 0, err
-		}
-		if err := page(items); err != nil {
-			return 0, err
-		}
-		if meta.Continue == "" {
-			return parseVersion(meta.ResourceVersion), nil
-		}
-		query.Set("continue", meta.Continue)
+	return &pace{size: mostInPage, most: mostInPage, hold: firstHold}
+}
+
+// less is for a page that was too large when it had so many objects. It is false if nothing is left to try.
+func (p *pace) less(fitted int) bool {
+	if p.size > 1 && fitted < p.size {
+		p.size = max(1, min(fitted, p.size/2))
+		return true
+	}
+	p.hold *= 2 // One object alone, or the cluster does not care how many it is asked for.
+	return p.hold <= mostHold
+}
+
+// more is for the page after one that took so much.
+func (p *pace) more(held int64) {
+	if copies*held <= firstHold {
+		p.hold = firstHold
+	}
+	if held < p.hold/4 {
+		p.size = min(2*p.size, p.most)
 	}
 }
 
+// part of a list, as far as it was read.
+type part struct {
+	items []*item
+	meta  metav1.ListMeta
+	// objects that were read, and bytes that the items take.
+	objects int
+	held    int64
+}
+
+// listing says what becomes of a list that is read.
+type listing struct {
+	// user whose share of the memory it takes.
+	user string
+	// keep tells which items are wanted; nil for all.
+	keep func(*item) bool
+	// page is given those of a page. They are not held any longer once it returns.
+	page func([]*item) error
+}
+
+// list reads all objects, page by page. The version is that of the list.
+func (s source) list(ctx context.Context, cluster *clusters.Cluster, l listing) (uint64, error) {
+	query, pace := s.query(), s.pace()
+	for {
+		query.Set("limit", strconv.Itoa(pace.size))
+		p, taken, err := s.takePage(ctx, cluster, query, pace.hold, l)
+		if err != nil {
+			if errors.Is(err, errTooLarge) && pace.less(p.objects) {
+				continue
+			}
+			return 0, err
+		}
+		err = l.page(p.items)
+		taken.Give()
+		if err != nil {
+			return 0, err
+		}
+		if p.meta.Continue == "" {
+			return parseVersion(p.meta.ResourceVersion), nil
+		}
+		pace.more(p.held)
+		query.Set("continue", p.meta.Continue)
+	}
+}
+
+// takePage reads a page once there is memory for it. What it takes is given back by the caller, if there is no error.
+func (s source) takePage(ctx context.Context, cluster *clusters.Cluster, query url.Values, hold int64,
+	l listing) (*part, *limits.Taken, error) {
+	taken, err := cluster.Memory.Take(ctx, l.user, hold)
+	if err != nil {
+		return &part{}, nil, err
+	}
+	d := newDeadline(ctx)
+	p, err := s.onePage(d, cluster, query, taken.Size(), l.keep)
+	if err = d.end(err); err != nil {
+		taken.Give()
+		return p, nil, err
+	}
+	taken.Shrink(p.held)
+	return p, taken, nil
+}
+
+func (s source) onePage(d *deadline, cluster *clusters.Cluster, query url.Values, hold int64,
+	keep func(*item) bool) (*part, error) {
+	body, err := s.open(d.ctx, cluster, query)
+	if err != nil {
+		return &part{}, err
+	}
+	defer body.Close()
+	return s.readPage(&bounded{source: body, heard: d.heard}, hold, keep)
+}
+
 // readPage reads a list object by object, so that none is held but as its item.
-func (s source) readPage(body io.Reader) (items []*item, meta metav1.ListMeta, err error) {
-	decoder := json.NewDecoder(&bounded{source: body, left: maxPage})
+func (s source) readPage(body *bounded, hold int64, keep func(*item) bool) (*part, error) {
+	p := &part{}
+	decoder := json.NewDecoder(body)
+	body.left = int(hold / copies)
 	if err := expect(decoder, '{'); err != nil {
-		return nil, meta, err
+		return p, err
 	}
 	for decoder.More() {
 		key, err := decoder.Token()
 		if err != nil {
-			return nil, meta, err
+			return p, err
 		}
 		switch key {
 		case "metadata":
-			err = decoder.Decode(&meta)
+			err = decoder.Decode(&p.meta)
 		case "items":
-			items, err = s.readItems(decoder)
+			err = s.readItems(decoder, p, func() { body.left = int((hold - p.held) / copies) }, keep)
 		default:
 			var other json.RawMessage
 			err = decoder.Decode(&other)
 		}
 		if err != nil {
-			return nil, meta, err
+			return p, err
 		}
 	}
-	return items, meta, expect(decoder, '}')
+	return p, expect(decoder, '}')
 }
 
-func (s source) readItems(decoder *json.Decoder) ([]*item, error) {
+// readItems reads the objects of a page. Before each of them it is known how large that may be.
+func (s source) readItems(decoder *json.Decoder, p *part, next func(), keep func(*item) bool) error {
 	first, err := decoder.Token()
 	if err != nil || first == nil { // null: there are none.
-		return nil, err
+		return err
 	}
 	if first != json.Delim('[') {
-		return nil, errors.New("items of the list are no array")
+		return errors.New("items of the list are no array")
 	}
-	var items []*item
 	var object json.RawMessage
-	for decoder.More() {
+	for next(); decoder.More(); next() {
 		if err := decoder.Decode(&object); err != nil {
-			return nil, err
+			return err
 		}
 		i, err := s.render(object)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		items = append(items, i)
+		p.objects++
+		if keep == nil || keep(i) {
+			i.fields = nil // Only filters look at them.
+			p.items = append(p.items, i)
+			p.held += i.size()
+		}
 	}
-	return items, expect(decoder, ']')
+	return expect(decoder, ']')
 }
 
 func expect(decoder *json.Decoder, delimiter json.Delim) error {
@@ -192,8 +338,15 @@ const (
 var kinds = map[string]string{"ADDED": kindAdded, "MODIFIED": kindChanged, "DELETED": kindDeleted, "BOOKMARK": ""}
 
 // watch reads changes after a version until the stream ends, which it does from time to time without an error.
-func (s source) watch(ctx context.Context, cluster *clusters.Cluster, version uint64, begun func(),
-	tell func(change)) error {
+func (s source) watch(ctx context.Context, cluster *clusters.Cluster, user string, version uint64, begun func(),
+	tell func(change)) (err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer func() {
+		if cause := context.Cause(ctx); err != nil && errors.Is(cause, errSilent) {
+			err = errSilent
+		}
+		cancel(nil)
+	}()
 	query := s.query()
 	query.Set("watch", "true")
 	query.Set("allowWatchBookmarks", "true")
@@ -204,10 +357,57 @@ func (s source) watch(ctx context.Context, cluster *clusters.Cluster, version ui
 	}
 	defer body.Close()
 	begun()
-	reader := &bounded{source: body}
-	decoder := json.NewDecoder(reader)
+	return s.readEvents(&stream{body: body, memory: cluster.Memory, user: user, stop: cancel}, tell)
+}
+
+// stream of events, each of which may take memory while it is read.
+type stream struct {
+	body   io.ReadCloser
+	memory *limits.Bytes
+	user   string
+	stop   context.CancelCauseFunc
+	size   int
+	taken  *limits.Taken
+	timer  *time.Timer
+}
+
+// grow lets an event be larger, up to a bound, for a while.
+func (e *stream) grow() (int, error) {
+	if e.size >= maxEvent {
+		return 0, errTooLarge
+	}
+	if e.taken == nil {
+		e.taken = e.memory.Nothing(e.user)
+		e.timer = time.AfterFunc(patience, func() { e.stop(errSilent) })
+	}
+	more := min(e.size, maxEvent-e.size)
+	e.size += more
+	return more, e.taken.Grow(int64(more) * copies)
+}
+
+// release what an event took; true if it took any.
+func (e *stream) release() bool {
+	e.size = smallEvent
+	if e.taken == nil {
+		return false
+	}
+	e.timer.Stop()
+	e.taken.Give()
+	e.taken = nil
+	return true
+}
+
+func (s source) readEvents(e *stream, tell func(change)) error {
+	reader := &bounded{source: e.body, more: e.grow}
+	from := io.Reader(reader)
+	decoder := json.NewDecoder(from)
+	defer e.release()
 	for {
-		reader.left = maxEvent
+		if e.release() { // The decoder would hold as much from now on.
+			from = io.MultiReader(decoder.Buffered(), from)
+			decoder = json.NewDecoder(from)
+		}
+		reader.left = smallEvent
 		var read struct {
 			Type   string          `json:"type"`
 			Object json.RawMessage `json:"object"`

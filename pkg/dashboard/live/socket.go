@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -28,25 +29,33 @@ const (
 	// silence is how long a page may send nothing.
 	silence      = 90 * time.Second
 	writeTimeout = 30 * time.Second
-	// concurrentLists bounds the memory that lists take while they are read; listsOfSocket, while they wait for a
-	// browser.
-	concurrentLists = 16
-	listsOfSocket   = 4
+	// listsOfUser are read at a time, in all of a user's browsers.
+	listsOfUser = 4
 )
 
 // Server answers sockets.
 type Server struct {
 	clusters      *clusters.Clusters
+	named         func(context.Context, session.Credential, string) (*clusters.Cluster, error)
 	subscriptions int
 	revoked       func(session string) bool
 	now           func() time.Time
 	feeds         *feeds
-	lists         *semaphore.Weighted
+	queued        atomic.Int64
 	upgrader      websocket.Upgrader
 
 	mutex   sync.Mutex
 	sockets map[*socket]bool
-	closed  bool
+	users   map[string]*reader
+	// closed tells that no socket is opened any more; ended is closed once there is none.
+	closed bool
+	ended  chan struct{}
+}
+
+// reader is a user, while they have sockets.
+type reader struct {
+	sockets int
+	lists   *semaphore.Weighted
 }
 
 // NewServer answers sockets of pages of an origin, with so many subscriptions each. Sessions that are revoked have
@@ -54,8 +63,9 @@ type Server struct {
 func NewServer(c *clusters.Clusters, origin string, subscriptions int, revoked func(session string) bool,
 	now func() time.Time) *Server {
 	return &Server{
-		clusters: c, subscriptions: subscriptions, revoked: revoked, now: now, feeds: &feeds{open: map[string]*feed{}},
-		lists: semaphore.NewWeighted(concurrentLists), sockets: map[*socket]bool{},
+		clusters: c, named: c.Named, subscriptions: subscriptions, revoked: revoked, now: now,
+		feeds:   &feeds{open: map[string]*feed{}},
+		sockets: map[*socket]bool{}, users: map[string]*reader{}, ended: make(chan struct{}),
 		upgrader: websocket.Upgrader{
 			ReadBufferSize: 1024, WriteBufferSize: 4096, WriteBufferPool: &sync.Pool{},
 			Subprotocols: []string{Protocol},
@@ -72,6 +82,7 @@ type socket struct {
 	connection *websocket.Conn
 	credential session.Credential
 	session    string
+	user       string
 	*Server
 	queue   *queue
 	listing *semaphore.Weighted
@@ -91,14 +102,15 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, of *session.Sessi
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	k := &socket{
-		connection: connection, credential: of.Credential, session: of.ID, Server: s, queue: newQueue(), ctx: ctx,
-		cancel: cancel, subscriptions: map[string]*subscription{}, listing: semaphore.NewWeighted(listsOfSocket),
+		connection: connection, credential: of.Credential, session: of.ID, user: of.User, Server: s,
+		queue: newQueue(&s.queued), ctx: ctx, cancel: cancel, subscriptions: map[string]*subscription{},
 	}
-	defer k.end()
 	if !s.enter(k) {
 		k.close(websocket.CloseGoingAway, "the server ends")
+		cancel()
 		return
 	}
+	defer k.end()
 	if s.revoked(of.ID) {
 		k.close(CodeLoggedOut, "logged out")
 		return
@@ -109,6 +121,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, of *session.Sessi
 	}
 	timer := time.AfterFunc(ends.Sub(s.now()), func() { k.close(CodeLoggedOut, "the credential has expired") })
 	defer timer.Stop()
+	k.push(helloText(of.User))
 	go k.write()
 	k.read()
 }
@@ -120,7 +133,29 @@ func (s *Server) enter(k *socket) bool {
 		return false
 	}
 	s.sockets[k] = true
+	of, found := s.users[k.user]
+	if !found {
+		of = &reader{lists: semaphore.NewWeighted(listsOfUser)}
+		s.users[k.user] = of
+	}
+	of.sockets++
+	k.listing = of.lists
 	return true
+}
+
+// leave forgets a socket that entered.
+func (s *Server) leave(k *socket) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	delete(s.sockets, k)
+	if of := s.users[k.user]; of.sockets > 1 {
+		of.sockets--
+	} else {
+		delete(s.users, k.user)
+	}
+	if s.closed && len(s.sockets) == 0 {
+		close(s.ended)
+	}
 }
 
 // Ended closes the sockets of a session.
@@ -134,13 +169,28 @@ func (s *Server) Ended(id string) {
 	}
 }
 
-// Close closes all sockets. Pages connect to another server then.
-func (s *Server) Close() {
+// Close closes all sockets, and waits until they and their watches have ended, or the context has. Pages connect to
+// another server then.
+func (s *Server) Close(ctx context.Context) {
+	s.closeAll()
+	select {
+	case <-ctx.Done():
+	case <-s.ended:
+	}
+}
+
+func (s *Server) closeAll() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	if s.closed {
+		return
+	}
 	s.closed = true
 	for k := range s.sockets {
 		go k.close(websocket.CloseGoingAway, "the server ends")
+	}
+	if len(s.sockets) == 0 {
+		close(s.ended)
 	}
 }
 
@@ -160,7 +210,7 @@ func (s *Server) Sockets() int {
 
 // resolve gives the cluster of a name that was checked.
 func (k *socket) resolve(ctx context.Context, name string) (*clusters.Cluster, error) {
-	return k.clusters.Named(ctx, k.credential, name)
+	return k.named(ctx, k.credential, name)
 }
 
 // read does what the page asks until the socket ends.
@@ -293,9 +343,7 @@ func (k *socket) close(code int, reason string) {
 
 // end frees what the socket holds.
 func (k *socket) end() {
-	k.Server.mutex.Lock()
-	delete(k.sockets, k)
-	k.Server.mutex.Unlock()
+	defer k.leave(k)
 	k.mutex.Lock()
 	for id := range k.subscriptions {
 		k.drop(id)

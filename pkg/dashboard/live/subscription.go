@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/trellis-garden/trellis/pkg/dashboard/clusters"
@@ -24,110 +24,120 @@ type subscription struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	over   atomic.Bool
+	// retries of begin, which runs once at a time.
+	retries retries
 
 	// feed and since are the feeds' to change.
 	feed  *feed
 	since uint64
 }
 
-// begin lists, unless the page knows a version already, and hears of changes from then on. It does not wait for them.
-func (s *subscription) begin(version uint64) {
-	pause := firstPause
-	for !s.ended() {
+// retries are attempts to follow a cluster, further apart each time.
+type retries struct {
+	last  time.Time
+	pause time.Duration
+}
+
+// wait until it is time for the next attempt; false if the context ends before. The first one is at once, as is one
+// long after those before.
+func (r *retries) wait(ctx context.Context) bool {
+	since := time.Since(r.last)
+	switch {
+	case since > 2*longestPause:
+		r.pause = 0
+	case r.pause == 0:
+		r.pause = firstPause
+	default:
+		r.pause = min(2*r.pause, longestPause)
+	}
+	if rest := r.pause - since; r.pause > 0 && rest > 0 {
+		select {
+		case <-ctx.Done():
+		case <-time.After(rest):
+		}
+	}
+	r.last = time.Now()
+	return ctx.Err() == nil
+}
+
+// begin lists, unless the page says that it knows a version already, and hears of changes from then on. It does not
+// wait for them.
+func (s *subscription) begin(claim uint64) {
+	for s.retries.wait(s.ctx) && !s.ended() {
 		cluster, err := s.socket.resolve(s.ctx, s.source.cluster)
 		if err == nil {
 			var done bool
-			if done, err = s.follow(cluster, version); done {
+			if done, err = s.follow(cluster, claim); done {
 				return
 			}
 		}
-		version = 0
+		claim = 0
 		switch {
 		case err == nil, apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 			continue
 		case isRotated(err, s.source):
 			if cluster != nil {
-				s.socket.clusters.Forget(cluster)
+				err = s.socket.clusters.Failed(cluster, err)
 			}
 		case isFinal(err):
 			s.fail(err, true)
 			return
 		}
 		s.fail(err, false)
-		select {
-		case <-s.ctx.Done():
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, longestPause)
 	}
 }
 
 // follow is true if the subscription hears of changes, or has ended.
-func (s *subscription) follow(cluster *clusters.Cluster, version uint64) (bool, error) {
-	if version != 0 && s.socket.feeds.attach(s, cluster, version, nil) {
+func (s *subscription) follow(cluster *clusters.Cluster, claim uint64) (bool, error) {
+	if claim != 0 && s.socket.feeds.attach(s, cluster, claim, true, nil) {
 		return true, nil
 	}
 	if s.socket.listing.Acquire(s.ctx, 1) != nil {
 		return true, nil
 	}
 	defer s.socket.listing.Release(1)
-	reading := slot{of: s.socket.lists}
-	defer reading.give()
-	if reading.take(s.ctx) != nil {
-		return true, nil
-	}
 	first, total := true, 0
-	version, err := s.source.list(s.ctx, cluster, func(items []*item) error {
-		reading.give() // A browser that does not read holds up nobody else.
-		sent, err := s.snapshot(items, first)
-		first, total = false, total+sent
-		if err != nil {
+	version, err := s.source.list(s.ctx, cluster, listing{
+		user: s.socket.user, keep: s.filter.matches,
+		page: func(items []*item) error {
+			err := s.snapshot(items, first)
+			first, total = false, total+len(items)
 			return err
-		}
-		return reading.take(s.ctx)
+		},
 	})
 	if err != nil {
 		return s.ended(), err
 	}
-	return s.socket.feeds.attach(s, cluster, version, &total), nil
+	return s.socket.feeds.attach(s, cluster, version, false, &total), nil
 }
 
-// slot is the right to read a part of a list.
-type slot struct {
-	of    *semaphore.Weighted
-	taken bool
-}
+// messageSize is where a message to a browser ends, unless a single object is larger.
+const messageSize = 512 << 10
 
-func (s *slot) take(ctx context.Context) error {
-	err := s.of.Acquire(ctx, 1)
-	s.taken = err == nil
-	return err
-}
-
-func (s *slot) give() {
-	if s.taken {
-		s.of.Release(1)
-	}
-	s.taken = false
-}
-
-// snapshot sends a part of the list. It waits while the page does not keep up.
-func (s *subscription) snapshot(items []*item, first bool) (int, error) {
-	var text bytes.Buffer
-	fmt.Fprintf(&text, `{"id":%q,"type":"snapshot","first":%t,"items":[`, s.id, first)
-	sent := 0
-	for _, i := range items {
-		if !s.filter.matches(i) {
-			continue
+// snapshot sends a part of the list. It waits while the page does not keep up, but not for ever.
+func (s *subscription) snapshot(items []*item, first bool) error {
+	ctx, cancel := context.WithTimeout(s.ctx, longestPage)
+	defer cancel()
+	for begun := false; len(items) > 0 || !begun; begun = true {
+		var text bytes.Buffer
+		fmt.Fprintf(&text, `{"id":%q,"type":"snapshot","first":%t,"items":[`, s.id, first && !begun)
+		for n := 0; len(items) > 0 && (n == 0 || text.Len()+len(items[0].text) < messageSize); n++ {
+			if n > 0 {
+				text.WriteByte(',')
+			}
+			text.Write(items[0].text)
+			items = items[1:]
 		}
-		if sent > 0 {
-			text.WriteByte(',')
+		text.WriteString("]}")
+		err := s.socket.queue.wait(ctx, text.Bytes())
+		if errors.Is(err, context.DeadlineExceeded) {
+			go s.socket.close(CodeTooSlow, "the browser does not keep up")
 		}
-		text.Write(i.text)
-		sent++
+		if err != nil {
+			return err
+		}
 	}
-	text.WriteString("]}")
-	return sent, s.socket.queue.wait(s.ctx, text.Bytes())
+	return nil
 }
 
 // tell sends a change that the page does not know yet.
@@ -188,6 +198,15 @@ func errorText(id string, err error, final bool) []byte {
 	})
 	if failure != nil {
 		panic(failure) // A Status can be written.
+	}
+	return text
+}
+
+// helloText tells a page whose connection it has: the browser's session may be another one than the page knows.
+func helloText(user string) []byte {
+	text, failure := json.Marshal(map[string]string{"type": "hello", "user": user})
+	if failure != nil {
+		panic(failure) // Text can be written.
 	}
 	return text
 }

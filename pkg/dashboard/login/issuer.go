@@ -87,7 +87,8 @@ func (i *Issuer) finish(ctx context.Context, callback string, f flow, code strin
 	return result, nil
 }
 
-// renew asks for new tokens.
+// renew asks for new tokens. With an error, too, a refresh token is given if there is another one: the issuer may not
+// take the old one again.
 func (i *Issuer) renew(ctx context.Context, refresh string) (tokens, error) {
 	config, provider, err := i.client(ctx, "")
 	if err != nil {
@@ -98,7 +99,7 @@ func (i *Issuer) renew(ctx context.Context, refresh string) (tokens, error) {
 		return tokens{}, fmt.Errorf("renewing the session: %w", err)
 	}
 	result, _, err := i.verified(ctx, provider, answer)
-	if result.refresh == "" {
+	if result.refresh = answer.RefreshToken; result.refresh == "" {
 		result.refresh = refresh
 	}
 	return result, err

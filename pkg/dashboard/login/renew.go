@@ -67,10 +67,14 @@ func (h *Handler) Current(w http.ResponseWriter, r *http.Request) (*session.Sess
 		return s, nil
 	}
 	renewed, err := h.renewed(r.Context(), s)
+	if renewed != nil {
+		if err := h.keep(w, r, renewed); err != nil {
+			return nil, err
+		}
+		s = renewed
+	}
 	switch {
-	case err == nil:
-		return renewed, h.keep(w, r, renewed)
-	case h.Now().Before(s.CredentialExpires):
+	case err == nil, h.Now().Before(s.CredentialExpires):
 		return s, nil
 	case s.Refresh == "" || isRefused(err) || clusters.IsLoggedOut(err):
 		return nil, notLoggedIn(session.ErrExpired)
@@ -85,45 +89,51 @@ func notLoggedIn(err error) error {
 	return reply.Error(http.StatusUnauthorized, "Unauthorized", "nobody is logged in")
 }
 
-// renewed gives a session with a new credential of the same user.
+// renewed gives a session with a new credential of the same user. With an error it gives one with a new refresh token,
+// if the issuer gave that and then something failed.
 func (h *Handler) renewed(ctx context.Context, s *session.Session) (*session.Session, error) {
 	issuer := h.issuer(s.Issuer)
 	if s.Refresh == "" || s.Issuer == "" || issuer == nil {
 		return nil, session.ErrExpired
 	}
 	result, err, _ := h.renewals.group.Do(s.ID, func() (any, error) {
-		if recent := h.renewals.get(s.ID); recent != nil &&
-			h.Now().Add(renewBefore).Before(recent.CredentialExpires) {
-			return recent, nil
+		newest := s
+		if recent := h.renewals.get(s.ID); recent != nil && recent.Refreshed > s.Refreshed {
+			newest = recent
+		}
+		if h.Now().Add(renewBefore).Before(newest.CredentialExpires) {
+			return newest, nil
 		}
 		// Whoever asked first may go away, and others wait for the same answer.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 		defer cancel()
-		return h.renew(ctx, issuer, s)
+		renewed, err := h.renew(ctx, issuer, newest)
+		if renewed != nil && !h.Cookies.Revoked(s.ID) {
+			h.renewals.put(renewed, h.Now())
+		}
+		return renewed, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return result.(*session.Session), nil
+	return result.(*session.Session), err
 }
 
 func (h *Handler) renew(ctx context.Context, issuer *Issuer, s *session.Session) (*session.Session, error) {
 	got, err := issuer.renew(ctx, s.Refresh)
-	if err != nil {
+	if got.refresh == "" {
 		return nil, err
+	}
+	renewed := *s
+	renewed.Refresh, renewed.Refreshed = got.refresh, s.Refreshed+1
+	if err != nil {
+		return &renewed, err
 	}
 	other, err := h.begin(ctx, s.Login, session.Credential{Token: got.id})
 	if err != nil {
-		return nil, err
+		return &renewed, err
 	}
 	if other.User != s.User {
 		return nil, reply.Error(http.StatusUnauthorized, reply.ReasonSessionExpired,
 			"the issuer's token is somebody else's")
 	}
-	renewed := *s
-	renewed.Credential, renewed.CredentialExpires, renewed.Refresh = other.Credential, got.expires, got.refresh
-	if !h.Cookies.Revoked(s.ID) {
-		h.renewals.put(&renewed, h.Now())
-	}
+	renewed.Credential, renewed.CredentialExpires = other.Credential, got.expires
 	return &renewed, nil
 }

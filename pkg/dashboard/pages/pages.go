@@ -66,6 +66,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.serve(w, r, name)
 }
 
+// Built tells whether there are pages.
+func (h *Handler) Built() bool { return h.has(index) }
+
 func (h *Handler) has(name string) bool {
 	info, err := fs.Stat(h.Files, name)
 	return err == nil && info.Mode().IsRegular()

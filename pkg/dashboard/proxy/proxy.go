@@ -104,7 +104,7 @@ func passBack(w http.ResponseWriter, path Path, response *http.Response) error {
 	body := io.Reader(response.Body)
 	switch {
 	case err == nil && kind == "application/json":
-		body = newTrimmer(response.Body)
+		body = newTrimmer(response.Body, HiddenOf(path.Group, path.Resource))
 		w.Header().Set("Content-Type", "application/json")
 	case path.Subresource == "log":
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -3,6 +3,8 @@ package proxy
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"net/url"
 	"reflect"
 	"strings"
@@ -73,7 +75,7 @@ func FuzzParsePath(f *testing.F) {
 
 func trimmed(text string) (string, error) {
 	var out bytes.Buffer
-	err := Trim(&out, strings.NewReader(text))
+	err := Trim(&out, strings.NewReader(text), Hidden{})
 	return out.String(), err
 }
 
@@ -96,6 +98,84 @@ func TestTrim(t *testing.T) {
 	for _, text := range []string{`{"metadata":{"managedFields":[`, `{"a`, `{"a":"\`, strings.Repeat("[", 2000)} {
 		if got, err := trimmed(text); err == nil {
 			t.Errorf("%.50s: %.50s", text, got)
+		}
+	}
+}
+
+func TestTrimHidesValuesOfSecrets(t *testing.T) {
+	const annotation = `"kubectl.kubernetes.io/last-applied-configuration"`
+	for _, test := range []struct{ group, resource, text, wanted string }{
+		{"", "secrets",
+			`{"metadata":{"annotations":{"a":"b",` + annotation + `:"{\"data\":{\"x\":\"aGlkZGVu\"}}"},"name":"x"}}`,
+			`{"metadata":{"annotations":{"a":"b"},"name":"x"}}`},
+		{"", "secrets", `{"items":[{"metadata":{"annotations":{` + annotation + `:"aGlkZGVu","c":"d"}}}]}`,
+			`{"items":[{"metadata":{"annotations":{"c":"d"}}}]}`},
+		{"", "secrets", `{"metadata":{"annotations":{"kubectl.kubernetes.io\/last-applied-configuration":"aGlkZGVu"}}}`,
+			`{"metadata":{"annotations":{}}}`},
+		// Who writes a whole ConfigMap again is to write what it had.
+		{"", "configmaps", `{"metadata":{"annotations":{` + annotation + `:"x"}}}`,
+			`{"metadata":{"annotations":{` + annotation + `:"x"}}}`},
+		{"work.karmada.io", "works",
+			`{"spec":{"workload":{"manifests":[{"apiVersion":"v1","data":{"x":"aGlkZGVu"},"kind":"Secret",` +
+				`"metadata":{"annotations":{` + annotation + `:"aGlkZGVu"},"name":"x"}},` +
+				`{"kind":"Secret","stringData":{"a":["aGlkZGVu"]}}]}},"status":{"data":"kept"}}`,
+			`{"spec":{"workload":{"manifests":[{"apiVersion":"v1","kind":"Secret",` +
+				`"metadata":{"annotations":{},"name":"x"}},{"kind":"Secret"}]}},"status":{"data":"kept"}}`},
+		{"work.karmada.io", "works",
+			`{"items":[{"spec":{"workload":{"manifests":[{"data":"aGlkZGVu"},{"x":{"data":"kept"}}]}}}]}`,
+			`{"items":[{"spec":{"workload":{"manifests":[{},{"x":{"data":"kept"}}]}}}]}`},
+		{"apps", "works", `{"spec":{"workload":{"manifests":[{"data":"kept"}]}}}`,
+			`{"spec":{"workload":{"manifests":[{"data":"kept"}]}}}`},
+	} {
+		var out bytes.Buffer
+		err := Trim(&out, strings.NewReader(test.text), HiddenOf(test.group, test.resource))
+		if err != nil || out.String() != test.wanted {
+			t.Errorf("%s: %s (%v), want %s", test.text, &out, err, test.wanted)
+		}
+	}
+}
+
+// endless is a JSON text of a cluster that means to fill the memory.
+type endless struct {
+	begin string
+	read  int
+}
+
+func (e *endless) Read(into []byte) (int, error) {
+	n := copy(into, e.begin)
+	e.begin = e.begin[n:]
+	for ; n < len(into); n++ {
+		into[n] = 'x'
+	}
+	e.read += n
+	return n, nil
+}
+
+// A string, or a name, that does not end is passed on as it comes.
+func TestAttackStringsWithoutEnd(t *testing.T) {
+	for what, begin := range map[string]string{"value": `{"a":"`, "name": `{"`, "escaped": `{"\"`} {
+		source := &endless{begin: begin}
+		trimmer := newTrimmer(source, Hidden{})
+		buffer := make([]byte, 1<<10)
+		for passed := 0; passed < 4<<20; {
+			n, err := trimmer.Read(buffer)
+			if err != nil || n == 0 {
+				t.Fatalf("%s: %d %v after %d", what, n, err, passed)
+			}
+			passed += n
+			if trimmer.out.Cap() > 64<<10 {
+				t.Fatalf("%s: %d bytes are held after %d", what, trimmer.out.Cap(), passed)
+			}
+		}
+	}
+	for what, begin := range map[string]string{
+		"managedFields": `{"metadata":{"managedFields":"`, "an object in it": `{"metadata":{"managedFields":{"`,
+	} {
+		source := &endless{begin: begin}
+		trimmer := newTrimmer(io.LimitReader(source, 8<<20), Hidden{})
+		text, err := io.ReadAll(trimmer)
+		if !errors.Is(err, io.ErrUnexpectedEOF) || string(text) != `{"metadata":{` || trimmer.out.Cap() > 64<<10 {
+			t.Errorf("%s: %.100s %v, %d bytes are held", what, text, err, trimmer.out.Cap())
 		}
 	}
 }

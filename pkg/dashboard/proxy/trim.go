@@ -3,23 +3,49 @@ package proxy
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
+	"errors"
 	"io"
+
+	corev1 "k8s.io/api/core/v1"
+
+	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 )
 
-// trimmer leaves managedFields out of JSON that it reads, without holding more of it than a string.
+// errNoJSON ends an answer that has what no JSON has.
+var errNoJSON = errors.New("the cluster's answer is no JSON")
+
+// Hidden is what reaches no page of a resource, beside managedFields.
+type Hidden struct {
+	// lastApplied is the annotation of kubectl that repeats an object.
+	lastApplied bool
+	// manifests have values in what Works bring to members. That one is a Secret is said after them.
+	manifests bool
+}
+
+// HiddenOf tells what reaches no page of a resource. Secrets are asked for as metadata, which have annotations.
+func HiddenOf(group, resource string) Hidden {
+	works := group == workv1alpha1.GroupVersion.Group && resource == "works"
+	return Hidden{lastApplied: works || IsSecret(group, resource), manifests: works}
+}
+
+// trimmer leaves members out of JSON that it reads, and holds no more of it than the name of one.
 type trimmer struct {
 	source *bufio.Reader
+	hidden Hidden
 	out    bytes.Buffer
 	// stack has an entry for each object and array that is open.
 	stack []frame
-	err   error
+	// inText tells that a string is being copied; escaped, that its next byte is not the end of it.
+	inText, escaped bool
+	err             error
 }
 
 // frame is an object or array that is open.
 type frame struct {
 	object bool
-	// metadata tells that the object is the value of a member of that name.
-	metadata bool
+	// name of the member whose value it is; empty in arrays.
+	name string
 	// key is the name of the member whose value comes next; onKey, that a name comes next.
 	key   string
 	onKey bool
@@ -31,11 +57,13 @@ const (
 	// maxDepth bounds the memory that nesting costs; Kubernetes' own bound is 10,000.
 	maxDepth   = 1000
 	maxKeySize = 512
+	// textStep is how much of a string is copied at a time.
+	textStep = 4 << 10
 )
 
 // newTrimmer reads JSON as API servers write it. What is no JSON is passed on as far as it goes.
-func newTrimmer(source io.Reader) *trimmer {
-	return &trimmer{source: bufio.NewReaderSize(source, 32<<10)}
+func newTrimmer(source io.Reader, hidden Hidden) *trimmer {
+	return &trimmer{source: bufio.NewReaderSize(source, 32<<10), hidden: hidden}
 }
 
 // Read implements io.Reader.
@@ -56,8 +84,11 @@ func (t *trimmer) top() *frame {
 	return &t.stack[len(t.stack)-1]
 }
 
-// step reads a token, and writes it unless it belongs to what is left out.
+// step reads a token or a part of a string, and writes it unless it belongs to what is left out.
 func (t *trimmer) step() error {
+	if t.inText {
+		return t.copyText()
+	}
 	c, err := t.source.ReadByte()
 	if err != nil {
 		return err
@@ -84,8 +115,7 @@ func (t *trimmer) step() error {
 			return t.member()
 		}
 		t.separate()
-		t.out.WriteByte(c)
-		return t.copyString(&t.out)
+		t.inText = true
 	}
 	t.separate()
 	return t.out.WriteByte(c)
@@ -95,9 +125,12 @@ func (t *trimmer) push(c byte) error {
 	if len(t.stack) == maxDepth {
 		return io.ErrUnexpectedEOF
 	}
-	metadata := t.top().object && t.top().key == "metadata"
+	name := ""
+	if top := t.top(); top.object {
+		name = top.key
+	}
 	t.separate()
-	t.stack = append(t.stack, frame{object: c == '{', onKey: c == '{', metadata: c == '{' && metadata})
+	t.stack = append(t.stack, frame{object: c == '{', onKey: c == '{', name: name})
 	return t.out.WriteByte(c)
 }
 
@@ -110,70 +143,117 @@ func (t *trimmer) separate() {
 	top.pending, top.written = false, true
 }
 
-// member reads the name of a member, and leaves the member out if it is not wanted.
+// member reads the name of a member, and leaves the member out if it is not wanted. One that is too long is none of
+// those.
 func (t *trimmer) member() error {
-	var name bytes.Buffer
-	if err := t.copyString(&name); err != nil {
-		return err
-	}
-	top := t.top()
-	key := string(name.Bytes()[:name.Len()-1])
-	top.onKey = false
-	if top.key = key; len(key) > maxKeySize {
-		top.key = ""
-	}
-	if top.metadata && key == "managedFields" {
-		return t.skipValue()
-	}
-	t.separate()
-	t.out.WriteByte('"')
-	t.out.Write(name.Bytes())
-	return nil
-}
-
-// copyString copies the rest of a string, with the quote at its end.
-func (t *trimmer) copyString(into *bytes.Buffer) error {
-	for {
+	raw := []byte{'"'}
+	for escaped := false; len(raw) <= maxKeySize; {
 		c, err := t.source.ReadByte()
 		if err != nil {
 			return noEOF(err)
 		}
-		into.WriteByte(c)
-		switch c {
-		case '"':
-			return nil
-		case '\\':
-			if c, err = t.source.ReadByte(); err != nil {
-				return noEOF(err)
-			}
-			into.WriteByte(c)
+		raw = append(raw, c)
+		if c == '"' && !escaped {
+			return t.named(raw)
+		}
+		escaped = c == '\\' && !escaped
+		t.escaped = escaped
+	}
+	t.inText = true
+	t.begin("")
+	_, err := t.out.Write(raw)
+	return err
+}
+
+// named goes on after the name of a member, which is given with its quotes.
+func (t *trimmer) named(raw []byte) error {
+	key := ""
+	if json.Unmarshal(raw, &key) != nil {
+		return errNoJSON
+	}
+	if t.isHidden(key) {
+		t.top().onKey = false
+		return t.skipValue()
+	}
+	t.begin(key)
+	_, err := t.out.Write(raw)
+	return err
+}
+
+// begin a member, whose name is written next.
+func (t *trimmer) begin(key string) {
+	top := t.top()
+	top.onKey, top.key = false, key
+	t.separate()
+}
+
+// isHidden tells whether a member of the innermost object reaches no page.
+func (t *trimmer) isHidden(key string) bool {
+	switch key {
+	case "managedFields":
+		return t.isIn("metadata")
+	case corev1.LastAppliedConfigAnnotation:
+		return t.hidden.lastApplied && t.isIn("metadata", "annotations")
+	case "data", "stringData":
+		return t.hidden.manifests && t.isIn("spec", "workload", "manifests", "")
+	}
+	return false
+}
+
+// isIn tells whether the innermost objects and arrays have these names.
+func (t *trimmer) isIn(names ...string) bool {
+	around := len(t.stack) - len(names)
+	if around < 0 {
+		return false
+	}
+	for i, name := range names {
+		if t.stack[around+i].name != name {
+			return false
 		}
 	}
+	return t.top().object
+}
+
+// copyText copies a part of a string, with the quote at its end.
+func (t *trimmer) copyText() error {
+	for range textStep {
+		c, err := t.source.ReadByte()
+		if err != nil {
+			return noEOF(err)
+		}
+		t.out.WriteByte(c)
+		if c == '"' && !t.escaped {
+			t.inText = false
+			return nil
+		}
+		t.escaped = c == '\\' && !t.escaped
+	}
+	return nil
 }
 
 // skipValue reads a colon and a value up to what ends it: a comma, or the end of the object around it.
 func (t *trimmer) skipValue() error {
-	var unused bytes.Buffer
+	inText, escaped := false, false
 	for depth := 0; ; {
 		next, err := t.source.Peek(1)
 		if err != nil {
 			return noEOF(err)
 		}
-		if depth == 0 && (next[0] == ',' || next[0] == '}') {
+		c := next[0]
+		if depth == 0 && !inText && (c == ',' || c == '}') {
 			return nil
 		}
 		_, _ = t.source.Discard(1)
-		switch next[0] {
-		case '{', '[':
+		switch {
+		case c == '"' && !escaped:
+			inText = !inText
+		case inText:
+		case c == '{', c == '[':
 			depth++
-		case '}', ']':
+		case c == '}', c == ']':
 			depth--
-		case '"':
-			unused.Reset()
-			if err := t.copyString(&unused); err != nil {
-				return err
-			}
 		}
+		escaped = inText && c == '\\' && !escaped
 	}
 }
 
@@ -184,8 +264,8 @@ func noEOF(err error) error {
 	return err
 }
 
-// Trim copies JSON without managedFields.
-func Trim(into io.Writer, source io.Reader) error {
-	_, err := io.Copy(into, newTrimmer(source))
+// Trim copies JSON without managedFields and what is hidden.
+func Trim(into io.Writer, source io.Reader, hidden Hidden) error {
+	_, err := io.Copy(into, newTrimmer(source, hidden))
 	return err
 }

@@ -1,4 +1,5 @@
-// Package reply answers requests of the dashboard's pages: with JSON, or with a Status as Kubernetes' API servers do.
+// Package reply is what the dashboard's server answers its pages, and how it reads what they send: which reasons there
+// are for a refusal, and which Status tells of an error. How that is written is the package of the same name in pkg.
 package reply
 
 import (
@@ -12,6 +13,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trellis-garden/trellis/pkg/reply"
 )
 
 // Reasons that are not Kubernetes' own.
@@ -77,24 +80,10 @@ func StatusOf(err error) metav1.Status {
 }
 
 // Failure answers with what went wrong.
-func Failure(w http.ResponseWriter, err error) {
-	status := StatusOf(err)
-	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
-		w.Header().Set("Retry-After", fmt.Sprint(status.Details.RetryAfterSeconds))
-	}
-	JSON(w, int(status.Code), status)
-}
+func Failure(w http.ResponseWriter, err error) { reply.Status(w, StatusOf(err)) }
 
 // JSON answers with a value.
-func JSON(w http.ResponseWriter, code int, value any) {
-	text, err := json.Marshal(value)
-	if err != nil { // Values of ours can be written; those of clusters were read from JSON.
-		code, text = http.StatusInternalServerError, []byte(`{"kind":"Status","code":500,"reason":"InternalError"}`)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_, _ = w.Write(text)
-}
+func JSON(w http.ResponseWriter, code int, value any) { reply.JSON(w, code, value) }
 
 // Read decodes the body of a request. Fields that there are not are refused: somebody relies on them.
 func Read(r *http.Request, into any) error {

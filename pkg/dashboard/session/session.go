@@ -59,8 +59,10 @@ type Session struct {
 	// Credential of the user, good until CredentialExpires unless that is zero.
 	Credential        Credential `json:"c"`
 	CredentialExpires time.Time  `json:"ce,omitzero"`
-	// Refresh is the issuer's refresh token, if it gave one.
-	Refresh string `json:"r,omitempty"`
+	// Refresh is the issuer's refresh token, if it gave one. Refreshed counts how often it was used: of two copies of a
+	// session, the one with the higher count has the token that the issuer takes.
+	Refresh   string `json:"r,omitempty"`
+	Refreshed int    `json:"rn,omitempty"`
 }
 
 // New begins a session that lasts for a while at most.

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	credentialsSecret = "credentials"
+	credentialsSecret = registration.CredentialsSecret
 	// leavingKey, in that Secret, is there when the member was seen to leave the fleet.
 	leavingKey = "leaving"
 	// authorityKey, in that Secret, is who signs the fleet's certificate, if the agent has learned that since it was

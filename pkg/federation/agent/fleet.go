@@ -28,6 +28,8 @@ type way struct {
 type trust struct {
 	authority []byte
 	transport *http.Transport
+	// upgrades speaks HTTP/1.1, which knows them.
+	upgrades *http.Transport
 }
 
 // newWay keeps of the invitation where the fleet is and which authority its certificate is from.
@@ -74,10 +76,23 @@ func (w *way) trusting(authority []byte) (*trust, error) {
 	if proxy == nil {
 		proxy = http.ProxyFromEnvironment
 	}
-	return &trust{authority, utilnet.SetTransportDefaults(&http.Transport{
-		Proxy: proxy, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25,
-		DialContext: w.dialer.DialContext,
-	})}, nil
+	transport := func() *http.Transport {
+		return &http.Transport{
+			Proxy: proxy, TLSClientConfig: tlsConfig.Clone(), TLSHandshakeTimeout: 10 * time.Second,
+			MaxIdleConnsPerHost: 25, DialContext: w.dialer.DialContext,
+		}
+	}
+	upgrades := transport()
+	upgrades.IdleConnTimeout = 90 * time.Second
+	return &trust{authority, utilnet.SetTransportDefaults(transport()), upgrades}, nil
+}
+
+// upgrading is the way for requests that change the protocol.
+type upgrading struct{ *way }
+
+// RoundTrip implements http.RoundTripper.
+func (u upgrading) RoundTrip(request *http.Request) (*http.Response, error) {
+	return u.trusted.Load().upgrades.RoundTrip(request)
 }
 
 // RoundTrip implements http.RoundTripper.

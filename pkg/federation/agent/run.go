@@ -26,6 +26,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/apis/fleetscheme"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers"
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
@@ -111,10 +112,7 @@ func Run(ctx context.Context, options Options) error {
 	if options.RenewAt == nil {
 		options.RenewAt = halfTime
 	}
-	scheme, err := controllers.NewScheme()
-	if err != nil {
-		return err
-	}
+	scheme := fleetscheme.Scheme()
 	member, err := client.New(options.Member, client.Options{Scheme: scheme})
 	if err != nil {
 		return fmt.Errorf("connecting to the member at %s: %w", options.Member.Host, err)
@@ -353,7 +351,8 @@ func (a *agent) manager(ctx context.Context) (manager.Manager, error) {
 		Leaving:  func(ctx context.Context) error { return a.store.setLeaving(ctx, true) },
 	})
 	return mgr, errors.Join(err, mgr.Add(manager.RunnableFunc(a.heartbeats)), mgr.Add(manager.RunnableFunc(a.renewals)),
-		mgr.Add(manager.RunnableFunc(a.authorities)), mgr.Add(manager.RunnableFunc(a.isServing)))
+		mgr.Add(manager.RunnableFunc(a.authorities)), mgr.Add(manager.RunnableFunc(a.tunnels)),
+		mgr.Add(manager.RunnableFunc(a.isServing)))
 }
 
 // isServing is started when the caches are filled.

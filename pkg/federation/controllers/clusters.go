@@ -39,7 +39,9 @@ type clusters struct {
 	// surveyed is when versions, APIs and resources of a member were last looked at.
 	surveyed map[string]time.Time
 	// heard is what was last heard of agents.
-	heard   map[string]heartbeat
+	heard map[string]heartbeat
+	// awaited is since when agents are waited for that have to hear that their member leaves.
+	awaited map[string]time.Time
 	surveys *surveys
 }
 
@@ -370,6 +372,9 @@ func (c *clusters) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 	if len(left.Items) > 0 {
 		return reconcile.Result{RequeueAfter: retryRemoval}, nil
 	}
+	if awaited, err := c.awaitsAgent(ctx, cluster); err != nil || awaited {
+		return reconcile.Result{RequeueAfter: retryRemoval}, err
+	}
 	if err := c.releaseMember(ctx, cluster); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -392,5 +397,6 @@ func (c *clusters) forget(name string) {
 	delete(c.since, name)
 	delete(c.surveyed, name)
 	delete(c.heard, name)
+	delete(c.awaited, name)
 	c.surveys.forget(name)
 }

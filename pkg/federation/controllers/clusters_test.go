@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/apis/fleetscheme"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 )
@@ -107,10 +108,7 @@ func TestReadinessIsDamped(t *testing.T) {
 
 // What members still have although it was taken away from them is told on their Clusters.
 func TestPendingRemovals(t *testing.T) {
-	scheme, err := NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	scheme := fleetscheme.Scheme()
 	now := time.Unix(1000, 0)
 	work := func(name, binding string, asked int64, held bool) client.Object {
 		w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{

@@ -9,14 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/apis/fleetscheme"
 )
 
 // A survey that finds what the one before it found makes no event, and still ends promises.
 func TestSurveysAreSeenWithoutAnEvent(t *testing.T) {
-	scheme, err := NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	scheme := fleetscheme.Scheme()
 	cluster := &clusterv1alpha1.Cluster{}
 	cluster.Name, cluster.Status.ResourceSummary = "m", summaryOf(1)
 	cluster.Status.Conditions = readySince(time.Unix(5, 0), metav1.ConditionTrue)

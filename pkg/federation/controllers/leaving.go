@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -14,9 +17,10 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/setup"
 )
 
-// addLeaving has the agent note that its member is to leave the fleet.
+// addLeaving has the agent note that its member is to leave the fleet, and tell the fleet that it has.
 func addLeaving(mgr manager.Manager, options Options, agent AgentOptions) error {
-	return setup.Add(mgr, "leaving", typedOptions[reconcile.Request](options, noteLeaving(agent)),
+	return setup.Add(mgr, "leaving",
+		typedOptions[reconcile.Request](options, &leavingNotes{client: mgr.GetClient(), agent: agent}),
 		leaves(mgr.GetCache(), agent.Name))
 }
 
@@ -29,12 +33,32 @@ func leaves(objects cache.Cache, member string) source.Source {
 		}))
 }
 
-// noteLeaving reads nothing: who is woken knows it.
-func noteLeaving(agent AgentOptions) reconcile.Reconciler {
-	return reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-		if err := agent.Leaving(ctx); err != nil {
-			return reconcile.Result{}, fmt.Errorf("noting that member %s is to leave the fleet: %w", agent.Name, err)
-		}
+// leavingNotes are taken without a look at the Cluster: who is woken knows enough.
+type leavingNotes struct {
+	client client.Client
+	agent  AgentOptions
+}
+
+// Reconcile has the agent store that its member leaves, and then tells the fleet so, which waits for that.
+func (n *leavingNotes) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	if err := n.agent.Leaving(ctx); err != nil {
+		return reconcile.Result{}, fmt.Errorf("noting that member %s is to leave the fleet: %w", n.agent.Name, err)
+	}
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := n.client.Get(ctx, client.ObjectKey{Name: n.agent.Name}, cluster); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	before := cluster.DeepCopy()
+	if cluster.DeletionTimestamp == nil || !meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
+		Type: clusterv1alpha1.ConditionAgentLeaving, Status: metav1.ConditionTrue, Reason: "Stored",
+		Message: "The agent removes itself when the member has left the fleet",
+	}) {
 		return reconcile.Result{}, nil
-	})
+	}
+	if err := n.client.Status().Patch(ctx, cluster,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("telling that the agent of member %s leaves with it: %w", cluster.Name,
+			err)
+	}
+	return reconcile.Result{}, nil
 }

@@ -199,13 +199,49 @@ func (c *clusters) silence(name string, lease *coordinationv1.Lease) time.Durati
 	return c.now().Sub(known.seen)
 }
 
-// agentSpoke wakes a member whose agent reports another state.
+// awaitsAgent tells whether the agent of a member that leaves has yet to hear of it. Its rights in the fleet go with
+// the Cluster: an agent whose watch breaks off at that moment would never know that it has to go.
+func (c *clusters) awaitsAgent(ctx context.Context, cluster *clusterv1alpha1.Cluster) (bool, error) {
+	if isPushed(cluster) || isGivenUp(cluster, c.now()) ||
+		meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ConditionAgentLeaving) {
+		return false, nil
+	}
+	key := client.ObjectKey{Namespace: clusterv1alpha1.CredentialsNamespace, Name: cluster.Name}
+	if err := c.client.Get(ctx, key, &coordinationv1.Lease{}); err != nil {
+		// Without a Lease no agent was accepted.
+		return false, client.IgnoreNotFound(err)
+	}
+	if c.now().Sub(c.awaitedSince(cluster.Name)) > agentHears {
+		return false, nil
+	}
+	return true, c.record(ctx, cluster, func(status *clusterv1alpha1.ClusterStatus) {
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: clusterv1alpha1.ConditionAgentLeaving, Status: metav1.ConditionFalse, Reason: "NotHeardYet",
+			Message: fmt.Sprintf("The agent has not stored yet that the member leaves the fleet; it is waited for for "+
+				"%s at most", agentHears),
+		})
+	})
+}
+
+// awaitedSince does not ask the agent, whose word the Cluster's status is.
+func (c *clusters) awaitedSince(name string) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, found := c.awaited[name]; !found {
+		c.awaited[name] = c.now()
+	}
+	return c.awaited[name]
+}
+
+// agentSpoke wakes a member whose agent reports another state, or has heard that the member leaves.
 func agentSpoke() predicate.TypedFuncs[*clusterv1alpha1.Cluster] {
-	spoken := func(cluster *clusterv1alpha1.Cluster) metav1.ConditionStatus {
-		if c := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionAgentReported); c != nil {
-			return c.Status
+	spoken := func(cluster *clusterv1alpha1.Cluster) (statuses [2]metav1.ConditionStatus) {
+		for i, kind := range []string{clusterv1alpha1.ConditionAgentReported, clusterv1alpha1.ConditionAgentLeaving} {
+			if c := meta.FindStatusCondition(cluster.Status.Conditions, kind); c != nil {
+				statuses[i] = c.Status
+			}
 		}
-		return ""
+		return statuses
 	}
 	return predicate.TypedFuncs[*clusterv1alpha1.Cluster]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*clusterv1alpha1.Cluster]) bool {

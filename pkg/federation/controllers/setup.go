@@ -11,12 +11,9 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
-	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -29,11 +26,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	appsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/apps/v1alpha1"
-	autoscalingv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
-	configv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/config/v1alpha1"
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/apis/fleetscheme"
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
@@ -72,6 +67,9 @@ const (
 	retryRemoval       = time.Second
 	// giveUpUnreachable is how long a cluster that leaves the fleet may fail to answer before its objects are given up.
 	giveUpUnreachable = 30 * time.Second
+	// agentHears is how long an agent that reports may take to store that its member leaves the fleet. Those of older
+	// versions of the fleet never say that they have.
+	agentHears = time.Minute
 )
 
 // Options of a fleet's controllers.
@@ -115,27 +113,8 @@ func DefaultOptions() Options {
 	}
 }
 
-// NewScheme knows the kinds that the controllers read and write.
-func NewScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme,
-		workv1alpha2.AddToScheme, appsv1alpha1.AddToScheme, autoscalingv1alpha1.AddToScheme,
-		configv1alpha1.AddToScheme, fleetv1alpha1.AddToScheme, apiregistrationv1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
-	}
-	return scheme, nil
-}
-
 // Run runs the controllers against a fleet's API until ctx ends. The fleet's custom resource definitions must exist.
 func Run(ctx context.Context, config *rest.Config, options Options) error {
-	scheme, err := NewScheme()
-	if err != nil {
-		return err
-	}
 	config = rest.CopyConfig(config)
 	// The fleet's API server says itself how much it can take (priority and fairness).
 	config.QPS = -1
@@ -149,7 +128,7 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 			own = ownwrites.New(inner, time.Now)
 			return own, err
 		},
-		Scheme:                 scheme,
+		Scheme:                 fleetscheme.Scheme(),
 		Metrics:                metricsserver.Options{BindAddress: options.MetricsAddress},
 		HealthProbeBindAddress: options.HealthAddress,
 		LeaderElection:         options.LeaderElection, LeaderElectionID: fleetv1alpha1.LeaderLease,
@@ -484,6 +463,7 @@ func addClusters(ctx context.Context, mgr manager.Manager, options Options, pool
 	c := &clusters{
 		client: mgr.GetClient(), members: pool, now: time.Now, options: options.Clusters, lifetime: ctx,
 		since: map[string]time.Time{}, surveyed: map[string]time.Time{}, heard: map[string]heartbeat{},
+		awaited: map[string]time.Time{},
 		surveys: surveys,
 	}
 	changed :=

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -22,7 +23,7 @@ func prune(template *unstructured.Unstructured) *unstructured.Unstructured {
 		}
 	}
 	result.Object["metadata"] = kept
-	dropAnnotations(result, "kubectl.kubernetes.io/last-applied-configuration")
+	dropAnnotations(result, corev1.LastAppliedConfigAnnotation)
 	if more := kindOf(result).prune; more != nil {
 		more(result)
 	}

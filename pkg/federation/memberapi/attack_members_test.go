@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/acting"
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
@@ -119,7 +120,7 @@ func TestAttackNamesInMembers(t *testing.T) {
 		mine + "system:masters":                 {true, mine + mine + "system:masters"},
 		"trellis-fleet-99999999:system:masters": {true, mine + "trellis-fleet-99999999:system:masters"},
 	} {
-		if got := (names{prefix: mine, same: tc.same}).of(name); got != tc.want {
+		if got := (acting.Names{Prefix: mine, Same: tc.same}).Of(name); got != tc.want {
 			t.Errorf("%s: got %s, want %s", name, got, tc.want)
 		}
 	}

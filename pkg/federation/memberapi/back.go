@@ -15,34 +15,35 @@ import (
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/reply"
 )
 
 // handBack has the kube-apiserver answer in the version that it serves by itself.
 func (s *Server) handBack(w http.ResponseWriter, r *http.Request, who caller) {
 	who, err := who.handedBack()
 	if err != nil {
-		refuse(w, apierrors.NewForbidden(clustersResource, "", err))
+		reply.Refusal(w, apierrors.NewForbidden(clustersResource, "", err))
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
-		refuse(w, apierrors.NewRequestEntityTooLargeError(err.Error()))
+		reply.Refusal(w, apierrors.NewRequestEntityTooLargeError(err.Error()))
 		return
 	}
 	if err != nil {
-		refuse(w, apierrors.NewBadRequest(err.Error()))
+		reply.Refusal(w, apierrors.NewBadRequest(err.Error()))
 		return
 	}
 	kind := r.Header.Get("Content-Type")
 	if strings.Contains(kind, "cbor") || strings.Contains(kind, "protobuf") {
-		refuse(w, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, r.Method,
+		reply.Refusal(w, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, r.Method,
 			clusterv1alpha1.GroupVersion.WithResource("clusters").GroupResource(), "", "the body must be JSON or YAML",
 			0, true))
 		return
 	}
 	if body, err = toStored(body, kind); err != nil {
-		refuse(w, apierrors.NewBadRequest(err.Error()))
+		reply.Refusal(w, apierrors.NewBadRequest(err.Error()))
 		return
 	}
 	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, who))
@@ -113,6 +114,6 @@ func handingBack(config *rest.Config) (*httputil.ReverseProxy, error) {
 			response.Body = newAnswer(response.Body)
 			return nil
 		},
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { refuse(w, err) },
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { reply.Refusal(w, err) },
 	}, nil
 }

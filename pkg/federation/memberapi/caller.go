@@ -14,14 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
-)
-
-// Impersonation headers of Kubernetes.
-const (
-	impersonateUser  = "Impersonate-User"
-	impersonateUID   = "Impersonate-Uid"
-	impersonateGroup = "Impersonate-Group"
-	impersonateExtra = "Impersonate-Extra-"
+	"github.com/trellis-garden/trellis/pkg/federation/acting"
 )
 
 const (
@@ -145,17 +138,17 @@ func (c caller) handedBack() (caller, error) {
 
 // actInFleet has the fleet treat a request as one of the caller, down to audit and admission.
 func (c caller) actInFleet(header http.Header) {
-	clean(header)
-	header.Set(impersonateUser, c.user)
+	acting.Clean(header)
+	header.Set(acting.ImpersonateUser, c.user)
 	if c.uid != "" {
-		header.Set(impersonateUID, c.uid)
+		header.Set(acting.ImpersonateUID, c.uid)
 	}
 	for _, group := range c.groups {
-		header.Add(impersonateGroup, group)
+		header.Add(acting.ImpersonateGroup, group)
 	}
 	for key, values := range c.extra {
 		for _, value := range values {
-			header.Add(impersonateExtra+key, value)
+			header.Add(acting.ImpersonateExtra+key, value)
 		}
 	}
 }
@@ -168,15 +161,5 @@ func (c caller) mayActInMembers() error {
 	return nil
 }
 
-// actInMember has a request be one of the caller in a member, by the token of who may impersonate there. The member
-// itself adds that the caller is authenticated.
-func (c caller) actInMember(header http.Header, token string, called names) {
-	clean(header)
-	header.Set("Authorization", "Bearer "+token)
-	header.Set(impersonateUser, called.of(c.user))
-	for _, group := range c.groups {
-		if group != authenticated {
-			header.Add(impersonateGroup, called.of(group))
-		}
-	}
-}
+// inMembers is the caller as members and their agents are told.
+func (c caller) inMembers() acting.User { return acting.User{Name: c.user, Groups: c.groups} }

@@ -2,9 +2,11 @@ package memberapi
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/trellis-garden/trellis/pkg/federation/tunnel"
 )
 
-// resources are what the group version consists of: those of the custom resource definition, and the subresource that
+// resources are what the group version consists of: those of the custom resource definition, and the subresources that
 // it lacks.
 func resources() metav1.APIResourceList {
 	return metav1.APIResourceList{
@@ -15,6 +17,7 @@ func resources() metav1.APIResourceList {
 				Name: "clusters", SingularName: "cluster", Kind: "Cluster", Categories: []string{"karmada-io"},
 				Verbs: metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
 			},
+			{Name: "clusters/" + tunnel.Subresource, Kind: "Cluster", Verbs: metav1.Verbs{"create"}},
 			{
 				Name: "clusters/proxy", Kind: "Cluster",
 				Verbs: metav1.Verbs{"create", "delete", "get", "patch", "update"},

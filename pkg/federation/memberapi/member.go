@@ -2,6 +2,7 @@ package memberapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,38 +20,38 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/acting"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
 	"github.com/trellis-garden/trellis/pkg/federation/outside"
+	"github.com/trellis-garden/trellis/pkg/federation/tunnel"
+	"github.com/trellis-garden/trellis/pkg/reply"
 )
 
 var clustersResource = clusterv1alpha1.GroupVersion.WithResource("clusters").GroupResource()
 
-// A fleet may be a member of another. One that is its own member would ask itself for ever.
-const (
-	hopsHeader = "X-Trellis-Fleet-Hops"
-	maxHops    = 3
-)
+// maxHops is how many fleets a request may go through.
+const maxHops = 3
 
 // toMember passes a request on to a member, as one of the caller there.
 func (s *Server) toMember(w http.ResponseWriter, r *http.Request, who caller, name string, below url.URL) {
 	if err := who.mayActInMembers(); err != nil {
-		refuse(w, apierrors.NewForbidden(clustersResource, name, err))
+		reply.Refusal(w, apierrors.NewForbidden(clustersResource, name, err))
 		return
 	}
 	if slices.Contains(strings.Split(below.Path, "/"), "..") {
-		refuse(w, apierrors.NewBadRequest(`a path in a member must not have ".." in it`))
+		reply.Refusal(w, apierrors.NewBadRequest(`a path in a member must not have ".." in it`))
 		return
 	}
-	hops, _ := strconv.Atoi(r.Header.Get(hopsHeader))
+	hops, _ := strconv.Atoi(r.Header.Get(acting.HopsHeader))
 	if hops < 0 || hops >= maxHops {
-		refuse(w, apierrors.NewForbidden(clustersResource, name,
+		reply.Refusal(w, apierrors.NewForbidden(clustersResource, name,
 			fmt.Errorf("the request has gone through %d fleets; does spec.apiEndpoint lead back to its own fleet?",
 				hops)))
 		return
 	}
-	line, access, err := s.lineTo(r.Context(), name)
+	line, act, err := s.lineTo(r.Context(), who, name)
 	if err != nil {
-		refuse(w, err)
+		reply.Refusal(w, err)
 		return
 	}
 	s.log.V(1).Info("Passing a request on to a member", "member", name, "user", who.user, "method", r.Method, "path",
@@ -59,21 +60,19 @@ func (s *Server) toMember(w http.ResponseWriter, r *http.Request, who caller, na
 		Transport:     line.transport,
 		FlushInterval: -1,
 		Rewrite: func(p *httputil.ProxyRequest) {
-			who.actInMember(p.Out.Header, access.token, access.names)
-			p.Out.Header.Set(hopsHeader, strconv.Itoa(hops+1))
+			act(who.inMembers(), p.Out.Header)
+			p.Out.Header.Set(acting.HopsHeader, strconv.Itoa(hops+1))
 			p.Out.URL, p.Out.Host = line.urlOf(below), line.base.Host
 		},
-		ModifyResponse: func(response *http.Response) error { return accepted(name, response) },
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			refuse(w, apierrors.NewServiceUnavailable(fmt.Sprintf("member %s cannot be asked: %v", name, err)))
-		},
+		ModifyResponse: func(response *http.Response) error { return accepted(line.refusal, response) },
+		ErrorHandler:   func(w http.ResponseWriter, _ *http.Request, err error) { notAsked(w, name, err) },
 	}
 	proxy.ServeHTTP(w, r)
 }
 
 // accepted refuses redirections: who asks would follow with the credentials for the fleet. And it tells a token that
 // the member does not know from one of the user's.
-func accepted(name string, response *http.Response) error {
+func accepted(refusal string, response *http.Response) error {
 	switch code := response.StatusCode; {
 	case code >= 300 && code < 400 && code != http.StatusNotModified:
 		return fmt.Errorf("it sends who asks elsewhere (%s), which a member may not", response.Status)
@@ -83,7 +82,19 @@ func accepted(name string, response *http.Response) error {
 	}
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxBody))
 	_ = response.Body.Close()
-	return fmt.Errorf("it does not accept the token of spec.impersonatorSecretRef; %s", howTo(name))
+	return errors.New(refusal)
+}
+
+func notAsked(w http.ResponseWriter, name string, err error) {
+	if tunnel.IsBusy(err) {
+		reply.Refusal(w, tooMany(name, err))
+		return
+	}
+	reply.Refusal(w, apierrors.NewServiceUnavailable(fmt.Sprintf("member %s cannot be asked: %v", name, err)))
+}
+
+func tooMany(name string, err error) error {
+	return apierrors.NewTooManyRequests(fmt.Sprintf("member %s: %v", name, err), 1)
 }
 
 func howTo(name string) string {
@@ -93,48 +104,52 @@ func howTo(name string) string {
 		clusterv1alpha1.CredentialsNamespace, clusterv1alpha1.SecretToken)
 }
 
-// access is by which token users act in a member, and what they are called there.
-type access struct {
-	token string
-	names names
-}
+// act has a request be one of a user of the fleet where it goes to.
+type act func(acting.User, http.Header)
 
-// lineTo finds out how a member is reached, and who may impersonate there.
-func (s *Server) lineTo(ctx context.Context, name string) (*line, access, error) {
+// lineTo finds out how a member is reached, and how users act in it.
+func (s *Server) lineTo(ctx context.Context, who caller, name string) (*line, act, error) {
 	cluster := &clusterv1alpha1.Cluster{}
 	if err := s.fleet.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
-		return nil, access{}, err
+		return nil, nil, err
 	}
 	if cluster.Spec.SyncMode == clusterv1alpha1.Pull {
-		return nil, access{}, apierrors.NewBadRequest(fmt.Sprintf("member %s talks to the fleet by an agent, and "+
-			"the fleet has no way to it: use the cluster's own kubeconfig", name))
+		line, err := s.byAgent(ctx, who, cluster)
+		return line, acting.User.Tell, err
 	}
+	return s.directly(ctx, cluster)
+}
+
+// directly is the line to a member that the fleet talks to itself, with the token of who may impersonate there.
+func (s *Server) directly(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*line, act, error) {
+	name := cluster.Name
 	if cluster.Spec.ImpersonatorSecretRef == nil {
-		return nil, access{}, apierrors.NewForbidden(clustersResource, name,
+		return nil, nil, apierrors.NewForbidden(clustersResource, name,
 			fmt.Errorf("spec.impersonatorSecretRef is empty; %s", howTo(name)))
 	}
 	impersonator, err := s.secret(ctx, name, "spec.impersonatorSecretRef", cluster.Spec.ImpersonatorSecretRef)
 	if err != nil {
-		return nil, access{}, err
+		return nil, nil, err
 	}
 	if len(impersonator.Data[clusterv1alpha1.SecretToken]) == 0 {
-		return nil, access{}, apierrors.NewForbidden(clustersResource, name,
+		return nil, nil, apierrors.NewForbidden(clustersResource, name,
 			fmt.Errorf("the Secret of spec.impersonatorSecretRef has no token; %s", howTo(name)))
 	}
 	if cluster.Spec.SecretRef == nil {
-		return nil, access{}, apierrors.NewForbidden(clustersResource, name,
+		return nil, nil, apierrors.NewForbidden(clustersResource, name,
 			fmt.Errorf("spec.secretRef is empty: it tells whose certificate the member's API has"))
 	}
 	credentials, err := s.secret(ctx, name, "spec.secretRef", cluster.Spec.SecretRef)
 	if err != nil {
-		return nil, access{}, err
+		return nil, nil, err
 	}
 	called, err := s.namesIn(ctx, impersonator)
 	if err != nil {
-		return nil, access{}, err
+		return nil, nil, err
 	}
 	line, err := s.members.to(cluster, credentials)
-	return line, access{token: string(impersonator.Data[clusterv1alpha1.SecretToken]), names: called}, err
+	token := string(impersonator.Data[clusterv1alpha1.SecretToken])
+	return line, func(who acting.User, header http.Header) { who.In(header, token, called) }, err
 }
 
 func (s *Server) secret(ctx context.Context, name, field string,
@@ -152,7 +167,9 @@ func (s *Server) secret(ctx context.Context, name, field string,
 type line struct {
 	version   string
 	base      *url.URL
-	transport *http.Transport
+	transport http.RoundTripper
+	// refusal tells what to do when the member does not know who asks it for users of the fleet.
+	refusal string
 }
 
 // urlOf keeps what precedes the API in a member's address.
@@ -186,7 +203,7 @@ func (m *memberProxies) to(cluster *clusterv1alpha1.Cluster, secret *corev1.Secr
 		return nil, err
 	}
 	if known != nil {
-		known.transport.CloseIdleConnections()
+		known.transport.(*http.Transport).CloseIdleConnections()
 	}
 	if m.lines == nil {
 		m.lines = map[string]*line{}
@@ -216,7 +233,8 @@ func newLine(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret, dial outsi
 	if proxy == nil {
 		proxy = http.ProxyFromEnvironment
 	}
-	return &line{base: base, transport: &http.Transport{
+	refusal := "it does not accept the token of spec.impersonatorSecretRef; " + howTo(cluster.Name)
+	return &line{base: base, refusal: refusal, transport: &http.Transport{
 		Proxy: proxy, ProxyConnectHeader: members.ProxyHeader(cluster), DialContext: dial, TLSClientConfig: tlsConfig,
 		DisableCompression:  true,
 		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second,

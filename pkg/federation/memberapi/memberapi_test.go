@@ -29,6 +29,7 @@ import (
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/acting"
 	"github.com/trellis-garden/trellis/pkg/federation/outside"
 )
 
@@ -166,7 +167,7 @@ func TestCallerInAMember(t *testing.T) {
 		user: "alice", uid: "7", groups: []string{"developers", authenticated},
 		extra: map[string][]string{"scopes": {"some"}},
 	}
-	who.actInMember(header, "token", names{prefix: "fleet:"})
+	who.inMembers().In(header, "token", acting.Names{Prefix: "fleet:"})
 	want := http.Header{
 		"Authorization": {"Bearer token"}, "Impersonate-User": {"fleet:alice"},
 		"Impersonate-Group": {"fleet:developers"}, "Accept": {"application/json"},

@@ -67,6 +67,7 @@ func (r *replica) Start(ctx context.Context) error {
 	r.listens.Store(true)
 	<-ctx.Done()
 	r.listens.Store(false)
+	r.server.tunnels.Close()
 	return answering.end(ctx)
 }
 

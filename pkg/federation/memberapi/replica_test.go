@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/trellis-garden/trellis/pkg/federation/tunnel"
 )
 
 // What replicas share is for them, fits together, and is good for long enough.
@@ -61,7 +63,7 @@ func TestReplicaIsReadyWhileItListens(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := &replica{server: &Server{log: logr.Discard()}, address: "127.0.0.1:0"}
+	r := &replica{server: &Server{log: logr.Discard(), tunnels: tunnel.New(2)}, address: "127.0.0.1:0"}
 	var authority []byte
 	if r.certificate, authority, err = readCertificate(certFile, keyFile); err != nil ||
 		string(authority) != string(certificate) {

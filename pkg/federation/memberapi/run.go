@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/trellis-garden/trellis/pkg/federation/outside"
+	"github.com/trellis-garden/trellis/pkg/federation/tunnel"
 )
 
 // Options of a server.
@@ -33,6 +34,8 @@ type Options struct {
 	// CertFile and KeyFile are what all replicas serve with (NewCertificate). Without them the process is the only one,
 	// and makes its own.
 	CertFile, KeyFile string
+	// Replicas is how many processes serve the API of members: agents keep a tunnel to each. 0 is one.
+	Replicas int
 }
 
 // Add has a manager of a fleet serve the API of members, connected to by dial, while it runs. Its scheme must know
@@ -50,7 +53,8 @@ func Add(mgr manager.Manager, options Options, dial outside.Dial) error {
 		return fmt.Errorf("connecting to the fleet: %w", err)
 	}
 	log := mgr.GetLogger().WithName("member-api")
-	server, err := New(rest.CopyConfig(mgr.GetConfig()), mgr.GetClient(), mgr.GetAPIReader(), dial, log)
+	server, err := New(rest.CopyConfig(mgr.GetConfig()), mgr.GetClient(), mgr.GetAPIReader(), dial,
+		tunnel.New(options.Replicas), log)
 	if err != nil {
 		return err
 	}
@@ -83,6 +87,7 @@ func (s *Server) run(ctx context.Context, p *publisher, listen string, ip netip.
 	p.authority = authority
 	s.keepPublished(ctx, p)
 	<-ctx.Done()
+	s.tunnels.Close()
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer cancel()
 	return errors.Join(p.unpublish(bounded), answering.end(ctx))

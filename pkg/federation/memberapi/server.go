@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/pkg/federation/outside"
+	"github.com/trellis-garden/trellis/pkg/federation/tunnel"
+	"github.com/trellis-garden/trellis/pkg/reply"
 )
 
 // Server answers what the fleet's kube-apiserver passes on.
@@ -27,6 +29,7 @@ type Server struct {
 	log         logr.Logger
 	back        *httputil.ReverseProxy
 	members     memberProxies
+	tunnels     *tunnel.Tunnels
 
 	mu    sync.Mutex
 	front *frontProxy
@@ -38,14 +41,17 @@ type Server struct {
 	prefix string
 }
 
-// New returns a server for the fleet that config leads to, which connects to members by dial. Its user must be allowed
-// to impersonate others in the fleet, for requests on Clusters.
-func New(config *rest.Config, fleet, live client.Reader, dial outside.Dial, log logr.Logger) (*Server, error) {
+// New returns a server for the fleet that config leads to, which connects to members by dial, or by the tunnels that
+// their agents have opened. Its user must be allowed to impersonate others in the fleet, for requests on Clusters.
+func New(config *rest.Config, fleet, live client.Reader, dial outside.Dial, tunnels *tunnel.Tunnels,
+	log logr.Logger) (*Server, error) {
 	back, err := handingBack(config)
 	if err != nil {
 		return nil, fmt.Errorf("connection to the fleet: %w", err)
 	}
-	return &Server{fleet: fleet, live: live, log: log, back: back, members: memberProxies{dial: dial}}, nil
+	return &Server{
+		fleet: fleet, live: live, log: log, back: back, members: memberProxies{dial: dial}, tunnels: tunnels,
+	}, nil
 }
 
 var (
@@ -57,26 +63,29 @@ var (
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	front, err := s.frontProxy(r.Context())
 	if err != nil {
-		refuse(w, err)
+		reply.Refusal(w, err)
 		return
 	}
 	who, err := front.callerOf(r)
 	if err != nil {
-		refuse(w, apierrors.NewUnauthorized(err.Error()))
+		reply.Refusal(w, apierrors.NewUnauthorized(err.Error()))
 		return
 	}
 	name, rest, isProxy := splitProxyPath(r.URL)
+	agentOf, isAttach := splitAttachPath(r.URL.Path)
 	switch {
 	case isProxy:
 		s.toMember(w, r, who, name, rest)
+	case isAttach:
+		s.attach(w, r, who, agentOf)
 	case r.URL.Path == prefix && r.Method == http.MethodGet:
-		writeJSON(w, http.StatusOK, resources())
+		reply.JSON(w, http.StatusOK, resources())
 	case r.URL.Path == trialPath:
-		writeJSON(w, http.StatusOK, nothing())
+		reply.JSON(w, http.StatusOK, nothing())
 	case strings.HasPrefix(r.URL.Path, prefix+"/"):
 		s.handBack(w, r, who)
 	default:
-		refuse(w, &apierrors.StatusError{
+		reply.Refusal(w, &apierrors.StatusError{
 			ErrStatus: metav1.Status{
 				Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
 				Message: "not served here",

@@ -144,6 +144,10 @@ func agentRules(cluster string) []rbacv1.PolicyRule {
 		rbacv1.PolicyRule{
 			APIGroups: group, Resources: []string{"clusters/status"}, ResourceNames: only, Verbs: []string{"patch"},
 		},
+		// The tunnel by which the fleet asks for the member's API (package tunnel).
+		rbacv1.PolicyRule{
+			APIGroups: group, Resources: []string{"clusters/attach"}, ResourceNames: only, Verbs: []string{"create"},
+		},
 		rbacv1.PolicyRule{APIGroups: []string{"config.karmada.io"},
 			Resources: []string{"resourceinterpretercustomizations", "resourceinterpreterwebhookconfigurations"},
 			Verbs:     []string{"get", "list", "watch"}},

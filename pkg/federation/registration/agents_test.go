@@ -11,6 +11,7 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -285,24 +286,45 @@ func TestAllowance(t *testing.T) {
 
 // The manifest is what the owner of a member accepts: it says what the agent may do.
 func TestManifest(t *testing.T) {
-	invitation := &Invitation{Member: "edge", UID: "u", Access: "trellis-fleet-1a2b3c4d-agent", Kubeconfig: []byte("k")}
+	bounds := Allowance{Namespaces: []string{"shop"}, Kinds: []string{"ConfigMap"}}
+	const impersonator, both = "name: trellis-fleet-1a2b3c4d-agent-impersonator\n", "  - impersonate\n"
 	for name, tc := range map[string]struct {
-		allowance Allowance
-		has, not  []string
+		options  AgentOptions
+		has, not []string
 	}{
 		"everything": {
-			Allowance{}, []string{"kind: ClusterRoleBinding", "- agent\n"},
-			[]string{"-write", "--allow", "status:", "creationTimestamp"},
+			AgentOptions{ServeAPI: true},
+			[]string{
+				"kind: ClusterRoleBinding", "- agent\n", impersonator, both, "impersonate-on:user-info:get",
+				"name: trellis-fleet-1a2b3c4d:system:masters\n",
+			},
+			[]string{"-write", "--allow", "status:", "creationTimestamp", "kind: Role\n"},
 		},
-		"a namespace": {Allowance{Namespaces: []string{"shop"}, Kinds: []string{"ConfigMap"}},
+		"everything but the API": {AgentOptions{}, []string{"kind: ClusterRoleBinding"}, []string{"impersonat"}},
+		"of a version": {
+			AgentOptions{ServeAPI: true, Kubernetes: "v1.36.2"}, []string{"impersonate-on:user-info:get"}, []string{both},
+		},
+		"of an older one": {
+			AgentOptions{ServeAPI: true, Kubernetes: "v1.35.1+k3s1"}, []string{both}, []string{"user-info"},
+		},
+		"a namespace": {
+			AgentOptions{Allowance: bounds},
 			[]string{
 				"namespace: shop", "--allow-namespaces=shop", "--allow-kinds=ConfigMap",
-				"trellis-fleet-1a2b3c4d-agent-write",
-			}, []string{
-				"status:",
-			}},
+				"trellis-fleet-1a2b3c4d-agent-write", "kind: Role\n",
+			},
+			[]string{"status:", "system:masters", "serviceaccounts/token", "impersonate", "name: impersonator"},
+		},
+		"a kind": {
+			AgentOptions{Allowance: Allowance{Kinds: bounds.Kinds}}, []string{"--allow-kinds=ConfigMap"},
+			[]string{"impersonat"},
+		},
+		"a namespace, and the API": {
+			AgentOptions{Allowance: bounds, ServeAPI: true}, []string{impersonator, "serviceaccounts/token"},
+			[]string{"system:masters"},
+		},
 	} {
-		text, err := YAML(clientgoscheme.Scheme, invitation.Manifest(AgentOptions{Image: "i", Allowance: tc.allowance}))
+		text, err := YAML(clientgoscheme.Scheme, edge().Manifest(tc.options))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,6 +336,51 @@ func TestManifest(t *testing.T) {
 		for _, want := range tc.not {
 			if strings.Contains(string(text), want) {
 				t.Errorf("%s: %s is in\n%s", name, want, text)
+			}
+		}
+	}
+	if err := (AgentOptions{Kubernetes: "newest"}).Validate(); err == nil ||
+		!strings.Contains(err.Error(), "--kubernetes-version") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func edge() *Invitation {
+	return &Invitation{Member: "edge", UID: "u", Access: "trellis-fleet-1a2b3c4d-agent", Kubeconfig: []byte("k")}
+}
+
+// Who takes over an agent with bounds is nobody else in the member by what the manifest says: there is no account that
+// may impersonate, and no way to another account in the agent's namespace.
+func TestAttackAgentBeyondItsBounds(t *testing.T) {
+	invitation := edge()
+	for _, object := range invitation.Manifest(AgentOptions{Allowance: Allowance{Namespaces: []string{"shop"}}}) {
+		var rules []rbacv1.PolicyRule
+		switch o := object.(type) {
+		case *rbacv1.ClusterRole:
+			rules = o.Rules
+		case *rbacv1.Role:
+			rules = o.Rules
+		case *rbacv1.RoleBinding:
+			if o.Namespace == invitation.Access && o.RoleRef.Kind != "Role" {
+				t.Errorf("%s is bound in the agent's namespace", o.RoleRef.Name)
+			}
+			continue
+		case *rbacv1.ClusterRoleBinding:
+			if o.RoleRef.Name != invitation.Access {
+				t.Errorf("%s is bound in the whole member", o.RoleRef.Name)
+			}
+			continue
+		}
+		for _, rule := range rules {
+			if object.GetName() != invitation.Access || len(rule.ResourceNames) > 0 {
+				continue
+			}
+			for _, verb := range rule.Verbs {
+				reads := verb == "list" || verb == "watch" ||
+					verb == "get" && (slices.Equal(rule.Resources, []string{"namespaces"}) || len(rule.NonResourceURLs) > 0)
+				if !reads {
+					t.Errorf("%T %s may %s %v", object, object.GetName(), verb, rule.Resources)
+				}
 			}
 		}
 	}

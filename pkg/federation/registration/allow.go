@@ -21,6 +21,9 @@ type Allowance struct {
 	Kinds []string
 }
 
+// Bounded tells whether there is anything that the fleet may not manage.
+func (a Allowance) Bounded() bool { return len(a.Namespaces) > 0 || len(a.Kinds) > 0 }
+
 // Validate tells which entry is wrong.
 func (a Allowance) Validate() error {
 	for _, namespace := range a.Namespaces {

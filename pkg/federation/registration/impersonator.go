@@ -47,10 +47,19 @@ var adminGroups = []string{
 func impersonatorRules(kubernetes string) []rbacv1.PolicyRule {
 	parsed, err := version.ParseGeneric(kubernetes)
 	if err != nil || parsed.LessThan(impersonatesByModes) {
-		return []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"users", "groups"}, Verbs: []string{"impersonate"}},
-		}
+		return plainRules()
 	}
+	return modeRules()
+}
+
+// plainRules are for members whose Kubernetes knows no modes.
+func plainRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"users", "groups"}, Verbs: []string{"impersonate"}},
+	}
+}
+
+func modeRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{
 			APIGroups: []string{authenticationv1.GroupName}, Resources: []string{"users", "groups"},
@@ -105,11 +114,7 @@ func FollowOwner(ctx context.Context, member client.Client, name, fleetID string
 	}
 	if err := ensure(ctx, member, binding, owner, func() {
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterAdmin}
-		binding.Subjects = nil
-		for _, group := range adminGroups {
-			binding.Subjects = append(binding.Subjects,
-				rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: NamePrefix(fleetID) + group})
-		}
+		binding.Subjects = adminSubjects(NamePrefix(fleetID))
 	}); err != nil {
 		return "", err
 	}
@@ -119,6 +124,16 @@ func FollowOwner(ctx context.Context, member client.Client, name, fleetID string
 		return "", fmt.Errorf("annotating ClusterRole %s in the member: %w", name, err)
 	}
 	return role.Annotations[NamesAnnotation], nil
+}
+
+// adminSubjects are the administrators of a fleet, as they are called in members.
+func adminSubjects(prefix string) []rbacv1.Subject {
+	var subjects []rbacv1.Subject
+	for _, group := range adminGroups {
+		subjects = append(subjects,
+			rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: prefix + group})
+	}
+	return subjects
 }
 
 // GrantImpersonation creates in a member a namespace and a service account that may impersonate, both called name. All

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -31,12 +32,17 @@ const (
 	InvitationMember     = "member"
 	InvitationUID        = "uid"
 
-	agentName        = "agent"
-	agentHealthPort  = 8081
-	agentMetricsPort = 8080
+	agentName = "agent"
+	// ImpersonatorAccount, in the agent's namespace, may be users of the fleet, and nothing else.
+	ImpersonatorAccount = "impersonator"
+	agentHealthPort     = 8081
+	agentMetricsPort    = 8080
 	// writeSuffix, behind the name of an agent's access, is what it may do in the namespaces that it is bound to.
 	writeSuffix = "-write"
 )
+
+// CredentialsSecret, in the agent's namespace, holds all that an agent has to remember.
+const CredentialsSecret = "credentials"
 
 // invitationHash, on the agent's pods, is of the invitation that they were started with.
 const invitationHash = "federation.trellis.garden/invitation-hash"
@@ -53,6 +59,22 @@ type AgentOptions struct {
 	Image string
 	// Allowance is what the fleet may manage.
 	Allowance
+	// ServeAPI has users of the fleet use the member's API through it. Who takes over the agent, or the account with
+	// which it does so, may then be any user and group in the whole member, whatever the allowance says.
+	ServeAPI bool
+	// Kubernetes is the version of the member's, empty if it is not known. From 1.36 on nobody becomes one of
+	// system:masters.
+	Kubernetes string
+}
+
+// Validate tells which option is wrong.
+func (o AgentOptions) Validate() error {
+	if o.Kubernetes != "" {
+		if _, err := version.ParseGeneric(o.Kubernetes); err != nil {
+			return fmt.Errorf("--kubernetes-version %q: write a version, such as v1.36.2", o.Kubernetes)
+		}
+	}
+	return o.Allowance.Validate()
 }
 
 // Manifest is what an agent consists of in its member, in the order in which it is created. Applying it is how the
@@ -65,7 +87,10 @@ func (i *Invitation) Manifest(options AgentOptions) []client.Object {
 			AutomountServiceAccountToken: new(false),
 		},
 	}
-	objects = append(objects, i.access(options.Namespaces)...)
+	objects = append(objects, i.access(options)...)
+	if options.ServeAPI {
+		objects = append(objects, i.impersonation(options)...)
+	}
 	objects = append(objects, i.secret(), i.deployment(options))
 	for _, object := range objects {
 		object.SetLabels(map[string]string{managedByLabel: managedBy})
@@ -82,9 +107,10 @@ func (i *Invitation) secret() *corev1.Secret {
 	}
 }
 
-// access is everything, or with namespaces: reading everywhere, which capacity and watches need, and writing in these
-// and in its own.
-func (i *Invitation) access(namespaces []string) []client.Object {
+// access is everything, or with namespaces: lists and watches everywhere, which capacity and what is applied need,
+// everything in these, and what the agent itself needs in its own. Elsewhere it may not get: that would be exec in pods
+// (before Kubernetes 1.35) and what kubelets do for who may get nodes/proxy.
+func (i *Invitation) access(options AgentOptions) []client.Object {
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: i.Access, Name: agentName}}
 	toRole := func(name string) rbacv1.RoleRef {
 		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
@@ -95,11 +121,12 @@ func (i *Invitation) access(namespaces []string) []client.Object {
 			ObjectMeta: metav1.ObjectMeta{Name: i.Access}, RoleRef: toRole(i.Access), Subjects: subjects,
 		},
 	}
-	if len(namespaces) == 0 {
+	if len(options.Namespaces) == 0 {
 		return objects
 	}
 	role.Rules = []rbacv1.PolicyRule{
-		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"list", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
 		{NonResourceURLs: []string{"*"}, Verbs: []string{"get"}},
 		{
 			APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{i.Access},
@@ -107,7 +134,7 @@ func (i *Invitation) access(namespaces []string) []client.Object {
 		},
 		{
 			APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles", "clusterrolebindings"},
-			ResourceNames: []string{i.Access, i.Access + writeSuffix}, Verbs: []string{"patch"},
+			ResourceNames: i.everywhere(), Verbs: []string{"get", "patch"},
 		},
 	}
 	write := i.Access + writeSuffix
@@ -115,16 +142,84 @@ func (i *Invitation) access(namespaces []string) []client.Object {
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 		}})
-	for _, namespace := range namespaces {
-		objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	for _, namespace := range options.Namespaces {
+		objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+			&rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: i.Access}, RoleRef: toRole(write),
+				Subjects: subjects,
+			})
 	}
-	for _, namespace := range append(slices.Clone(namespaces), i.Access) {
-		objects = append(objects, &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: i.Access}, RoleRef: toRole(write),
-			Subjects: subjects,
+	return append(objects, i.ownAccess(options.ServeAPI, subjects)...)
+}
+
+// ownAccess is what an agent with bounds may write in its own namespace. It can make no pods and no tokens there, by
+// which it would be another account. For that its Secret is there before it writes into it.
+func (i *Invitation) ownAccess(servesAPI bool, subjects []rbacv1.Subject) []client.Object {
+	meta := metav1.ObjectMeta{Namespace: i.Access, Name: i.Access}
+	rules := []rbacv1.PolicyRule{
+		{
+			APIGroups: []string{""}, Resources: []string{"secrets"},
+			ResourceNames: []string{CredentialsSecret, InvitationSecret}, Verbs: []string{"get"},
+		},
+		{
+			APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{CredentialsSecret},
+			Verbs: []string{"patch"},
+		},
+	}
+	if servesAPI {
+		rules = append(rules, rbacv1.PolicyRule{
+			APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"},
+			ResourceNames: []string{ImpersonatorAccount}, Verbs: []string{"create"},
 		})
 	}
+	return []client.Object{
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: i.Access, Name: CredentialsSecret}},
+		&rbacv1.Role{ObjectMeta: meta, Rules: rules},
+		&rbacv1.RoleBinding{
+			ObjectMeta: meta, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+		},
+	}
+}
+
+// impersonation is by whom the agent asks for users of the fleet who use the member's API through it. What they may do
+// is up to the member's roles; administrators of the fleet are those of the member if the agent is bound to nothing:
+// they can make themselves such by what they propagate.
+func (i *Invitation) impersonation(options AgentOptions) []client.Object {
+	rules := impersonatorRules(options.Kubernetes)
+	if options.Kubernetes == "" {
+		rules = append(modeRules(), plainRules()...)
+	}
+	name := ImpersonatorName(i.Access)
+	bound := func(name, role string, subjects ...rbacv1.Subject) client.Object {
+		return &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		}
+	}
+	objects := []client.Object{
+		&corev1.ServiceAccount{
+			ObjectMeta:                   metav1.ObjectMeta{Namespace: i.Access, Name: ImpersonatorAccount},
+			AutomountServiceAccountToken: new(false),
+		},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules},
+		bound(name, name,
+			rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: i.Access, Name: ImpersonatorAccount}),
+	}
+	if !options.Bounded() {
+		objects = append(objects, bound(AdminsName(name), clusterAdmin, adminSubjects(AgentNamePrefix(i.Access))...))
+	}
 	return objects
+}
+
+// everywhere are the names of all that an agent has in the whole member.
+func (i *Invitation) everywhere() []string {
+	var names []string
+	for _, object := range rightsEverywhere(i.Access) {
+		names = append(names, object.GetName())
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func (i *Invitation) deployment(options AgentOptions) *appsv1.Deployment {
@@ -227,11 +322,7 @@ func RemoveAgent(ctx context.Context, member client.Client, access string) error
 	if err := member.Get(ctx, client.ObjectKey{Name: access}, namespace); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	for _, right := range []client.Object{
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: access + writeSuffix}},
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: access}},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: access}},
-	} {
+	for _, right := range rightsEverywhere(access) {
 		if err := setOwner(ctx, member, right, namespace); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("having %T %s removed with namespace %s: %w", right, right.GetName(), access, err)
 		}
@@ -240,6 +331,21 @@ func RemoveAgent(ctx context.Context, member client.Client, access string) error
 		return fmt.Errorf("removing namespace %s: %w", access, err)
 	}
 	return nil
+}
+
+// rightsEverywhere are all that an agent may have in the whole member; those that it works with itself are the last.
+func rightsEverywhere(access string) []client.Object {
+	role := func(name string) client.Object {
+		return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	binding := func(name string) client.Object {
+		return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	impersonator := ImpersonatorName(access)
+	return []client.Object{
+		binding(AdminsName(impersonator)), binding(impersonator), role(impersonator), role(access + writeSuffix),
+		role(access), binding(access),
+	}
 }
 
 // setOwner has an object removed with its namespace.

@@ -78,6 +78,15 @@ const AccessPrefix = "trellis-fleet-"
 // NamePrefix is what the names of a fleet's users and groups begin with in its members; it tells fleets apart.
 func NamePrefix(fleetID string) string { return AccessName(fleetID) + ":" }
 
+// agentSuffix, behind what AccessName gives, is the access of a fleet's agent.
+const agentSuffix = "-agent"
+
+// AgentAccess is the name of all that the agent of a fleet has in its member, and of its namespace.
+func AgentAccess(fleetID string) string { return AccessName(fleetID) + agentSuffix }
+
+// AgentNamePrefix is NamePrefix where only the agent's namespace is known.
+func AgentNamePrefix(access string) string { return strings.TrimSuffix(access, agentSuffix) + ":" }
+
 // AccessName is that of everything that a fleet has in a member; it tells fleets apart. Deleting the ClusterRole of
 // this name in the member deletes all of it.
 func AccessName(fleetID string) string {

@@ -80,7 +80,7 @@ func Register(ctx context.Context, fleet client.Client, config *rest.Config,
 		return nil, err
 	}
 	return &Invitation{
-		Member: cluster.Name, UID: string(cluster.UID), Access: AccessName(fleetID) + "-agent", Kubeconfig: kubeconfig,
+		Member: cluster.Name, UID: string(cluster.UID), Access: AgentAccess(fleetID), Kubeconfig: kubeconfig,
 		Expires: expires,
 	}, nil
 }

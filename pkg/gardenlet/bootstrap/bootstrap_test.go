@@ -1,14 +1,19 @@
 package bootstrap
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"math/big"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -142,6 +147,132 @@ func TestOwnKubeconfigIsPreferred(t *testing.T) {
 		!strings.Contains(err.Error(), "bootstrap") {
 		t.Errorf("error is %v", err)
 	}
+}
+
+// due returns a kubeconfig whose certificate is due for renewal, with whatever replicas wait beyond that.
+func due(t *testing.T, now time.Time) []byte {
+	t.Helper()
+	return kubeconfigFor(t, "local", now.Add(-99*time.Hour), now.Add(time.Hour))
+}
+
+// A replica that has stood by since before another one renewed the certificate takes that, instead of one that ends
+// while it stands by. It asks the garden for nothing.
+func TestAReplicaTakesWhatAnotherHasRenewed(t *testing.T) {
+	now := time.Now()
+	renewed := kubeconfigFor(t, "local", now.Add(-time.Hour), now.Add(99*time.Hour))
+	r := renewerOf(t, due(t, now), renewed)
+	r.Garden.Host = "https://127.0.0.1:1" // Nobody answers there.
+	if r.NeedLeaderElection() {
+		t.Error("who stands by does not look")
+	}
+	if err := r.Start(t.Context()); !errors.Is(err, ErrRenewed) {
+		t.Errorf("got %v, want to start again", err)
+	}
+	if got := storedKubeconfig(t, r); !bytes.Equal(got, renewed) {
+		t.Error("the certificate was renewed again")
+	}
+}
+
+// Whoever finds the own certificate, or one that is due as well, renews it.
+func TestADueCertificateIsRenewed(t *testing.T) {
+	now := time.Now()
+	own := due(t, now)
+	for name, stored := range map[string][]byte{
+		"the own one": own, "another one that is due": due(t, now), "one of another seed": kubeconfigFor(t, "other",
+			now.Add(-time.Hour), now.Add(99*time.Hour)), "none": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			issued := kubeconfigFor(t, "local", now, now.Add(time.Hour))
+			r := renewerOf(t, own, stored)
+			garden := gardenThatIssues(t, issued)
+			r.Garden.Host, r.Garden.CAData = garden.URL, pem.EncodeToMemory(&pem.Block{
+				Type: "CERTIFICATE", Bytes: garden.Certificate().Raw,
+			})
+			if err := r.Start(t.Context()); !errors.Is(err, ErrRenewed) {
+				t.Fatalf("got %v, want to start again", err)
+			}
+			got, err := clientcmd.RESTConfigFromKubeConfig(storedKubeconfig(t, r))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got.CertData, configOf(t, issued).CertData) {
+				t.Error("the new certificate is not stored")
+			}
+		})
+	}
+}
+
+// Replicas that have begun together do not end together, and all have most of the time left to try again.
+func TestRenewalsAreApart(t *testing.T) {
+	seen := map[time.Duration]bool{}
+	for range 100 {
+		wait := apart(time.Hour)
+		if seen[wait] = true; wait < 0 || wait >= 15*time.Minute {
+			t.Errorf("waits for %s of an hour", wait)
+		}
+	}
+	if len(seen) < 90 {
+		t.Errorf("only %d waits of 100 differ", len(seen))
+	}
+	if wait := apart(-time.Hour); wait != 0 {
+		t.Errorf("an expired certificate waits for %s", wait)
+	}
+}
+
+func configOf(t *testing.T, kubeconfig []byte) *rest.Config {
+	t.Helper()
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// renewerOf has a kubeconfig, and another one, if it is not nil, is stored in the seed.
+func renewerOf(t *testing.T, own, stored []byte) *Renewer {
+	t.Helper()
+	seed := fake.NewClientBuilder()
+	if stored != nil {
+		seed = seed.WithObjects(&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "own"},
+			Data:       map[string][]byte{kubeconfigKey: stored},
+		})
+	}
+	return &Renewer{
+		Seed: seed.Build(), Garden: configOf(t, own), SeedName: "local",
+		Connection: config.GardenClientConnection{
+			KubeconfigSecret: &config.SecretReference{Namespace: "garden", Name: "own"},
+		},
+	}
+}
+
+func storedKubeconfig(t *testing.T, r *Renewer) []byte {
+	t.Helper()
+	secret := &corev1.Secret{}
+	if err := r.Seed.Get(t.Context(), key(*r.Connection.KubeconfigSecret), secret); err != nil {
+		t.Fatal(err)
+	}
+	return secret.Data[kubeconfigKey]
+}
+
+// gardenThatIssues is a garden that answers each request for a certificate with that of a kubeconfig.
+func gardenThatIssues(t *testing.T, kubeconfig []byte) *httptest.Server {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		err := json.NewEncoder(w).Encode(&certificatesv1.CertificateSigningRequest{
+			TypeMeta: metav1.TypeMeta{
+				APIVersion: certificatesv1.SchemeGroupVersion.String(), Kind: "CertificateSigningRequest",
+			},
+			ObjectMeta: metav1.ObjectMeta{Name: "seed-csr-1"},
+			Status:     certificatesv1.CertificateSigningRequestStatus{Certificate: configOf(t, kubeconfig).CertData},
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server
 }
 
 // kubeconfigFor returns a kubeconfig with a certificate for the gardenlet of a seed.

@@ -1,9 +1,11 @@
 package bootstrap
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -98,6 +100,9 @@ func obtain(ctx context.Context, seed client.Client, with *rest.Config, connecti
 }
 
 // Renewer renews the certificate when it is due. It implements manager.Runnable.
+//
+// All replicas of a gardenlet have one, also those that stand by: each has read the certificate when it began, and one
+// that stood by beyond its end could not take over.
 type Renewer struct {
 	// Seed is a client of the seed, Garden the access that is to be renewed.
 	Seed   client.Client
@@ -108,7 +113,10 @@ type Renewer struct {
 	SeedName string
 }
 
-// Start waits until the certificate is due, renews it, and returns ErrRenewed.
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (r *Renewer) NeedLeaderElection() bool { return false }
+
+// Start waits until the certificate is due, renews it unless another replica has done so, and returns ErrRenewed.
 func (r *Renewer) Start(ctx context.Context) error {
 	if r.Connection.Kubeconfig != "" {
 		return nil
@@ -117,6 +125,7 @@ func (r *Renewer) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	renew = renew.Add(apart(end.Sub(renew)))
 	log := ctrl.Log.WithName("certificate").WithValues("user", UserName(r.SeedName))
 	log.Info("Client certificate for the garden", "renewal", renew, "expires", end)
 	for wait := time.Until(renew); ; wait = time.Minute {
@@ -125,12 +134,31 @@ func (r *Renewer) Start(ctx context.Context) error {
 			return nil
 		case <-time.After(max(wait, 0)):
 		}
-		if _, err := obtain(ctx, r.Seed, r.Garden, r.Connection, r.SeedName); err != nil {
+		if err := r.renew(ctx); err != nil {
 			log.Error(err, "Renewing the client certificate failed; trying again in a minute")
 			continue
 		}
 		return ErrRenewed
 	}
+}
+
+// apart is a random part of the time that is left for a renewal, so that replicas which have begun together do not
+// renew, and end, together.
+func apart(left time.Duration) time.Duration { return rand.N(max(left/4, 1)) }
+
+// renew stores a new certificate, unless the stored one is another than the own, and is not due itself.
+func (r *Renewer) renew(ctx context.Context) error {
+	stored := &corev1.Secret{}
+	if err := r.Seed.Get(ctx, key(*r.Connection.KubeconfigSecret), stored); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading gardenlet's kubeconfig: %w", err)
+	}
+	if other, ok := usable(stored, r.SeedName, time.Now()); ok && !bytes.Equal(other.CertData, r.Garden.CertData) {
+		if due, _, err := Expiry(other); err == nil && time.Now().Before(due) {
+			return nil
+		}
+	}
+	_, err := obtain(ctx, r.Seed, r.Garden, r.Connection, r.SeedName)
+	return err
 }
 
 // key converts a reference.

@@ -107,6 +107,43 @@ func TestReplicasOfResourceManager(t *testing.T) {
 	}
 }
 
+// One gardenlet elects no leader. Two keep apart, elect, and are drained one at a time. Old ones end before new ones
+// begin, as one that is alone works without a lease.
+func TestReplicasOfGardenlet(t *testing.T) {
+	for _, replicas := range []int{1, 2} {
+		rendered := render(t, "gardenlet", map[string]any{"replicaCount": replicas})
+		deployment := &appsv1.Deployment{}
+		decode(t, rendered["gardenlet/templates/deployment.yaml"], deployment)
+		pod, selected := &deployment.Spec.Template.Spec, deployment.Spec.Selector.MatchLabels
+		if *deployment.Spec.Replicas != int32(replicas) ||
+			deployment.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
+			t.Errorf("%d replicas: got %d, %+v", replicas, *deployment.Spec.Replicas, deployment.Spec.Strategy)
+		}
+		if got := slices.Contains(pod.Containers[0].Args, "--leader-elect"); got != (replicas > 1) {
+			t.Errorf("%d replicas: elect a leader: %v", replicas, got)
+		}
+		spread := map[string]bool{}
+		for _, constraint := range pod.TopologySpreadConstraints {
+			spread[constraint.TopologyKey] = maps.Equal(constraint.LabelSelector.MatchLabels, selected)
+		}
+		apart := spread[corev1.LabelHostname] && spread[corev1.LabelTopologyZone]
+		if len(spread) != 2*(replicas-1) || apart != (replicas > 1) {
+			t.Errorf("%d replicas: kept apart by %+v", replicas, pod.TopologySpreadConstraints)
+		}
+		budget := &policyv1.PodDisruptionBudget{}
+		decode(t, rendered["gardenlet/templates/disruptionbudget.yaml"], budget)
+		if replicas == 1 {
+			if budget.Name != "" {
+				t.Errorf("one replica has the budget %+v", budget.Spec)
+			}
+			continue
+		}
+		if budget.Spec.MaxUnavailable.IntValue() != 1 || !maps.Equal(budget.Spec.Selector.MatchLabels, selected) {
+			t.Errorf("budget is %+v", budget.Spec)
+		}
+	}
+}
+
 func render(t *testing.T, name string, values map[string]any) map[string]string {
 	t.Helper()
 	chart, err := helm.LoadFS(charts.FS, name)

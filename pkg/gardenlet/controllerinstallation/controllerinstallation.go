@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
@@ -294,33 +295,18 @@ func (r *Reconciler) unhealthy(ctx context.Context, namespace string) (string, e
 		if err := r.Seed.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return "", err
 		}
-		for _, object := range workloads(list) {
+		items, err := meta.ExtractList(list)
+		if err != nil {
+			return "", err
+		}
+		for _, item := range items {
+			object := item.(client.Object)
 			if err := component.CheckHealth(object); err != nil {
 				return fmt.Sprintf("%s: %v", apply.Describe(r.Seed.Scheme(), object), err), nil
 			}
 		}
 	}
 	return "", nil
-}
-
-// workloads returns the items of a list.
-func workloads(list client.ObjectList) []client.Object {
-	var objects []client.Object
-	switch l := list.(type) {
-	case *appsv1.DeploymentList:
-		for i := range l.Items {
-			objects = append(objects, &l.Items[i])
-		}
-	case *appsv1.StatefulSetList:
-		for i := range l.Items {
-			objects = append(objects, &l.Items[i])
-		}
-	case *appsv1.DaemonSetList:
-		for i := range l.Items {
-			objects = append(objects, &l.Items[i])
-		}
-	}
-	return objects
 }
 
 // delete removes the extension from the seed, then the finalizer.

@@ -10,12 +10,14 @@ import (
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,6 +61,8 @@ type Prober struct {
 	Seed client.Client
 	// SeedName is the name of the seed.
 	SeedName string
+	// Events are those of Shoots: of each controller that is stopped or started.
+	Events events.EventRecorder
 	// Connect returns access to the API server of the shoot in a namespace of the seed; default: over its network.
 	Connect func(ctx context.Context, namespace string) (kubernetes.Interface, error)
 	// Now is time.Now if nil.
@@ -102,12 +106,12 @@ func (p *Prober) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	}
 	known := p.memoryOf(req.NamespacedName)
 	if !enabled || !isGuarded(shoot) {
-		return next, p.releaseAll(ctx, shoot.Status.TechnicalID, known)
+		return next, p.releaseAll(ctx, shoot, known)
 	}
 	tally, err := p.observe(ctx, shoot, known)
 	if err == nil {
 		known.answered, known.unanswered = p.now(), 0
-		return next, p.act(ctx, shoot.Status.TechnicalID, Decide(tally), tally, known)
+		return next, p.act(ctx, shoot, Decide(tally), tally, known)
 	}
 	// Without an answer nothing is known of the nodes.
 	known.client, known.sightings = nil, nil
@@ -121,7 +125,7 @@ func (p *Prober) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	if away, err := p.isAway(ctx, shoot, known); err != nil || !away {
 		return next, err
 	}
-	return next, p.act(ctx, shoot.Status.TechnicalID, Away, Tally{}, known)
+	return next, p.act(ctx, shoot, Away, Tally{}, known)
 }
 
 // isAway notes a look without an answer. It says whether there has been none for two thirds of the age at which Leases
@@ -217,7 +221,7 @@ func (p *Prober) connect(ctx context.Context, namespace string) (kubernetes.Inte
 
 // act does what follows from a decision.
 func (p *Prober) act(
-	ctx context.Context, namespace string, decision Decision, tally Tally, known *memory,
+	ctx context.Context, shoot *gardencorev1beta1.Shoot, decision Decision, tally Tally, known *memory,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -225,13 +229,13 @@ func (p *Prober) act(
 		return nil
 	}
 	known.free = false
-	deployments, err := p.controllers(ctx, namespace)
+	deployments, err := p.controllers(ctx, shoot.Status.TechnicalID)
 	if err != nil {
 		return err
 	}
 	for _, step := range Steps(decision, statesOf(deployments), p.hasSettled(deployments, known)) {
 		i := slices.IndexFunc(deployments, func(d *appsv1.Deployment) bool { return d.Name == step.Name })
-		if err := p.take(ctx, step, deployments[i], decision, tally); err != nil {
+		if err := p.take(ctx, step, shoot, deployments[i], decision, tally); err != nil {
 			return err
 		}
 	}
@@ -240,32 +244,54 @@ func (p *Prober) act(
 }
 
 func (p *Prober) take(
-	ctx context.Context, step Step, deployment *appsv1.Deployment, decision Decision, tally Tally,
+	ctx context.Context, step Step, shoot *gardencorev1beta1.Shoot, deployment *appsv1.Deployment, decision Decision,
+	tally Tally,
 ) error {
 	log := ctrl.LoggerFrom(ctx).WithValues("deployment", client.ObjectKeyFromObject(deployment), "decision", decision,
 		"fresh", tally.Fresh, "expired", tally.Expired)
-	if step.Hold {
-		log.Info("Stopping what judges nodes")
-		return component.Hold(ctx, p.Seed, deployment)
+	if !step.Hold {
+		log.Info("Starting what judges nodes")
+		return p.release(ctx, shoot, deployment)
 	}
-	log.Info("Starting what judges nodes")
-	return component.Release(ctx, p.Seed, deployment)
+	log.Info("Stopping what judges nodes")
+	if err := component.Hold(ctx, p.Seed, deployment); err != nil {
+		return err
+	}
+	why := "the API server is away"
+	if decision == Unheard {
+		why = fmt.Sprintf("%d of %d nodes are not heard", tally.Expired, tally.Fresh+tally.Expired+tally.Open)
+	}
+	p.Events.Eventf(shoot, nil, corev1.EventTypeWarning, "ControllerStopped", "Stop", "%s is stopped: %s",
+		deployment.Name, why)
+	return nil
+}
+
+// release gives a controller back that is held.
+func (p *Prober) release(
+	ctx context.Context, shoot *gardencorev1beta1.Shoot, deployment *appsv1.Deployment,
+) error {
+	if err := component.Release(ctx, p.Seed, deployment); err != nil {
+		return err
+	}
+	p.Events.Eventf(shoot, nil, corev1.EventTypeNormal, "ControllerStarted", "Start", "%s is started again",
+		deployment.Name)
+	return nil
 }
 
 // releaseAll gives all controllers back at once that are held.
-func (p *Prober) releaseAll(ctx context.Context, namespace string, known *memory) error {
+func (p *Prober) releaseAll(ctx context.Context, shoot *gardencorev1beta1.Shoot, known *memory) error {
 	known.client, known.sightings = nil, nil
 	if known.free {
 		return nil
 	}
-	deployments, err := p.controllers(ctx, namespace)
+	deployments, err := p.controllers(ctx, shoot.Status.TechnicalID)
 	if err != nil {
 		return err
 	}
 	var all []error
 	for _, deployment := range deployments {
 		if component.IsHeld(deployment) && !isIgnored(deployment) {
-			all = append(all, component.Release(ctx, p.Seed, deployment))
+			all = append(all, p.release(ctx, shoot, deployment))
 		}
 	}
 	known.free = errors.Join(all...) == nil

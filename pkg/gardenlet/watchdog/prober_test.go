@@ -3,6 +3,7 @@ package watchdog
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -110,6 +111,8 @@ type bench struct {
 	garden client.Client
 	seed   client.Client
 	prober *Prober
+	// told are the events, each with what it is about.
+	told []string
 	// next is when the Prober wants to look again.
 	next time.Duration
 }
@@ -180,10 +183,22 @@ func (b *bench) restart() {
 	b.t.Cleanup(server.Close)
 	b.prober = &Prober{
 		Garden: b.garden, Watched: b.seed, Seed: b.seed, SeedName: "s", Now: func() time.Time { return b.now },
+		Events: b,
 		Connect: func(context.Context, string) (kubernetes.Interface, error) {
 			return kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
 		},
 	}
+}
+
+// Eventf notes an event.
+func (b *bench) Eventf(about, _ runtime.Object, kind, reason, action, note string, arguments ...any) {
+	shoot, ok := about.(*gardencorev1beta1.Shoot)
+	if !ok {
+		b.t.Errorf("an event about %T", about)
+		return
+	}
+	b.told = append(b.told, fmt.Sprintf("%s/%s: %s %s %s: %s", shoot.Namespace, shoot.Name, kind, reason, action,
+		fmt.Sprintf(note, arguments...)))
 }
 
 // after lets time pass, with a look every ten seconds.
@@ -357,6 +372,42 @@ func TestAnAPIServerComesBackAlone(t *testing.T) {
 	b.api.answer(0)
 	b.after(29 * time.Second)
 	b.want("it is back, nodes are not", 0, 0, 0)
+}
+
+// The owner of a shoot is told once of each controller that is stopped, with the reason, and when it is started again.
+func TestStoppedControllersAreTold(t *testing.T) {
+	const (
+		stopped = "garden-a/b: Warning ControllerStopped Stop: "
+		started = "garden-a/b: Normal ControllerStarted Start: "
+	)
+	b := newBench(t, three...)
+	b.renewing(time.Minute, three...)
+	b.api.answer(http.StatusServiceUnavailable)
+	b.endpoints(kubeapiserver.Name, false)
+	b.after(time.Hour)
+	b.api.answer(0)
+	b.after(0)
+	b.endpoints(kubeapiserver.Name, true)
+	want := []string{
+		stopped + "kube-controller-manager is stopped: the API server is away",
+		started + "kube-controller-manager is started again",
+	}
+	if !slices.Equal(b.told, want) {
+		t.Errorf("of an absence: got %q", b.told)
+	}
+	b.told = nil
+	b.renewing(time.Minute, three...)
+	b.renewing(time.Minute, "a")
+	b.change(func(s *gardencorev1beta1.Shoot) { s.Status.IsHibernated = true })
+	b.after(time.Minute)
+	why := " is stopped: 2 of 3 nodes are not heard"
+	want = []string{
+		stopped + ca + why, stopped + mcm + why, stopped + kcm + why,
+		started + kcm + " is started again", started + mcm + " is started again", started + ca + " is started again",
+	}
+	if !slices.Equal(b.told, want) {
+		t.Errorf("of silent nodes: got %q", b.told)
+	}
 }
 
 // A kube-controller-manager that has not heard of nodes for their grace period marks them as soon as it can, though the

@@ -30,3 +30,33 @@ func TestAWrongBinaryIsToldWithItsVariable(t *testing.T) {
 		t.Errorf("got %q, %v", path, err)
 	}
 }
+
+// The repository is found from folders below it without a look at what changes with each new module, so that tests of
+// before need not run again then.
+func TestTheBinaryOfTheRepository(t *testing.T) {
+	root := t.TempDir()
+	below := filepath.Join(root, "test", "integration", "some")
+	for _, folder := range []string{below, filepath.Join(root, "bin")} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv(binaryVariable, "")
+	t.Chdir(below)
+	if _, err := KubernetesBinary(); err == nil || !strings.Contains(err.Error(), "no repository around") {
+		t.Errorf("without a repository: got %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "LICENSE"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := KubernetesBinary(); err == nil || !strings.Contains(err.Error(), "is not built") {
+		t.Errorf("without a binary: got %v", err)
+	}
+	binary := filepath.Join(root, "bin", "kubernetes")
+	if err := os.WriteFile(binary, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if path, err := KubernetesBinary(); err != nil || path != binary {
+		t.Errorf("got %s, %v", path, err)
+	}
+}

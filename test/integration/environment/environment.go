@@ -114,21 +114,36 @@ func KubernetesBinary() (string, error) {
 		}
 		return path, nil
 	}
-	folder, err := os.Getwd()
+	root, err := repository()
+	if err != nil {
+		return "", fmt.Errorf("%w: set %s", err, binaryVariable)
+	}
+	path := filepath.Join(root, "bin", "kubernetes")
+	if err := isProgram(path); err != nil {
+		return "", fmt.Errorf("the Kubernetes binary is not built: %w; run make bin/kubernetes or set %s", err,
+			binaryVariable)
+	}
+	return path, nil
+}
+
+// landmark is a file by which the repository is known. The Go command runs a test again when a file that it looked at
+// has changed: this one never does, as go.mod does with each new module.
+const landmark = "LICENSE"
+
+// repository is the one around the working directory.
+func repository() (string, error) {
+	start, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
-	for ; folder != filepath.Dir(folder); folder = filepath.Dir(folder) {
-		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
-			path := filepath.Join(folder, "bin", "kubernetes")
-			if err := isProgram(path); err != nil {
-				return "", fmt.Errorf("the Kubernetes binary is not built: %w; run make bin/kubernetes or set %s", err,
-					binaryVariable)
-			}
-			return path, nil
+	for folder := start; ; folder = filepath.Dir(folder) {
+		if _, err := os.Stat(filepath.Join(folder, landmark)); err == nil {
+			return folder, nil
+		}
+		if folder == filepath.Dir(folder) {
+			return "", fmt.Errorf("no repository around the working directory %s", start)
 		}
 	}
-	return "", fmt.Errorf("no repository around the working directory: set %s", binaryVariable)
 }
 
 // isProgram checks that there is a file that may be executed.

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/trellis-garden/trellis/pkg/apis/fleetscheme"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
-	"github.com/trellis-garden/trellis/pkg/federation/controllers"
 )
 
 // asTenant gives alice the rights of an application team: its own objects and policies in one namespace of the fleet,
@@ -42,10 +42,7 @@ func (w *world) asTenant(t *testing.T, namespace string) client.Client {
 	if err := errors.Join(w.fleet.Create(ctx, role), w.fleet.Create(ctx, binding)); err != nil {
 		t.Fatal(err)
 	}
-	scheme, err := controllers.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	scheme := fleetscheme.Scheme()
 	alice, err := w.newClient(w.asAlice(), scheme)
 	if err != nil {
 		t.Fatal(err)

@@ -333,10 +333,10 @@ func TestMembersThatCannotBeAskedThroughTheFleet(t *testing.T) {
 		})
 		w.waitForNamespaceOf(t, name)
 	}
-	eventually(t, "a member with an agent is refused", func() error {
+	eventually(t, "a member whose agent has no tunnel is unavailable", func() error {
 		_, err := answer(w.fleetConfig, http.MethodGet,
 			"/apis/cluster.karmada.io/v1alpha1/clusters/with-agent/proxy/api")
-		if err == nil || !strings.Contains(err.Error(), "talks to the fleet by an agent") {
+		if err == nil || !strings.Contains(err.Error(), "member with-agent has an agent, which has had no tunnel") {
 			return fmt.Errorf("got %v", err)
 		}
 		return nil

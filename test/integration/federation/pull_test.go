@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -35,8 +36,10 @@ type pulled struct {
 	world      *world
 	name       string
 	invitation *registration.Invitation
-	options    agent.Options
-	member     client.Client
+	// fleet is how the agent reaches it.
+	fleet   *rest.Config
+	options agent.Options
+	member  client.Client
 }
 
 // invite registers a cluster and applies the agent's manifest there; no agent runs yet. The agent will have the rights
@@ -47,7 +50,7 @@ func (w *world) invite(t *testing.T, name string, allowance registration.Allowan
 		"garbage-collector-controller")
 	w.startApprover(t)
 	config, member := w.startCluster(t, name)
-	p := &pulled{world: w, name: name, member: member}
+	p := &pulled{world: w, name: name, member: member, fleet: w.pinnedFleet(t)}
 	p.apply(t, allowance)
 	p.configure(t, config, allowance)
 	return p
@@ -60,12 +63,14 @@ func (p *pulled) apply(t *testing.T, allowance registration.Allowance) {
 	description := registration.Description{
 		Name: p.name, Provider: "metal", Labels: map[string]string{"pulled": "true"},
 	}
-	if p.invitation, err = registration.Register(ctx, p.world.fleet, p.world.pinnedFleet(t),
+	if p.invitation, err = registration.Register(ctx, p.world.fleet, p.fleet,
 		registration.RegisterOptions{Description: description, TokenLifetime: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	if err := registration.ApplyManifest(ctx, p.member,
-		p.invitation.Manifest(registration.AgentOptions{Image: "federation:test", Allowance: allowance})); err != nil {
+		p.invitation.Manifest(registration.AgentOptions{
+			Image: "federation:test", Allowance: allowance, ServeAPI: !allowance.Bounded(),
+		})); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -449,14 +454,7 @@ func (w *world) unjoins(t *testing.T, p *pulled, namespace string, ended <-chan 
 	if _, err := deployment(p.member, namespace); wantGone(err) != nil {
 		t.Errorf("what was applied there: %v", err)
 	}
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Errorf("the agent ended with %v", err)
-		}
-	case <-time.After(30 * time.Second):
-		t.Fatal("the agent does not end")
-	}
+	p.ends(t, ended)
 	// Nothing collects garbage here: what goes with the namespace is owned by it.
 	left := &corev1.Namespace{}
 	if err := p.member.Get(ctx, client.ObjectKey{Name: p.invitation.Access}, left); err != nil ||
@@ -469,6 +467,11 @@ func (w *world) unjoins(t *testing.T, p *pulled, namespace string, ended <-chan 
 		}
 		if owners := right.GetOwnerReferences(); len(owners) != 1 || owners[0].UID != left.UID {
 			t.Errorf("%T of the agent is owned by %v, want its namespace", right, owners)
+		}
+	}
+	if !p.options.Allowance.Bounded() {
+		if err := p.impersonatorGoes(p.invitation.Access, left.UID); err != nil {
+			t.Error(err)
 		}
 	}
 	eventually(t, "the agent's rights in the fleet are gone", func() error {
@@ -509,7 +512,100 @@ func TestPullMemberAllows(t *testing.T) {
 	if _, err := deployment(p.member, other); wantGone(err) != nil {
 		t.Errorf("got %v", err)
 	}
+	t.Run("who takes the agent over is nobody else", p.staysItself)
 	w.unjoins(t, p, allowed, ended)
+}
+
+// staysItself has an agent with bounds try to be another account of its member, with the rights that it has there.
+func (p *pulled) staysItself(t *testing.T) {
+	agent, err := client.New(p.options.Member, client.Options{Scheme: p.member.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace := p.invitation.Access
+	for _, name := range []string{"impersonator", "default", "agent"} {
+		account := types.NamespacedName{Namespace: namespace, Name: name}
+		_, err := registration.RequestToken(ctx, agent, account, time.Hour)
+		denied(t, "a token of "+name, err)
+	}
+	denied(t, "a Secret with a token", agent.Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "token", Annotations: map[string]string{"kubernetes.io/service-account.name": "default"},
+		},
+		Type: corev1.SecretTypeServiceAccountToken,
+	}))
+	denied(t, "a pod", agent.Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pod"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}))
+	for _, path := range []string{
+		"/api/v1/namespaces/kube-system/pods/p/exec?command=id", "/api/v1/nodes/n/proxy/run",
+		"/api/v1/namespaces/kube-system/services/s/proxy/",
+	} {
+		_, err := answer(p.options.Member, http.MethodGet, path)
+		denied(t, path, err)
+	}
+	other := rest.CopyConfig(p.options.Member)
+	other.Impersonate = rest.ImpersonationConfig{UserName: "somebody", Groups: []string{"system:masters"}}
+	as, err := client.New(other, client.Options{Scheme: p.member.Scheme(), Mapper: p.member.RESTMapper()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	denied(t, "somebody else", as.List(ctx, &corev1.NamespaceList{}))
+}
+
+// An agent whose connection breaks off just when its member leaves hears of it when it is back, as the fleet keeps its
+// rights until then.
+func TestAgentHearsLateThatItsMemberLeaves(t *testing.T) {
+	w := newWorld(t)
+	w.startFederation(t)
+	p := w.invite(t, "deaf", registration.Allowance{})
+	way := &line{}
+	if err := way.connect(p.fleet); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		way.set(true)
+		_ = way.listener.Close()
+	})
+	p.apply(t, registration.Allowance{})
+	_, ended := p.start(t)
+	p.accept(t)
+	cluster := w.ready(t, p.name, metav1.ConditionTrue, "ClusterReady")
+	way.set(true)
+	if err := w.fleet.Delete(ctx, cluster); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the fleet has got as far as it does without the agent", func() error {
+		cluster, err := w.getCluster(p.name)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err == nil && meta.FindStatusCondition(cluster.Status.Conditions,
+			clusterv1alpha1.ConditionAgentLeaving) == nil {
+			err = errors.New("the agent is not waited for")
+		}
+		return err
+	})
+	way.set(false)
+	p.ends(t, ended)
+	if err := registration.Unjoin(ctx, w.fleet, p.name, environment.Patience, t.Logf); err == nil {
+		t.Error("the member is still there after its agent has ended")
+	}
+	w.finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace(p.name))
+}
+
+// ends waits until the agent has removed itself.
+func (p *pulled) ends(t *testing.T, ended <-chan error) {
+	t.Helper()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("the agent ended with %v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the agent does not end")
+	}
 }
 
 // A member whose agent is gone for good can leave all the same.

@@ -69,6 +69,15 @@ func TestRegisterByCommands(t *testing.T) {
 		!strings.Contains(manifest, "registry.example/federation:v1") {
 		t.Errorf("got\n%s", manifest)
 	}
+	for flags, serves := range map[string]bool{
+		"": true, "--serve-api=false": false, "--allow-kinds=ConfigMap": false, "--allow-namespaces=shop": false,
+		"--allow-namespaces=shop --serve-api": true,
+	} {
+		text := run(append([]string{"register", "commanded", "--image=i"}, strings.Fields(flags)...)...)
+		if strings.Contains(text, "name: impersonator\n") != serves {
+			t.Errorf("with %q, got\n%s", flags, text)
+		}
+	}
 	if _, err := command(t, "accept", "commanded", access); err == nil ||
 		!strings.Contains(err.Error(), "trellisctl register commanded") {
 		t.Errorf("nobody waits yet: got %v", err)

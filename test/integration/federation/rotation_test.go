@@ -238,6 +238,7 @@ func TestAgentFollowsRotation(t *testing.T) {
 	w.servers.replace(t, "signer.key", w.servers.content(t, "sa.key"))
 	w.servers.replace(t, "fleet-clients.crt", clientsBefore)
 	refuses(t, p, rotated)
+	p.fleet = w.pinnedFleet(t)
 	p.apply(t, registration.Allowance{})
 	_, ended := p.start(t)
 	p.accept(t)

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetextension "github.com/trellis-garden/trellis/extensions/federation/pkg/fleet"
-	"github.com/trellis-garden/trellis/pkg/federation/controllers"
+	"github.com/trellis-garden/trellis/pkg/apis/fleetscheme"
 	"github.com/trellis-garden/trellis/pkg/federation/crds"
 )
 
@@ -154,10 +154,7 @@ func (p *pool) ownAddress() (string, error) {
 
 // start runs the API servers of the fleet and its members.
 func (w *world) start(egress map[string][]byte) error {
-	scheme, err := controllers.NewScheme()
-	if err != nil {
-		return err
-	}
+	scheme := fleetscheme.Scheme()
 	configs, err := w.startServers(egress)
 	if err != nil {
 		return err

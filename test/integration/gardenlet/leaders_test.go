@@ -35,21 +35,21 @@ func TestOneResourceManagerWorks(t *testing.T) {
 		})
 	}
 	end := electing("first")
-	holder := leaderOtherThan(t, admin, "")
+	holder := leaderOtherThan(t, admin, "resource-manager", "")
 	electing("second")
 	applied := applyForLeader(t, admin, "before")
 	eventually(t, func() error { return isAppliedBy(admin, applied, "first") })
 	end()
-	leaderOtherThan(t, admin, holder)
+	leaderOtherThan(t, admin, "resource-manager", holder)
 	applied = applyForLeader(t, admin, "after")
 	eventually(t, func() error { return isAppliedBy(admin, applied, "second") })
 }
 
-// leaderOtherThan waits until another one than before leads.
-func leaderOtherThan(t *testing.T, admin client.Client, before string) (holder string) {
+// leaderOtherThan waits until another one than before has a lease.
+func leaderOtherThan(t *testing.T, admin client.Client, name, before string) (holder string) {
 	t.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-		Namespace: gardencorev1beta1.GardenNamespace, Name: "resource-manager",
+		Namespace: gardencorev1beta1.GardenNamespace, Name: name,
 	}}
 	eventually(t, func() error {
 		if err := admin.Get(context.Background(), client.ObjectKeyFromObject(lease), lease); err != nil {

@@ -115,12 +115,12 @@ func startGarden(t *testing.T) {
 	})
 }
 
-// startGardenlet runs gardenlet.
+// startGardenlet runs a gardenlet, which works while no other one does.
 func startGardenlet(t *testing.T) (stop func()) {
 	return start(t, "gardenlet", func(ctx context.Context) error {
 		return gardenlet.Run(ctx, gardenlet.Options{
 			Config: configuration(t), Seed: env.Config, HealthAddress: "0", MetricsAddress: "0",
-			SkipNameValidation: true,
+			SkipNameValidation: true, LeaderElection: true,
 			ShootConfig: func(context.Context, client.Reader, string) (*rest.Config, error) {
 				return shootCluster.Load(), nil
 			},

@@ -41,8 +41,11 @@ func TestGardenlet(t *testing.T) {
 	prepareGarden(t)
 	playCluster(t)
 	stopGardenlet := startGardenlet(t)
+	holder := leaderOtherThan(t, c, gardenletLease, "")
+	startGardenlet(t) // It stands by until the end of the other one.
 	startSeed(t)
 	t.Run("seed is registered and ready", testSeed)
+	first := gardenletOfSeed(t)
 	t.Run("shoot with workers", testShoot)
 	t.Run("fleet", testFleet)
 	t.Run("an emergency stop", testEmergencyStop)
@@ -53,8 +56,13 @@ func TestGardenlet(t *testing.T) {
 	t.Run("a shoot becomes a seed", testManagedSeed)
 	t.Run("gardenlet deploys itself", testSelfDeployment)
 	t.Run("an extension in use stays", testExtensionStays)
-	t.Run("gardenlet ends in the middle of a creation", func(t *testing.T) { testRestart(t, stopGardenlet) })
+	t.Run("one of two gardenlets ends in the middle of a creation", func(t *testing.T) {
+		testOneGardenletWorks(t, holder, first, stopGardenlet)
+	})
 }
+
+// gardenletLease is that of the gardenlet that works.
+const gardenletLease = "gardenlet-leader"
 
 // prepareGarden creates what operators create.
 func prepareGarden(t *testing.T) {
@@ -321,9 +329,9 @@ func offer(t *testing.T, name, extensionType string) error {
 	})
 }
 
-// testRestart ends gardenlet while it creates a shoot; the next one goes on. The test's own workloads get ready slowly
-// enough for that.
-func testRestart(t *testing.T, stopGardenlet func()) {
+// testOneGardenletWorks ends the one of two gardenlets that has worked so far while it creates a shoot. The other one,
+// which has done nothing, goes on. The test's own workloads get ready slowly enough for that.
+func testOneGardenletWorks(t *testing.T, holder, first string, stopGardenlet func()) {
 	shoot := example(t, "shoot-member2")
 	shoot.Annotations = map[string]string{gardencorev1beta1.ShootSkipReadiness: "true"}
 	create(t, shoot)
@@ -332,14 +340,33 @@ func testRestart(t *testing.T, stopGardenlet func()) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--demo--member2", Name: "etcd-main"},
 		})
 	})
+	if got := leaderOtherThan(t, c, gardenletLease, ""); got != holder || gardenletOfSeed(t) != first {
+		t.Errorf("%s has the lease and %s tells of the seed, it was %s, and %s", got, gardenletOfSeed(t), holder, first)
+	}
 	stopGardenlet()
 	if err := get(shoot); err != nil ||
 		shoot.Status.LastOperation.State != gardencorev1beta1.LastOperationStateProcessing {
 		t.Fatalf("gardenlet ended too late: %+v (%v)", shoot.Status.LastOperation, err)
 	}
-	startGardenlet(t)
+	leaderOtherThan(t, c, gardenletLease, holder)
 	succeeded(t, shoot)
+	eventually(t, func() error {
+		if gardenletOfSeed(t) == first {
+			return fmt.Errorf("gardenlet %s still tells of the seed", first)
+		}
+		return nil
+	})
 	deleted(t, shoot)
+}
+
+// gardenletOfSeed is the identity of the gardenlet that tells of the seed.
+func gardenletOfSeed(t *testing.T) string {
+	t.Helper()
+	seed := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "local"}}
+	if err := get(seed); err != nil || seed.Status.Gardener == nil {
+		t.Fatalf("the seed has no gardenlet: %v", err)
+	}
+	return seed.Status.Gardener.ID
 }
 
 func testMistake(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/trellis-garden/trellis/extensions/pkg/command"
 	"github.com/trellis-garden/trellis/extensions/pkg/extension"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
-	"github.com/trellis-garden/trellis/pkg/federation/controllers"
+	"github.com/trellis-garden/trellis/pkg/apis/fleetscheme"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
 
@@ -61,13 +61,10 @@ func setup(_ context.Context, mgr manager.Manager) error {
 	if err != nil {
 		return err
 	}
-	fleetScheme, err := controllers.NewScheme()
-	if err != nil {
-		return err
-	}
+	scheme := fleetscheme.Scheme()
 	err = extension.Add(mgr, extension.Options[*extensionsv1alpha1.Extension]{
 		Kind: "Extension", Type: fleet.Type,
-		Actuator: &fleet.Actuator{Client: mgr.GetClient(), FleetScheme: fleetScheme, Image: image.String()},
+		Actuator: &fleet.Actuator{Client: mgr.GetClient(), FleetScheme: scheme, Image: image.String()},
 	})
 	if err != nil {
 		return err
@@ -77,8 +74,8 @@ func setup(_ context.Context, mgr manager.Manager) error {
 		return err
 	}
 	return errors.Join(
-		membership.Add(mgr, garden, &membership.Reconciler{FleetScheme: fleetScheme, Now: time.Now}),
-		growth.Add(mgr, garden, &growth.Reconciler{FleetScheme: fleetScheme, Now: time.Now}),
+		membership.Add(mgr, garden, &membership.Reconciler{FleetScheme: scheme, Now: time.Now}),
+		growth.Add(mgr, garden, &growth.Reconciler{FleetScheme: scheme, Now: time.Now}),
 	)
 }
 

@@ -82,7 +82,7 @@ func fillDeployment(deployment *appsv1.Deployment, v deploymentValues) {
 		serveMembers(&pod.Containers[0])
 	}
 	if v.certificate != nil {
-		shareCertificate(&spec.Template, v.certificate)
+		shareCertificate(&spec.Template, v.certificate, *spec.Replicas)
 	}
 	*pod = shootaccess.Pod(*pod, v.kubeconfig, Name)
 }
@@ -137,7 +137,7 @@ const (
 
 // shareCertificate has replicas serve the API of members with one certificate; another one rolls them. A replica ends
 // when nobody is led to it any more.
-func shareCertificate(template *corev1.PodTemplateSpec, certificate *corev1.Secret) {
+func shareCertificate(template *corev1.PodTemplateSpec, certificate *corev1.Secret, replicas int32) {
 	checksum := sha256.Sum256(certificate.Data[corev1.TLSCertKey])
 	metav1.SetMetaDataAnnotation(&template.ObjectMeta, "checksum/"+certificate.Name, hex.EncodeToString(checksum[:4]))
 	pod := &template.Spec
@@ -145,7 +145,8 @@ func shareCertificate(template *corev1.PodTemplateSpec, certificate *corev1.Secr
 	pod.Volumes = append(pod.Volumes, secretVolume(memberAPIVolume, certificate.Name))
 	container := &pod.Containers[0]
 	container.Args = append(container.Args, "--member-api-cert-file="+memberAPIDir+"/"+corev1.TLSCertKey,
-		"--member-api-key-file="+memberAPIDir+"/"+corev1.TLSPrivateKeyKey)
+		"--member-api-key-file="+memberAPIDir+"/"+corev1.TLSPrivateKeyKey,
+		fmt.Sprintf("--member-api-replicas=%d", replicas))
 	container.VolumeMounts = append(container.VolumeMounts,
 		corev1.VolumeMount{Name: memberAPIVolume, MountPath: memberAPIDir, ReadOnly: true})
 	container.Lifecycle = &corev1.Lifecycle{

@@ -22,7 +22,7 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
-	"github.com/trellis-garden/trellis/pkg/federation/controllers"
+	"github.com/trellis-garden/trellis/pkg/apis/fleetscheme"
 	"github.com/trellis-garden/trellis/pkg/federation/growth/shoots"
 )
 
@@ -62,10 +62,7 @@ func newBed(t *testing.T, allowed string, change ...func(*fleetv1alpha1.FleetGro
 			return c.Delete(ctx, o, options...)
 		},
 	})
-	scheme, err := controllers.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	scheme := fleetscheme.Scheme()
 	b.fleet = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&fleetv1alpha1.FleetGrowth{},
 		&clusterv1alpha1.Cluster{}).Build()
 	growth := &fleetv1alpha1.FleetGrowth{ObjectMeta: metav1.ObjectMeta{Name: b.name},

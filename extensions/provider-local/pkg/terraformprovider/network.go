@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/api"
@@ -99,17 +101,23 @@ func (r *networkResource) Configure(_ context.Context, request resource.Configur
 // Create implements resource.Resource.
 func (r *networkResource) Create(ctx context.Context, request resource.CreateRequest,
 	response *resource.CreateResponse) {
+	response.Diagnostics.Append(r.put(ctx, "create", request.Plan, &response.State)...)
+}
+
+// put makes the network of a plan be there, and remembers what it is.
+func (r *networkResource) put(ctx context.Context, verb string, plan tfsdk.Plan, state *tfsdk.State) diag.Diagnostics {
 	var model networkModel
-	response.Diagnostics.Append(request.Plan.Get(ctx, &model)...)
-	if response.Diagnostics.HasError() {
-		return
+	problems := plan.Get(ctx, &model)
+	if problems.HasError() {
+		return problems
 	}
 	network, err := r.client.PutNetwork(ctx, model.network())
 	if err != nil {
-		response.Diagnostics.AddError("Cannot create the network "+model.Name.ValueString(), err.Error())
-		return
+		problems.AddError("Cannot "+verb+" the network "+model.Name.ValueString(), err.Error())
+		return problems
 	}
-	response.Diagnostics.Append(response.State.Set(ctx, modelOf(network, model.Range))...)
+	problems.Append(state.Set(ctx, modelOf(network, model.Range))...)
+	return problems
 }
 
 // Read implements resource.Resource.
@@ -134,17 +142,7 @@ func (r *networkResource) Read(ctx context.Context, request resource.ReadRequest
 // Update implements resource.Resource. Every attribute that can be set requires replacement, so this only confirms.
 func (r *networkResource) Update(ctx context.Context, request resource.UpdateRequest,
 	response *resource.UpdateResponse) {
-	var model networkModel
-	response.Diagnostics.Append(request.Plan.Get(ctx, &model)...)
-	if response.Diagnostics.HasError() {
-		return
-	}
-	network, err := r.client.PutNetwork(ctx, model.network())
-	if err != nil {
-		response.Diagnostics.AddError("Cannot update the network "+model.Name.ValueString(), err.Error())
-		return
-	}
-	response.Diagnostics.Append(response.State.Set(ctx, modelOf(network, model.Range))...)
+	response.Diagnostics.Append(r.put(ctx, "update", request.Plan, &response.State)...)
 }
 
 // Delete implements resource.Resource.

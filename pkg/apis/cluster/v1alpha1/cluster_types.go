@@ -81,6 +81,9 @@ const (
 	// True when it is ready, False when it is not or the agent does not serve the member, Unknown when it does not
 	// answer the agent.
 	ConditionAgentReported = "AgentReported"
+	// ConditionAgentLeaving is about the agent of a member with syncMode Pull that is to leave (extension): False while
+	// the fleet waits for the agent, True when the agent has stored that it has to go. Then the fleet takes its rights.
+	ConditionAgentLeaving = "AgentLeaving"
 
 	// ReasonObserved: every node is watched.
 	ReasonObserved = "NodesObserved"

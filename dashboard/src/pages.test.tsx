@@ -1,0 +1,308 @@
+// Pages as somebody sees them who comes to what is not there, or not for them.
+import { createTheme, MantineProvider } from '@mantine/core';
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { cleanup, fireEvent, render, screen, within } from '@testing-library/react';
+import type { ComponentType } from 'react';
+import { createMemoryRouter, RouterProvider } from 'react-router';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import { FleetPage } from './fleets/FleetPage';
+import { FleetsPage } from './fleets/FleetsPage';
+import { resetLive } from './live';
+import { GardenPage } from './operators/GardenPage';
+import { SeedPage } from './operators/SeedPage';
+import { ProjectsPage } from './projects/ProjectsPage';
+import { CreatePage } from './shoots/CreatePage';
+import { EditPage } from './shoots/EditPage';
+import { ShootPage } from './shoots/ShootPage';
+import { ShootsPage } from './shoots/ShootsPage';
+
+type Answer = { code: number; body: unknown };
+const good = (body: unknown): Answer => ({ code: 200, body });
+const refusal = (code: number, message: string): Answer => ({
+  code,
+  body: { kind: 'Status', code, reason: code === 403 ? 'Forbidden' : 'InternalError', message },
+});
+
+/** What the server answers: requests by their path, subscriptions by their resource. */
+interface Server {
+  allowed: boolean;
+  requests: Record<string, Answer>;
+  lists: Record<string, unknown[] | { code: number; message: string }>;
+}
+
+function serve({ allowed, requests, lists }: Server) {
+  vi.stubGlobal('fetch', (path: string, { body }: RequestInit = {}) => {
+    const checks = path === '/api/rights' ? (JSON.parse(String(body)) as { checks: unknown[] }).checks : [];
+    const answer =
+      path === '/api/rights' ? good({ allowed: checks.map(() => allowed) }) : (requests[path] ?? good({ items: [] }));
+    return Promise.resolve(new Response(JSON.stringify(answer.body), { status: answer.code }));
+  });
+  vi.stubGlobal(
+    'WebSocket',
+    class {
+      onopen?: () => void;
+      onmessage?: (event: { data: string }) => void;
+      onclose?: (event: { code: number }) => void;
+
+      constructor() {
+        queueMicrotask(() => this.onopen?.());
+      }
+
+      send(text: string) {
+        const { type, id, resource } = JSON.parse(text) as { type: string; id: string; resource: string };
+        const list = lists[resource] ?? [];
+        if (type !== 'subscribe') return;
+        if (!Array.isArray(list)) {
+          this.tell({ type: 'error', id, error: list, final: true });
+          return;
+        }
+        this.tell({ type: 'snapshot', id, items: list, first: true });
+        this.tell({ type: 'sync', id, resourceVersion: '1' });
+      }
+
+      close() {
+        this.onclose?.({ code: 1000 });
+      }
+
+      private tell(message: unknown) {
+        queueMicrotask(() => this.onmessage?.({ data: JSON.stringify(message) }));
+      }
+    },
+  );
+}
+
+const projects = (...items: object[]): Record<string, Answer> => ({ '/api/projects': good({ items }) });
+const alpha = { uid: 'p1', name: 'alpha', projectNamespace: 'garden-alpha', stale: '2026-01-01T00:00:00Z' };
+
+let router: ReturnType<typeof createMemoryRouter>;
+
+function open(path: string, address: string, Page: ComponentType) {
+  router = createMemoryRouter([{ path, Component: Page }], { initialEntries: [address] });
+  const queries = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  render(
+    <MantineProvider theme={createTheme({})} withCssVariables={false} withGlobalClasses={false} env="test">
+      <QueryClientProvider client={queries}>
+        <RouterProvider router={router} />
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+}
+
+beforeEach(() => {
+  vi.stubGlobal('matchMedia', () => ({
+    matches: false,
+    addEventListener: () => undefined,
+    removeEventListener: () => undefined,
+  }));
+  vi.stubGlobal('scrollTo', () => undefined);
+  vi.stubGlobal('ResizeObserver', function (this: object) {
+    Object.assign(this, { observe: () => undefined, unobserve: () => undefined, disconnect: () => undefined });
+  });
+});
+afterEach(() => {
+  cleanup();
+  resetLive();
+  vi.unstubAllGlobals();
+});
+
+const shootPath = '/shoots/garden-alpha/none';
+const fleetPath = '/fleets/garden-alpha/none';
+const refused = { code: 403, message: 'shoots is forbidden' };
+
+describe('a page of what is not there, or not for who asks, says so and what to do', () => {
+  it.each<[string, string, string, ComponentType, Partial<Server>, RegExp, string]>([
+    [
+      'shoots of no project',
+      '/projects/:project/shoots',
+      '/projects/none/shoots',
+      ShootsPage,
+      {},
+      /no project none/,
+      'Projects',
+    ],
+    [
+      'a new shoot in none',
+      '/projects/:project/create',
+      '/projects/none/create',
+      CreatePage,
+      {},
+      /no project none/,
+      'Projects',
+    ],
+    [
+      'a project that is not ready',
+      '/projects/:project/shoots',
+      '/projects/new/shoots',
+      ShootsPage,
+      { requests: projects({ uid: 'p', name: 'new' }) },
+      /new is not ready yet/,
+      'Projects',
+    ],
+    [
+      'projects that cannot be read',
+      '/projects/:project/shoots',
+      '/projects/alpha/shoots',
+      ShootsPage,
+      { requests: { '/api/projects': refusal(500, 'broken') } },
+      /server has failed/,
+      'Projects',
+    ],
+    ['the YAML of no shoot', '/shoots/:namespace/:name', shootPath, EditPage, {}, /no shoot none/, 'Projects'],
+    [
+      'the YAML of a shoot of others',
+      '/shoots/:namespace/:name',
+      shootPath,
+      EditPage,
+      { lists: { shoots: refused } },
+      /You may not do this/,
+      'Projects',
+    ],
+    ['no shoot', '/shoots/:namespace/:name', shootPath, ShootPage, {}, /no shoot none/, 'Shoots of alpha'],
+    ['no fleet', '/fleets/:namespace/:name', fleetPath, FleetPage, {}, /no fleet none/, 'Fleets'],
+    [
+      'a fleet of others',
+      '/fleets/:namespace/:name',
+      fleetPath,
+      FleetPage,
+      { lists: { shoots: refused } },
+      /You may not do this/,
+      'Fleets',
+    ],
+    [
+      'a shoot that is no fleet',
+      '/fleets/:namespace/:name',
+      fleetPath,
+      FleetPage,
+      { lists: { shoots: [{ uid: 's', name: 'none', namespace: 'garden-alpha' }] } },
+      /none is no fleet/,
+      'none',
+    ],
+    [
+      'fleets of projects that cannot be read',
+      '/fleets',
+      '/fleets',
+      FleetsPage,
+      { requests: { '/api/projects': refusal(500, 'broken') } },
+      /server has failed/,
+      'Projects',
+    ],
+    [
+      'fleets of a project whose shoots cannot be read',
+      '/fleets',
+      '/fleets',
+      FleetsPage,
+      {
+        requests: {
+          ...projects(alpha),
+          '/api/garden/apis/core.gardener.cloud/v1beta1/namespaces/garden-alpha/shoots': refusal(500, 'broken'),
+        },
+      },
+      /broken/,
+      '',
+    ],
+    ['no seed', '/operations/seeds/:name', '/operations/seeds/none', SeedPage, {}, /no seed none/, 'Seeds'],
+  ])('%s', async (_, path, address, page, server, wanted, way) => {
+    serve({ allowed: false, requests: projects(alpha), lists: {}, ...server });
+    open(path, address, page);
+    const alert = await screen.findByRole('alert');
+    expect(alert.textContent).toMatch(wanted);
+    expect(screen.queryByText('Loading …')).toBeNull();
+    if (way) expect(screen.getAllByRole('link', { name: way }).length).toBeGreaterThan(0);
+  });
+
+  it('says that there is no fleet only when it is known', async () => {
+    serve({ allowed: false, requests: projects(alpha), lists: {} });
+    open('/fleets', '/fleets', FleetsPage);
+    expect(screen.getByText('Loading …')).toBeTruthy();
+    expect(screen.queryByText(/no fleet/)).toBeNull();
+    expect(await screen.findByText(/no fleet/)).toBeTruthy();
+  });
+});
+
+describe('what a list is narrowed by stands in the address', () => {
+  const mark = (label: string) => fireEvent.click(screen.getByLabelText(label));
+
+  it.each<[string, string, string, ComponentType, string, string]>([
+    ['projects', '/projects', '/projects', ProjectsPage, 'Only those that nobody uses', '?stale=1'],
+    ['shoots', '/shoots', '/shoots', ShootsPage, 'Only what is not healthy', '?unhealthy=1'],
+    [
+      'installations',
+      '/operations',
+      '/operations?tab=installations',
+      GardenPage,
+      'Only what is not healthy',
+      '?tab=installations&unhealthy=1',
+    ],
+  ])('%s', async (_, path, address, page, label, want) => {
+    serve({ allowed: true, requests: projects(alpha), lists: {} });
+    open(path, address, page);
+    await screen.findByLabelText(label);
+    mark(label);
+    expect(router.state.location.search).toBe(want);
+    fireEvent.change(screen.getByLabelText('Filter'), { target: { value: 'words' } });
+    await vi.waitFor(() => expect(router.state.location.search).toBe(`${want}&q=words`));
+  });
+});
+
+describe('parts of a page', () => {
+  it('are shown by the address, which changes with them', async () => {
+    serve({
+      allowed: true,
+      requests: {},
+      lists: { shoots: [{ uid: 's', name: 'none', namespace: 'garden-alpha', fleet: true }] },
+    });
+    open('/fleets/:namespace/:name', `${fleetPath}?tab=objects&q=words`, FleetPage);
+    const tabs = await screen.findByRole('tablist');
+    expect(within(tabs).getByRole('tab', { selected: true }).textContent).toBe('Objects');
+    fireEvent.click(within(tabs).getByRole('tab', { name: 'Moves' }));
+    expect(router.state.location.search).toBe('?tab=moves');
+  });
+});
+
+describe('a shoot', () => {
+  const pool = { name: 'a', minimum: 1, maximum: 1, machine: { type: 't' } };
+  const shoot = (workers: object[]) => ({
+    metadata: { uid: 's', namespace: 'garden-alpha', name: 'one' },
+    spec: { region: 'r', kubernetes: { version: '1.36.0' }, provider: { type: 'local', workers } },
+    status: { lastOperation: { type: 'Create', state: 'Succeeded', progress: 100 } },
+  });
+  const command = 'trellisctl ssh --project alpha --shoot one';
+
+  it('tells how one logs in to its machines', async () => {
+    serve({ allowed: true, requests: projects(alpha), lists: { shoots: [shoot([pool])] } });
+    open('/shoots/:namespace/:name', '/shoots/garden-alpha/one', ShootPage);
+    expect(await screen.findByText(command)).toBeTruthy();
+  });
+
+  it('tells it only where there are machines, and to who may', async () => {
+    serve({ allowed: true, requests: projects(alpha), lists: { shoots: [shoot([])] } });
+    open('/shoots/:namespace/:name', '/shoots/garden-alpha/one', ShootPage);
+    expect(await screen.findByText(/trellisctl kubeconfig/)).toBeTruthy();
+    expect(screen.queryByText(command)).toBeNull();
+  });
+
+  it('tells what its machines use, and what runs in it says', async () => {
+    const inside = '/api/shoot/garden-alpha/one';
+    const usage = { cpu: '250000000n', memory: '1572864Ki' };
+    const pods = `${inside}/api/v1/namespaces/kube-system/pods/dns`;
+    serve({
+      allowed: true,
+      requests: {
+        ...projects(alpha),
+        [`${inside}/apis/metrics.k8s.io/v1beta1/nodes`]: good({ items: [{ metadata: { name: 'n1' }, usage }] }),
+        [pods]: good({ metadata: { name: 'dns' }, spec: { containers: [{ name: 'main' }] } }),
+        [`${pods}/log?container=main&tailLines=500`]: good('it <b>runs</b>'),
+      },
+      lists: {
+        shoots: [shoot([pool])],
+        nodes: [{ uid: 'n', name: 'n1', ready: 'True', pool: 'a' }],
+        pods: [{ uid: 'p', name: 'dns' }],
+      },
+    });
+    open('/shoots/:namespace/:name', '/shoots/garden-alpha/one?pod=dns', ShootPage);
+    expect((await screen.findByLabelText('The last lines of dns')).textContent).toContain('<b>runs</b>');
+    expect(await screen.findByText('1.5 GiB')).toBeTruthy();
+    expect(screen.getByText('0.3')).toBeTruthy();
+  });
+});

@@ -1,0 +1,99 @@
+import { NativeSelect } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+
+import { get, logOf } from '../api/objects';
+import { resources, type Cluster } from '../api/paths';
+import type { KubernetesObject } from '../api/types';
+import { t } from '../i18n';
+import { useLiveList } from '../live';
+import { Offer } from '../ui/Action';
+import { Failure } from '../ui/Failure';
+import { useAddress } from '../ui/Filters';
+import { Empty, ListState, Loading } from '../ui/Loading';
+import { Section } from '../ui/Page';
+import { mayLookInside } from './status';
+import type { Shoot } from './types';
+
+/** namespace of what Trellis runs in a shoot. */
+const namespace = 'kube-system';
+
+interface PodRow {
+  uid: string;
+  name: string;
+  phase?: string;
+}
+
+interface Pod extends KubernetesObject {
+  spec: { containers: { name: string }[] };
+}
+
+interface LogsProps {
+  shoot: Shoot;
+  rights: { admin: boolean; viewer: boolean };
+}
+
+/** Logs are the last lines of what Trellis runs in the cluster. The address says of which pod. */
+export function Logs({ shoot, rights }: LogsProps) {
+  const cluster: Cluster = `shoot/${shoot.metadata.namespace ?? ''}/${shoot.metadata.name}`;
+  const mayLook = mayLookInside(shoot, rights);
+  const pods = useLiveList<PodRow>(mayLook ? { cluster, resource: resources.pods, namespace } : null);
+  const [search, set] = useAddress();
+  const pod = search.get('pod') ?? '';
+  const names = pods.items.map(({ name }) => name).sort();
+  return (
+    <Section title={t('logs.title')}>
+      <Offer may={rights.admin || rights.viewer} who="projectAdmin">
+        {!mayLook && <Empty>{t('pools.asleep')}</Empty>}
+        {mayLook && <ListState list={pods} />}
+        {pods.complete && names.length === 0 && <Empty>{t('logs.none')}</Empty>}
+        {names.length > 0 && (
+          <NativeSelect
+            label={t('logs.pod')}
+            value={pod}
+            onChange={(event) => set('pod', event.currentTarget.value)}
+            data={[{ value: '', label: '–' }, ...names]}
+          />
+        )}
+        {names.includes(pod) && <PodLog key={pod} cluster={cluster} name={pod} />}
+      </Offer>
+    </Section>
+  );
+}
+
+const refresh = 5_000;
+
+function PodLog({ cluster, name }: { cluster: Cluster; name: string }) {
+  const [chosen, setChosen] = useState<string>();
+  const { data: pod, error } = useQuery({
+    queryKey: ['pod', cluster, name],
+    queryFn: () => get<Pod>(cluster, resources.pods, { namespace, name }),
+  });
+  const containers = pod?.spec.containers.map((container) => container.name) ?? [];
+  const container = chosen ?? containers[0];
+  const log = useQuery({
+    queryKey: ['log', cluster, name, container],
+    queryFn: () => logOf(cluster, { namespace, name }, container ?? ''),
+    enabled: container !== undefined,
+    refetchInterval: refresh,
+  });
+  return (
+    <>
+      {containers.length > 1 && (
+        <NativeSelect
+          label={t('logs.container')}
+          value={container}
+          onChange={(event) => setChosen(event.currentTarget.value)}
+          data={containers}
+        />
+      )}
+      <Failure error={error ?? log.error} />
+      {log.isPending && !error && <Loading />}
+      {log.data !== undefined && (
+        <pre className="preview" aria-label={t('logs.of', { name })}>
+          {log.data || t('logs.empty')}
+        </pre>
+      )}
+    </>
+  );
+}
