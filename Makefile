@@ -68,8 +68,8 @@ browser: landscape ## Get the browser of the end-to-end tests into .cache; nothi
 	@$(LANDSCAPE) browser
 
 test-browser: browser ## Do in the dashboard what people do, also what takes minutes, and take pictures
-	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -tags e2e -run TestPeopleInABrowser ./test/e2e \
-		-long-journeys
+	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -tags e2e \
+		-run 'TestRows/browser|TestRows/member1/TerminalInABrowser|TestPeopleInABrowser' ./test/e2e -long-journeys
 
 test-upgrade: ## Upgrade a shoot while requests are counted; the landscape needs KUBERNETES_VERSIONS=1.35.4
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 90m -tags e2e,upgrade -run TestUpgrade ./test/e2e
@@ -94,7 +94,7 @@ bench: landscape bin/kubernetes ## Measure what matters, or AREAS of it, and wri
 chaos: landscape ## Take both cores from two landscapes for ten minutes, then have 1,000 faults happen to an etcd; slow
 	go build -o bin/chaos ./test/chaos
 	bin/chaos
-	go test -count=1 -v -timeout 0 -run Linearizable ./pkg/etcd -faults 1000
+	go test -count=1 -v -timeout 0 -parallel 6 -run Linearizable ./pkg/etcd -faults 1000
 
 fuzz: ## Fuzz every parser and validator, each for TIME=10m; hack/fuzz.sh chooses among them
 	hack/fuzz.sh $(TIME)

@@ -15,7 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// A longer run: go test ./pkg/etcd -run Linearizable -timeout 0 -v -faults 1000 -seed 7
+// A longer run: go test ./pkg/etcd -run Linearizable -timeout 0 -v -parallel 6 -faults 1000 -seed 7
 var (
 	faultCount = flag.Int("faults", 10, "how many faults are injected while histories are recorded")
 	faultSeed  = flag.Uint64("seed", rand.Uint64(), "seed of the faults and of what clients do")
@@ -25,12 +25,14 @@ var (
 const roundFaults = 50
 
 // inRounds has as many faults happen as are asked for, each round of them to an etcd of its own: one history of all
-// would be kept in memory to the end, and checked for longer than anybody waits. A round logs the flags that repeat it.
+// would be kept in memory to the end, and checked for longer than anybody waits. Rounds wait most of the time, and run
+// side by side, as many as -parallel says. A round logs the flags that repeat it.
 func inRounds(t *testing.T, round func(t *testing.T, seed uint64, faults int)) {
 	t.Helper()
 	for n, left := uint64(0), *faultCount; left > 0; n, left = n+1, left-roundFaults {
 		seed, count := *faultSeed+n, min(left, roundFaults)
 		t.Run(fmt.Sprintf("round %d", n), func(t *testing.T) {
+			t.Parallel()
 			t.Logf("-seed %d -faults %d", seed, count)
 			round(t, seed, count)
 		})

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"helm.sh/helm/v3/pkg/action"
@@ -98,13 +99,27 @@ func (c *Client) Uninstall(_ context.Context, namespace, name string) error {
 	}
 	// Unlike the other operations of Helm this one begins with whatever kinds are known from before.
 	c.getter.forget()
-	uninstall := action.NewUninstall(configuration)
-	uninstall.IgnoreNotFound = true
-	uninstall.Timeout = operationTimeout
-	if _, err := uninstall.Run(name); err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
+	if err := uninstall(configuration, name); err != nil {
 		return fmt.Errorf("release %s/%s: uninstalling: %w", namespace, name, err)
 	}
 	return nil
+}
+
+// uninstall goes on where it finds a revision gone that was there when it began: the upgrade of another process, which
+// ends meanwhile, takes old ones away.
+func uninstall(configuration *action.Configuration, name string) error {
+	run := func() error {
+		uninstall := action.NewUninstall(configuration)
+		uninstall.IgnoreNotFound = true
+		uninstall.Timeout = operationTimeout
+		_, err := uninstall.Run(name)
+		return err
+	}
+	err := run()
+	if err != nil && strings.Contains(err.Error(), driver.ErrReleaseNotFound.Error()) { // told as text
+		err = run()
+	}
+	return err
 }
 
 func (c *Client) configuration(namespace string) (*action.Configuration, error) {

@@ -2,11 +2,13 @@ package helm
 
 import (
 	"bytes"
+	"io"
 	"testing"
 	"testing/fstest"
 
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chart"
+	kubefake "helm.sh/helm/v3/pkg/kube/fake"
 	"helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage"
 	"helm.sh/helm/v3/pkg/storage/driver"
@@ -148,5 +150,45 @@ func TestUnready(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// losesOldest is a history from which another process takes the oldest revision just before it is deleted here.
+type losesOldest struct {
+	driver.Driver
+	lost bool
+}
+
+func (d *losesOldest) Delete(key string) (*release.Release, error) {
+	if !d.lost {
+		d.lost = true
+		if _, err := d.Driver.Delete(key); err != nil {
+			return nil, err
+		}
+	}
+	return d.Driver.Delete(key)
+}
+
+func TestUninstallBesideAnUpgradeThatEnds(t *testing.T) {
+	history := storage.Init(&losesOldest{Driver: driver.NewMemory()})
+	for version, status := range []release.Status{release.StatusSuperseded, release.StatusDeployed} {
+		revision := &release.Release{
+			Name: "demo", Version: version + 1, Info: &release.Info{Status: status}, Chart: &chart.Chart{},
+		}
+		if err := history.Create(revision); err != nil {
+			t.Fatal(err)
+		}
+	}
+	configuration := &action.Configuration{
+		Releases: history, KubeClient: &kubefake.PrintingKubeClient{Out: io.Discard}, Log: t.Logf,
+	}
+	if err := uninstall(configuration, "demo"); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := history.History("demo"); len(left) > 0 {
+		t.Errorf("%d revisions are left (%v)", len(left), err)
+	}
+	if err := uninstall(configuration, "demo"); err != nil {
+		t.Errorf("what is gone already: %v", err)
 	}
 }

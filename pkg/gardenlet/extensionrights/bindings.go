@@ -143,7 +143,8 @@ func Forget(ctx context.Context, seed client.Client, namespace string) error {
 	return nil
 }
 
-// Sync gives and takes rights in the namespaces of all shoots, after the ClusterRoles of an extension may have changed.
+// Sync gives and takes rights in the namespaces of all shoots, and to the Secrets of BindSecret, after the ClusterRoles
+// of an extension may have changed.
 func Sync(ctx context.Context, seed client.Client) error {
 	list := &corev1.NamespaceList{}
 	if err := seed.List(ctx, list,
@@ -155,7 +156,7 @@ func Sync(ctx context.Context, seed client.Client) error {
 			return fmt.Errorf("rights of extensions in namespace %s: %w", list.Items[i].Name, err)
 		}
 	}
-	return nil
+	return syncSecrets(ctx, seed)
 }
 
 // shootNamespace reads a namespace; nil if it is not that of a shoot, or is being deleted with all bindings in it.

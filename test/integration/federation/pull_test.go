@@ -1,18 +1,15 @@
 package federation
 
 import (
-	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,164 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
-	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
-	"github.com/trellis-garden/trellis/pkg/federation/agent"
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
 	"github.com/trellis-garden/trellis/test/integration/environment"
 )
-
-// pulled is a member that is served by an agent.
-type pulled struct {
-	world      *world
-	name       string
-	invitation *registration.Invitation
-	// fleet is how the agent reaches it.
-	fleet   *rest.Config
-	options agent.Options
-	member  client.Client
-}
-
-// invite registers a cluster and applies the agent's manifest there; no agent runs yet. The agent will have the rights
-// that the manifest gives it, and knows the fleet by its certificate.
-func (w *world) invite(t *testing.T, name string, allowance registration.Allowance) *pulled {
-	t.Helper()
-	w.servers.startControllers(t, w.fleetConfig, "certificatesigningrequest-signing-controller",
-		"garbage-collector-controller")
-	w.startApprover(t)
-	config, member := w.startCluster(t, name)
-	p := &pulled{world: w, name: name, member: member, fleet: w.pinnedFleet(t)}
-	p.apply(t, allowance)
-	p.configure(t, config, allowance)
-	return p
-}
-
-// apply another manifest of the agent in the member.
-func (p *pulled) apply(t *testing.T, allowance registration.Allowance) {
-	t.Helper()
-	var err error
-	description := registration.Description{
-		Name: p.name, Provider: "metal", Labels: map[string]string{"pulled": "true"},
-	}
-	if p.invitation, err = registration.Register(ctx, p.world.fleet, p.fleet,
-		registration.RegisterOptions{Description: description, TokenLifetime: time.Hour}); err != nil {
-		t.Fatal(err)
-	}
-	if err := registration.ApplyManifest(ctx, p.member,
-		p.invitation.Manifest(registration.AgentOptions{
-			Image: "federation:test", Allowance: allowance, ServeAPI: !allowance.Bounded(),
-		})); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// pinnedFleet leads to the fleet, which is known by its certificate.
-func (w *world) pinnedFleet(t *testing.T) *rest.Config {
-	t.Helper()
-	authority, err := os.ReadFile(w.servers.file("fleet/apiserver.crt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pinned := rest.CopyConfig(w.fleetConfig)
-	pinned.TLSClientConfig = rest.TLSClientConfig{CAData: authority}
-	return pinned
-}
-
-// configure gives the agent the rights of its service account in the member, and the pace of tests.
-func (p *pulled) configure(t *testing.T, config *rest.Config, allowance registration.Allowance) {
-	t.Helper()
-	token, err := registration.RequestToken(ctx, p.member,
-		types.NamespacedName{Namespace: p.invitation.Access, Name: "agent"}, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.options = agent.DefaultOptions()
-	p.options.Member = &rest.Config{
-		Host: config.Host, BearerToken: token.Token, TLSClientConfig: config.TLSClientConfig,
-	}
-	p.options.Namespace, p.options.Allowance = p.invitation.Access, allowance
-	p.options.MetricsAddress, p.options.HealthAddress = "0", "0"
-	p.options.LeaseDuration, p.options.AuthorityInterval, p.options.Retry = time.Second, 200*time.Millisecond,
-		100*time.Millisecond
-	p.options.Clusters.ProbeInterval, p.options.Clusters.SurveyInterval = 200*time.Millisecond, time.Second
-}
-
-// start runs the agent until the test ends or it is killed. The channel tells how it ended.
-func (p *pulled) start(t *testing.T) (kill func(), ended <-chan error) {
-	t.Helper()
-	running, cancel := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	stopped := make(chan struct{})
-	go func() {
-		done <- agent.Run(running, p.options)
-		close(stopped)
-	}()
-	kill = func() {
-		cancel()
-		<-stopped
-	}
-	t.Cleanup(kill)
-	return kill, done
-}
-
-func (p *pulled) waiting(t *testing.T) []registration.Candidate {
-	t.Helper()
-	var candidates []registration.Candidate
-	eventually(t, "the agent asks", func() (err error) {
-		if candidates, err = registration.Candidates(ctx, p.world.fleet, p.name); err == nil && len(candidates) == 0 {
-			err = errors.New("nobody waits")
-		}
-		return err
-	})
-	return candidates
-}
-
-func (p *pulled) accept(t *testing.T) {
-	t.Helper()
-	chosen, err := registration.Choose(p.waiting(t), nil, p.name, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := registration.Accept(ctx, p.world.fleet, chosen); err != nil {
-		t.Fatal(err)
-	}
-	// Who did not hear of it does it again.
-	accepted, err := registration.Accepted(ctx, p.world.fleet, p.name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := registration.Choose(nil, accepted, p.name, chosen.Fingerprint)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := registration.Accept(ctx, p.world.fleet, again); err != nil {
-		t.Error(err)
-	}
-}
-
-// asAgent is a client with the certificate that the agent has.
-func (p *pulled) asAgent(t *testing.T) client.Client {
-	t.Helper()
-	secret := &corev1.Secret{}
-	if err := p.member.Get(ctx, types.NamespacedName{Namespace: p.invitation.Access, Name: "credentials"},
-		secret); err != nil {
-		t.Fatal(err)
-	}
-	config := &rest.Config{
-		Host: p.world.fleetConfig.Host,
-		TLSClientConfig: rest.TLSClientConfig{
-			Insecure: true, CertData: secret.Data["tls.crt"], KeyData: secret.Data["tls.key"],
-		},
-	}
-	c, err := client.New(config, client.Options{Scheme: p.world.fleet.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
 
 func TestPullMember(t *testing.T) {
 	w := newWorld(t)
@@ -288,77 +133,6 @@ func (p *pulled) replicas(t *testing.T, namespace string, want int64) {
 	})
 }
 
-// denied checks that nothing of it is allowed.
-func denied(t *testing.T, what string, err error) {
-	t.Helper()
-	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
-		t.Errorf("%s: got %v, want it to be refused", what, err)
-	}
-}
-
-func (w *world) invitationIsPoor(t *testing.T, p *pulled) {
-	config, err := clientcmd.RESTConfigFromKubeConfig(p.invitation.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	invited, err := client.New(config, client.Options{Scheme: w.fleet.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	denied(t, "its Works", invited.List(ctx, &workv1alpha1.WorkList{},
-		client.InNamespace(clusterv1alpha1.ExecutionNamespace(p.name))))
-	denied(t, "Clusters", invited.List(ctx, &clusterv1alpha1.ClusterList{}))
-	denied(t, "credentials", invited.List(ctx, &corev1.SecretList{},
-		client.InNamespace(clusterv1alpha1.CredentialsNamespace)))
-	denied(t, "requests of others", invited.List(ctx, &certificatesv1.CertificateSigningRequestList{}))
-}
-
-func (w *world) agentIsPoor(t *testing.T, p *pulled, namespace string) {
-	own := p.asAgent(t)
-	var works workv1alpha1.WorkList
-	if err := own.List(ctx, &works, client.InNamespace(clusterv1alpha1.ExecutionNamespace(p.name))); err != nil ||
-		len(works.Items) == 0 {
-		t.Fatalf("its own Works: %v, %v", works.Items, err)
-	}
-	denied(t, "Works of others", own.List(ctx, &workv1alpha1.WorkList{},
-		client.InNamespace(clusterv1alpha1.ExecutionNamespace("member1"))))
-	denied(t, "all Works", own.List(ctx, &workv1alpha1.WorkList{}))
-	denied(t, "other members", own.Get(ctx, client.ObjectKey{Name: "member1"}, &clusterv1alpha1.Cluster{}))
-	denied(t, "credentials", own.List(ctx, &corev1.SecretList{},
-		client.InNamespace(clusterv1alpha1.CredentialsNamespace)))
-	denied(t, "templates", own.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(namespace)))
-	cluster, err := w.getCluster(p.name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	relabeled := cluster.DeepCopy()
-	relabeled.Labels["region"] = "elsewhere"
-	denied(t, "the labels of its member", own.Patch(ctx, relabeled, client.MergeFrom(cluster)))
-	work := &works.Items[0]
-	confirmed := work.DeepCopy()
-	confirmed.Annotations[workv1alpha1.ConfirmDeletionAnnotation] = workv1alpha1.ConfirmDeletionYes
-	eventually(t, "the API server enforces the admission policies", func() error {
-		if err := own.Patch(ctx, confirmed.DeepCopy(), client.MergeFrom(work), client.DryRunAll); err == nil {
-			return errors.New("an agent may confirm a deletion")
-		}
-		return nil
-	})
-	denied(t, "confirmations", own.Patch(ctx, confirmed, client.MergeFrom(work)))
-	respecified := work.DeepCopy()
-	respecified.Spec.SuspendDispatching = new(true)
-	denied(t, "the content of a Work", own.Patch(ctx, respecified, client.MergeFrom(work)))
-	finalized := work.DeepCopy()
-	finalized.Finalizers = append(finalized.Finalizers, "example.com/test")
-	if err := own.Patch(ctx, finalized, client.MergeFrom(work)); err != nil {
-		t.Errorf("finalizers: %v", err)
-	}
-	restored := finalized.DeepCopy()
-	restored.Finalizers = work.Finalizers
-	if err := own.Patch(ctx, restored, client.MergeFrom(finalized)); err != nil {
-		t.Errorf("finalizers: %v", err)
-	}
-}
-
 func (w *world) statusReturns(t *testing.T, p *pulled, namespace string) {
 	object, err := deployment(p.member, namespace)
 	if err != nil {
@@ -383,32 +157,6 @@ func (w *world) statusReturns(t *testing.T, p *pulled, namespace string) {
 		}
 		return nil
 	})
-}
-
-// liesAreRefused writes what no agent of ours would.
-func (w *world) liesAreRefused(t *testing.T, p *pulled) {
-	own := p.asAgent(t)
-	lie := func(amount string) {
-		patch := fmt.Sprintf(`{"status":{"resourceSummary":{"allocatable":{"cpu":%q}}}}`, amount)
-		cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: p.name}}
-		if err := own.Status().Patch(ctx, cluster, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	eventually(t, "the member is not ready", func() error {
-		lie("9e30")
-		cluster, err := w.getCluster(p.name)
-		if err != nil {
-			return err
-		}
-		if c := meta.FindStatusCondition(cluster.Status.Conditions,
-			clusterv1alpha1.ConditionReady); c.Status != metav1.ConditionFalse ||
-			c.Reason != clusterv1alpha1.ReasonImplausible {
-			return fmt.Errorf("got %+v", c)
-		}
-		return nil
-	})
-	w.ready(t, p.name, metav1.ConditionTrue, "ClusterReady")
 }
 
 // renewsCertificate has an agent renew its certificate once, and go on with the new one.
