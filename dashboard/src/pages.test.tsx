@@ -16,6 +16,7 @@ import { CreatePage } from './shoots/CreatePage';
 import { EditPage } from './shoots/EditPage';
 import { ShootPage } from './shoots/ShootPage';
 import { ShootsPage } from './shoots/ShootsPage';
+import { TerminalPage } from './terminal/TerminalPage';
 
 type Answer = { code: number; body: unknown };
 const good = (body: unknown): Answer => ({ code: 200, body });
@@ -26,16 +27,18 @@ const refusal = (code: number, message: string): Answer => ({
 
 /** What the server answers: requests by their path, subscriptions by their resource. */
 interface Server {
-  allowed: boolean;
+  allowed: boolean | ((check: { resource: string; subresource: string; name: string }) => boolean);
   requests: Record<string, Answer>;
   lists: Record<string, unknown[] | { code: number; message: string }>;
 }
 
 function serve({ allowed, requests, lists }: Server) {
   vi.stubGlobal('fetch', (path: string, { body }: RequestInit = {}) => {
-    const checks = path === '/api/rights' ? (JSON.parse(String(body)) as { checks: unknown[] }).checks : [];
+    const may = typeof allowed === 'boolean' ? () => allowed : allowed;
+    const checks =
+      path === '/api/rights' ? (JSON.parse(String(body)) as { checks: Parameters<typeof may>[0][] }).checks : [];
     const answer =
-      path === '/api/rights' ? good({ allowed: checks.map(() => allowed) }) : (requests[path] ?? good({ items: [] }));
+      path === '/api/rights' ? good({ allowed: checks.map(may) }) : (requests[path] ?? good({ items: [] }));
     return Promise.resolve(new Response(JSON.stringify(answer.body), { status: answer.code }));
   });
   vi.stubGlobal(
@@ -304,5 +307,54 @@ describe('a shoot', () => {
     expect((await screen.findByLabelText('The last lines of dns')).textContent).toContain('<b>runs</b>');
     expect(await screen.findByText('1.5 GiB')).toBeTruthy();
     expect(screen.getByText('0.3')).toBeTruthy();
+  });
+});
+
+describe('terminals are offered', () => {
+  const requests = { ...projects(alpha), '/api/config': good({ terminal: true }) };
+  const row = (workerless: boolean) => [
+    { uid: 's', namespace: 'garden-alpha', name: 'one', seed: 'local', ...(workerless && { workerless }) },
+  ];
+  const offered = async (workerless: boolean, allowed: Server['allowed'], wanted: string[]) => {
+    serve({ allowed, requests, lists: { shoots: row(workerless) } });
+    open('/shoots/:namespace/:name/terminal', '/shoots/garden-alpha/one/terminal', TerminalPage);
+    const buttons = () => screen.queryAllByRole('button').map(({ textContent }) => textContent);
+    await vi.waitFor(() => expect(buttons()).toEqual(wanted));
+  };
+  const [shell, controlPlane] = ['Start a terminal', 'Start one in the control plane'];
+
+  it('to admins of the project, and to operators in the control plane, by the access that they stored', async () => {
+    await offered(false, true, [shell, controlPlane]);
+    cleanup();
+    await offered(false, ({ resource }) => resource === 'shoots', [shell, controlPlane]);
+    cleanup();
+    await offered(false, ({ resource, name }) => resource === 'secrets' && name === 'local.login', [controlPlane]);
+    expect(screen.getByText(/Admins of the project/)).toBeTruthy();
+  });
+
+  it('not in clusters without nodes', async () => {
+    await offered(true, true, [controlPlane]);
+    expect(screen.getByText(/no nodes of its own/)).toBeTruthy();
+  });
+
+  it.each([
+    ['with nodes', [{ name: 'a', minimum: 1, maximum: 1, machine: { type: 't' } }], false, true],
+    ['without nodes', [], false, false],
+    ['without nodes, for operators', [], true, true],
+  ])('by a link to them: %s', async (_, workers, isOperator, isThere) => {
+    const shoot = {
+      metadata: { uid: 's', namespace: 'garden-alpha', name: 'one' },
+      spec: { region: 'r', kubernetes: { version: '1.36.0' }, provider: { type: 'local', workers } },
+      status: { seedName: 'local' },
+    };
+    serve({
+      allowed: ({ resource, name }) => isOperator && resource === 'secrets' && name === 'local.login',
+      requests,
+      lists: { shoots: [shoot] },
+    });
+    open('/shoots/:namespace/:name', '/shoots/garden-alpha/one', ShootPage);
+    await screen.findByRole('link', { name: 'YAML' });
+    if (isThere) expect(await screen.findByRole('link', { name: 'Terminal' })).toBeTruthy();
+    else expect(screen.queryByRole('link', { name: 'Terminal' })).toBeNull();
   });
 });

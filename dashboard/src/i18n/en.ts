@@ -600,6 +600,7 @@ export default {
   'terminal.start': 'Start a terminal',
   'terminal.startControlPlane': 'Start one in the control plane',
   'terminal.title': 'Terminal of {name}',
+  'terminal.workerless': 'The cluster has no nodes of its own, so no pod for a terminal runs in it.',
   'time.never': 'never',
   'tone.bad': 'not healthy',
   'tone.busy': 'under way',

@@ -584,6 +584,7 @@ const zh: Record<keyof typeof en, string> = {
   'terminal.start': '启动终端',
   'terminal.startControlPlane': '在控制平面中启动',
   'terminal.title': '{name} 的终端',
+  'terminal.workerless': '该集群没有自己的节点，因此无法在其中运行终端 Pod。',
   'time.never': '从未',
   'tone.bad': '不健康',
   'tone.busy': '进行中',
