@@ -20,10 +20,6 @@ import { TerminalPage } from './terminal/TerminalPage';
 
 type Answer = { code: number; body: unknown };
 const good = (body: unknown): Answer => ({ code: 200, body });
-const refusal = (code: number, message: string): Answer => ({
-  code,
-  body: { kind: 'Status', code, reason: code === 403 ? 'Forbidden' : 'InternalError', message },
-});
 
 /** What the server answers: requests by their path, subscriptions by their resource. */
 interface Server {
@@ -54,7 +50,7 @@ function serve({ allowed, requests, lists }: Server) {
 
       send(text: string) {
         const { type, id, resource } = JSON.parse(text) as { type: string; id: string; resource: string };
-        const list = lists[resource] ?? [];
+        const list = lists[resource] ?? (resource === 'projects' ? [alpha] : []);
         if (type !== 'subscribe') return;
         if (!Array.isArray(list)) {
           this.tell({ type: 'error', id, error: list, final: true });
@@ -75,7 +71,6 @@ function serve({ allowed, requests, lists }: Server) {
   );
 }
 
-const projects = (...items: object[]): Record<string, Answer> => ({ '/api/projects': good({ items }) });
 const alpha = { uid: 'p1', name: 'alpha', projectNamespace: 'garden-alpha', stale: '2026-01-01T00:00:00Z' };
 
 let router: ReturnType<typeof createMemoryRouter>;
@@ -113,6 +108,7 @@ const shootPath = '/shoots/garden-alpha/none';
 const fleetPath = '/fleets/garden-alpha/none';
 const refused = { code: 403, message: 'shoots is forbidden' };
 
+const broken = { code: 500, message: 'broken' };
 describe('a page of what is not there, or not for who asks, says so and what to do', () => {
   it.each<[string, string, string, ComponentType, Partial<Server>, RegExp, string]>([
     [
@@ -138,7 +134,7 @@ describe('a page of what is not there, or not for who asks, says so and what to 
       '/projects/:project/shoots',
       '/projects/new/shoots',
       ShootsPage,
-      { requests: projects({ uid: 'p', name: 'new' }) },
+      { lists: { projects: [{ uid: 'p', name: 'new' }] } },
       /new is not ready yet/,
       'Projects',
     ],
@@ -147,7 +143,7 @@ describe('a page of what is not there, or not for who asks, says so and what to 
       '/projects/:project/shoots',
       '/projects/alpha/shoots',
       ShootsPage,
-      { requests: { '/api/projects': refusal(500, 'broken') } },
+      { lists: { projects: broken } },
       /server has failed/,
       'Projects',
     ],
@@ -186,7 +182,7 @@ describe('a page of what is not there, or not for who asks, says so and what to 
       '/fleets',
       '/fleets',
       FleetsPage,
-      { requests: { '/api/projects': refusal(500, 'broken') } },
+      { lists: { projects: broken } },
       /server has failed/,
       'Projects',
     ],
@@ -195,18 +191,13 @@ describe('a page of what is not there, or not for who asks, says so and what to 
       '/fleets',
       '/fleets',
       FleetsPage,
-      {
-        requests: {
-          ...projects(alpha),
-          '/api/garden/apis/core.gardener.cloud/v1beta1/namespaces/garden-alpha/shoots': refusal(500, 'broken'),
-        },
-      },
+      { lists: { shoots: broken } },
       /broken/,
       '',
     ],
     ['no seed', '/operations/seeds/:name', '/operations/seeds/none', SeedPage, {}, /no seed none/, 'Seeds'],
   ])('%s', async (_, path, address, page, server, wanted, way) => {
-    serve({ allowed: false, requests: projects(alpha), lists: {}, ...server });
+    serve({ allowed: false, requests: {}, lists: {}, ...server });
     open(path, address, page);
     const alert = await screen.findByRole('alert');
     expect(alert.textContent).toMatch(wanted);
@@ -215,7 +206,7 @@ describe('a page of what is not there, or not for who asks, says so and what to 
   });
 
   it('says that there is no fleet only when it is known', async () => {
-    serve({ allowed: false, requests: projects(alpha), lists: {} });
+    serve({ allowed: false, requests: {}, lists: {} });
     open('/fleets', '/fleets', FleetsPage);
     expect(screen.getByText('Loading …')).toBeTruthy();
     expect(screen.queryByText(/no fleet/)).toBeNull();
@@ -238,7 +229,7 @@ describe('what a list is narrowed by stands in the address', () => {
       '?tab=installations&unhealthy=1',
     ],
   ])('%s', async (_, path, address, page, label, want) => {
-    serve({ allowed: true, requests: projects(alpha), lists: {} });
+    serve({ allowed: true, requests: {}, lists: {} });
     open(path, address, page);
     await screen.findByLabelText(label);
     mark(label);
@@ -249,6 +240,28 @@ describe('what a list is narrowed by stands in the address', () => {
 });
 
 describe('parts of a page', () => {
+describe('a fleet', () => {
+  const fleet = { uid: 's', name: 'none', namespace: 'garden-alpha', fleet: true };
+  const object = { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'shop', name: 'web' };
+
+  it('shows rollouts and held deletions as they are told', async () => {
+    const rollout = { number: 3, phase: 'Progressing', currentWave: 1, waves: [{ name: 'first', clusters: ['one'] }] };
+    serve({
+      allowed: true,
+      requests: {},
+      lists: {
+        shoots: [fleet],
+        resourcebindings: [{ uid: 'b', name: 'web-deployment', staged: true, object, rollout }],
+        works: [{ uid: 'w', namespace: 'karmada-es-one', name: 'w', cluster: 'one', object, held: true }],
+      },
+    });
+    open('/fleets/:namespace/:name', `${fleetPath}?tab=rollouts`, FleetPage);
+    expect(await screen.findByText('first')).toBeTruthy();
+    fireEvent.click(screen.getByRole('tab', { name: 'Held deletions' }));
+    expect(await screen.findByRole('checkbox', { name: /Deployment shop\/web/ })).toBeTruthy();
+  });
+});
+
   it('are shown by the address, which changes with them', async () => {
     serve({
       allowed: true,
@@ -273,13 +286,13 @@ describe('a shoot', () => {
   const command = 'trellisctl ssh --project alpha --shoot one';
 
   it('tells how one logs in to its machines', async () => {
-    serve({ allowed: true, requests: projects(alpha), lists: { shoots: [shoot([pool])] } });
+    serve({ allowed: true, requests: {}, lists: { shoots: [shoot([pool])] } });
     open('/shoots/:namespace/:name', '/shoots/garden-alpha/one', ShootPage);
     expect(await screen.findByText(command)).toBeTruthy();
   });
 
   it('tells it only where there are machines, and to who may', async () => {
-    serve({ allowed: true, requests: projects(alpha), lists: { shoots: [shoot([])] } });
+    serve({ allowed: true, requests: {}, lists: { shoots: [shoot([])] } });
     open('/shoots/:namespace/:name', '/shoots/garden-alpha/one', ShootPage);
     expect(await screen.findByText(/trellisctl kubeconfig/)).toBeTruthy();
     expect(screen.queryByText(command)).toBeNull();
@@ -292,10 +305,9 @@ describe('a shoot', () => {
     serve({
       allowed: true,
       requests: {
-        ...projects(alpha),
         [`${inside}/apis/metrics.k8s.io/v1beta1/nodes`]: good({ items: [{ metadata: { name: 'n1' }, usage }] }),
         [pods]: good({ metadata: { name: 'dns' }, spec: { containers: [{ name: 'main' }] } }),
-        [`${pods}/log?container=main&tailLines=500`]: good('it <b>runs</b>'),
+        [`${pods}/log?container=main&tailLines=500&follow=true`]: good('it <b>runs</b>'),
       },
       lists: {
         shoots: [shoot([pool])],
@@ -311,7 +323,7 @@ describe('a shoot', () => {
 });
 
 describe('terminals are offered', () => {
-  const requests = { ...projects(alpha), '/api/config': good({ terminal: true }) };
+  const requests = { '/api/config': good({ terminal: true }) };
   const row = (workerless: boolean) => [
     { uid: 's', namespace: 'garden-alpha', name: 'one', seed: 'local', ...(workerless && { workerless }) },
   ];

@@ -39,7 +39,6 @@ func (s *server) routes() {
 		handle("GET /api/terminal", s.terminals.Serve)
 	}
 	handle("POST /api/rights", s.rights)
-	handle("GET /api/projects", s.projects)
 	handle("GET /api/kubeconfig/shoot/{namespace}/{name}", s.shootKubeconfig)
 	handle("GET /api/kubeconfig/serviceaccount/{namespace}/{name}", s.serviceAccountKubeconfig)
 	handle("/api/fleet/{namespace}/{name}/{question}", s.fleet)

@@ -1,7 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
 
 import { LiveClient, retryAfter, type Socket } from './client';
-import { LiveList } from './list';
+import { LiveList, type LiveState } from './list';
+import { manyOf } from './many';
 import type { Spec } from './protocol';
 
 interface Item {
@@ -265,4 +266,42 @@ describe('retryAfter', () => {
     [1, 2_000],
     [20, 15_000],
   ])('after %d failures', (failures, want) => expect(retryAfter(failures, 0.5)).toBe(want));
+});
+
+describe('several lists', () => {
+  const spec = (namespace: string): Spec => ({
+    cluster: 'garden',
+    apiVersion: 'v1',
+    resource: 'pods',
+    namespace,
+    view: 'row',
+  });
+  const specs = [spec('a'), spec('b')];
+  const [a, b] = specs.map((each) => JSON.stringify(each)) as [string, string];
+  const kept = (states: Record<string, LiveState<string>>) => ({
+    subscribe: vi.fn(() => () => undefined),
+    read: <T>(key: string) => states[key] as LiveState<T> | undefined,
+  });
+
+  it('are complete when all are, and the same until one changes', () => {
+    const states: Record<string, LiveState<string>> = { [a]: { items: ['1'], complete: true } };
+    const store = manyOf<string>(kept(states), specs);
+    expect(store.read()).toEqual({ items: ['1'], complete: false, error: undefined });
+    expect(store.read()).toBe(store.read());
+    states[b] = { items: ['2'], complete: true };
+    expect(store.read()).toEqual({ items: ['1', '2'], complete: true, error: undefined });
+  });
+
+  it('have the error of one, unless it is none to speak of', () => {
+    const states = { [a]: { items: [], complete: false, error: { code: 403 } }, [b]: { items: ['2'], complete: true } };
+    expect(manyOf(kept(states), specs).read()).toMatchObject({ complete: false, error: { code: 403 } });
+    expect(manyOf(kept(states), specs, ({ code }) => code === 403).read()).toEqual({ items: ['2'], complete: true });
+  });
+
+  it('are subscribed to together, and none is complete at once', () => {
+    const client = kept({});
+    manyOf(client, specs).subscribe(() => undefined);
+    expect(client.subscribe).toHaveBeenCalledTimes(2);
+    expect(manyOf(client, []).read().complete).toBe(true);
+  });
 });

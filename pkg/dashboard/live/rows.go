@@ -24,6 +24,20 @@ var renderers = map[string]func(*metadata, json.RawMessage) (row, error){
 }
 
 // rendered reads as much of an object as its row needs.
+// rolloutRenderers are those of ViewRollout.
+var rolloutRenderers = map[string]func(*metadata, json.RawMessage) (row, error){
+	"work.karmada.io/resourcebindings":        rendered(rolloutRow),
+	"work.karmada.io/clusterresourcebindings": rendered(rolloutRow),
+}
+
+// renderer of rows; nil if there is none of its own.
+func (s source) renderer() func(*metadata, json.RawMessage) (row, error) {
+	if s.view == ViewRollout {
+		return rolloutRenderers[s.group+"/"+s.resource]
+	}
+	return renderers[s.group+"/"+s.resource]
+}
+
 func rendered[T any](add func(row, *metadata, *T)) func(*metadata, json.RawMessage) (row, error) {
 	return func(m *metadata, object json.RawMessage) (row, error) {
 		var read T
@@ -37,7 +51,7 @@ func rendered[T any](add func(row, *metadata, *T)) func(*metadata, json.RawMessa
 }
 
 func (s source) row(m *metadata, object json.RawMessage) (row, error) {
-	if render, found := renderers[s.group+"/"+s.resource]; found {
+	if render := s.renderer(); render != nil {
 		return render(m, object)
 	}
 	r := m.meta()

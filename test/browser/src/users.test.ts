@@ -174,7 +174,7 @@ async function seesNoProject(visitor: Visitor) {
   await visitor.page.getByRole('link', { name: 'demo', exact: true }).first().waitFor();
   assert.equal(await projectLink(visitor).count(), 0);
   await visitor.visit(`/projects/${project}`);
-  await visitor.page.getByRole('alert').getByText('You may not do this').waitFor();
+  await visitor.page.getByRole('alert').getByText(`There is no project ${project} for you`).waitFor();
 }
 
 async function deleteProject(operator: Visitor) {
