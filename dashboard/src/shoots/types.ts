@@ -39,6 +39,7 @@ export interface Worker {
   kubernetes?: { version?: string };
   labels?: Record<string, string>;
   taints?: { key: string; value?: string; effect: string }[];
+  dataVolumes?: { type?: string; size: string }[];
   updateStrategy?: string;
 }
 
@@ -69,6 +70,7 @@ export interface ShootSpec {
   dns?: { domain?: string };
 }
 
+  addons?: { nginxIngress?: { enabled?: boolean } };
 interface PendingRollout {
   name: string;
 }
