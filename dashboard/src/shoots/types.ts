@@ -10,6 +10,10 @@ export interface ShootRow {
   deleting?: boolean;
   project?: string;
   profile?: string;
+  /** Whether that is a NamespacedCloudProfile. */
+  ownProfile?: boolean;
+  /** When the backups were restored on trial last. */
+  drill?: string;
   provider?: string;
   region?: string;
   version?: string;
@@ -35,11 +39,11 @@ export interface Worker {
   maximum: number;
   machine: { type: string; architecture?: string; image?: { name: string; version?: string } };
   volume?: { type?: string; size: string };
+  dataVolumes?: { type?: string; size: string }[];
   zones?: string[];
   kubernetes?: { version?: string };
   labels?: Record<string, string>;
   taints?: { key: string; value?: string; effect: string }[];
-  dataVolumes?: { type?: string; size: string }[];
   updateStrategy?: string;
 }
 
@@ -66,11 +70,11 @@ export interface ShootSpec {
     autoUpdate?: { kubernetesVersion: boolean; machineImageVersion?: boolean };
   };
   controlPlane?: { highAvailability?: { failureTolerance: { type: string } } };
+  addons?: { nginxIngress?: { enabled?: boolean } };
   extensions?: { type: string; disabled?: boolean }[];
   dns?: { domain?: string };
 }
 
-  addons?: { nginxIngress?: { enabled?: boolean } };
 interface PendingRollout {
   name: string;
 }

@@ -104,8 +104,8 @@ func connectionOf(raw []byte, endpoints []Endpoint) (*url.URL, *transport, error
 		return nil, nil, errors.New("the garden answered with a kubeconfig that does not say how to know the server")
 	case config.Impersonate.UserName != "" || config.Proxy != nil || config.Username != "":
 		// Without what is not done here, the rest of it would be another user, or reach another server.
-		return nil, nil, errors.New("the garden answered with a kubeconfig that acts as another user, takes a proxy, or " +
-			"has a password")
+		return nil, nil, errors.New("the garden answered with a kubeconfig that acts as another user, takes a proxy, " +
+			"or has a password")
 	}
 	tlsConfig, err := rest.TLSConfigFor(config)
 	if err != nil {
