@@ -6,6 +6,7 @@ import type { ComponentType } from 'react';
 import { createMemoryRouter, RouterProvider } from 'react-router';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
+import { AboutPage } from './app/AboutPage';
 import { FleetPage } from './fleets/FleetPage';
 import { FleetsPage } from './fleets/FleetsPage';
 import { resetLive } from './live';
@@ -107,8 +108,8 @@ afterEach(() => {
 const shootPath = '/shoots/garden-alpha/none';
 const fleetPath = '/fleets/garden-alpha/none';
 const refused = { code: 403, message: 'shoots is forbidden' };
-
 const broken = { code: 500, message: 'broken' };
+
 describe('a page of what is not there, or not for who asks, says so and what to do', () => {
   it.each<[string, string, string, ComponentType, Partial<Server>, RegExp, string]>([
     [
@@ -239,7 +240,6 @@ describe('what a list is narrowed by stands in the address', () => {
   });
 });
 
-describe('parts of a page', () => {
 describe('a fleet', () => {
   const fleet = { uid: 's', name: 'none', namespace: 'garden-alpha', fleet: true };
   const object = { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'shop', name: 'web' };
@@ -262,6 +262,7 @@ describe('a fleet', () => {
   });
 });
 
+describe('parts of a page', () => {
   it('are shown by the address, which changes with them', async () => {
     serve({
       allowed: true,
@@ -368,5 +369,17 @@ describe('terminals are offered', () => {
     await screen.findByRole('link', { name: 'YAML' });
     if (isThere) expect(await screen.findByRole('link', { name: 'Terminal' })).toBeTruthy();
     else expect(screen.queryByRole('link', { name: 'Terminal' })).toBeNull();
+  });
+});
+
+describe('about the dashboard', () => {
+  it('names what it is made of, with the licences', async () => {
+    const react = { name: 'react', version: '19.3.1', licence: 'MIT', text: 'Permission is <b>granted</b>' };
+    const mute = { name: 'mute', version: '1.0.0', licence: 'ISC', text: '' };
+    serve({ allowed: false, requests: { '/licences.json': good([react, mute]) }, lists: {} });
+    open('/about', '/about', AboutPage);
+    expect(await screen.findByText('react 19.3.1 · MIT')).toBeTruthy();
+    expect(screen.getByText('mute 1.0.0 · ISC')).toBeTruthy();
+    expect(screen.getByText(react.text)).toBeTruthy();
   });
 });
