@@ -22,18 +22,20 @@ import { TerminalPage } from './terminal/TerminalPage';
 type Answer = { code: number; body: unknown };
 const good = (body: unknown): Answer => ({ code: 200, body });
 
+/** What somebody may do. */
+type May = (check: { resource: string; subresource: string; name: string }) => boolean;
+
 /** What the server answers: requests by their path, subscriptions by their resource. */
 interface Server {
-  allowed: boolean | ((check: { resource: string; subresource: string; name: string }) => boolean);
+  allowed: boolean | May;
   requests: Record<string, Answer>;
   lists: Record<string, unknown[] | { code: number; message: string }>;
 }
 
 function serve({ allowed, requests, lists }: Server) {
   vi.stubGlobal('fetch', (path: string, { body }: RequestInit = {}) => {
-    const may = typeof allowed === 'boolean' ? () => allowed : allowed;
-    const checks =
-      path === '/api/rights' ? (JSON.parse(String(body)) as { checks: Parameters<typeof may>[0][] }).checks : [];
+    const may: May = typeof allowed === 'boolean' ? () => allowed : allowed;
+    const checks = path === '/api/rights' ? (JSON.parse(String(body)) as { checks: Parameters<May>[0][] }).checks : [];
     const answer =
       path === '/api/rights' ? good({ allowed: checks.map(may) }) : (requests[path] ?? good({ items: [] }));
     return Promise.resolve(new Response(JSON.stringify(answer.body), { status: answer.code }));

@@ -5,8 +5,8 @@ import type { LiveState } from './list';
 import type { Spec } from './protocol';
 
 /**
- * manyOf is what useSyncExternalStore needs of some lists. A list whose error is none to speak of is empty. The state is
- * the same until one of them changes.
+ * manyOf is what useSyncExternalStore needs of some lists. A list whose error is none to speak of is empty. The state
+ * is the same until one of them changes.
  */
 export function manyOf<T>(
   client: Pick<LiveClient, 'subscribe' | 'read'>,

@@ -114,9 +114,10 @@ export function expiringOwnVersions(own: OwnProfile[], shoots: ShootRow[], days:
       shoot.profile === name &&
       shoot.version === of.version;
     const inParent = new Set(
-      [...(parent?.kubernetes.versions ?? []), ...(parent?.machineImages ?? []).flatMap(({ versions }) => versions)].map(
-        ({ version, expirationDate = '' }) => `${version} ${expirationDate}`,
-      ),
+      [
+        ...(parent?.kubernetes.versions ?? []),
+        ...(parent?.machineImages ?? []).flatMap(({ versions }) => versions),
+      ].map(({ version, expirationDate = '' }) => `${version} ${expirationDate}`),
     );
     const isOwn = (version: Version) =>
       !inParent.has(`${version.version} ${version.expirationDate ?? ''}`) ||

@@ -181,7 +181,8 @@ describe('what expires of profiles of projects', () => {
 
   it('is not counted for a profile of all of the same name', () => {
     const all = [{ kind: 'CloudProfile' as const, name: 'own', spec: parent }];
-    const [first] = expiringVersions(all, [shoot('a', { profile: 'own', ownProfile: true, version: '1.34.0' })], 30, now);
+    const own = shoot('a', { profile: 'own', ownProfile: true, version: '1.34.0' });
+    const [first] = expiringVersions(all, [own], 30, now);
     expect(first?.shoots).toBe(0);
   });
 });

@@ -59,9 +59,14 @@ export function Credentials({ namespace }: { namespace: string }) {
                 dialog={(close) => <ChangeCredential binding={binding} onClose={close} />}
               />
             )}{' '}
-          {rights.create && binding.credentialsRef.kind === 'Secret' && binding.credentialsRef.namespace === namespace && (
-            <Action label={t('credentials.again')} dialog={(close) => <BindAgain binding={binding} onClose={close} />} />
-          )}{' '}
+          {rights.create &&
+            binding.credentialsRef.kind === 'Secret' &&
+            binding.credentialsRef.namespace === namespace && (
+              <Action
+                label={t('credentials.again')}
+                dialog={(close) => <BindAgain binding={binding} onClose={close} />}
+              />
+            )}{' '}
           {rights.delete && (
             <Action label={t('ui.delete')} dialog={(close) => <DeleteCredential binding={binding} onClose={close} />} />
           )}

@@ -19,7 +19,12 @@ export function bindingOf(
     provider: { type: provider },
     credentialsRef: { apiVersion: 'v1', kind: 'Secret', namespace, name: secret },
     ...(quotas.length > 0 && {
-      quotas: quotas.map((quota) => ({ apiVersion: 'core.gardener.cloud/v1beta1', kind: 'Quota', namespace, name: quota })),
+      quotas: quotas.map((quota) => ({
+        apiVersion: 'core.gardener.cloud/v1beta1',
+        kind: 'Quota',
+        namespace,
+        name: quota,
+      })),
     }),
   };
 }

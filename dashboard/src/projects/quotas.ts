@@ -25,7 +25,8 @@ export function usedOf(
   shoots: Shoot[],
   profiles: OfferedProfile[] | undefined,
 ): Amounts {
-  const limited = new Set(bindings.filter((binding) => isLimitedBy(quota, binding)).map(({ metadata }) => metadata.name));
+  const limiting = bindings.filter((binding) => isLimitedBy(quota, binding));
+  const limited = new Set(limiting.map(({ metadata }) => metadata.name));
   const used: Amounts = {};
   for (const shoot of shoots) {
     if (!limited.has(shoot.spec.credentialsBindingName ?? '')) continue;
