@@ -3,7 +3,6 @@ package landscape
 import (
 	"bytes"
 	"encoding/base64"
-	"net/netip"
 	"strings"
 	"testing"
 
@@ -24,7 +23,7 @@ func TestDashboardOfALandscape(t *testing.T) {
 	authority := []byte("-----BEGIN CERTIFICATE-----\n")
 	values, err := chartutil.ToRenderValues(chart, map[string]any{
 		"authentication": dashboardIssuers(authority),
-		"dashboard":      dashboardValues("dashboard:v1", "terminal:v1", 1, authority, netip.MustParseAddr("127.0.0.9")),
+		"dashboard":      dashboardValues("dashboard:v1", "terminal:v1", 1, authority),
 	}, chartutil.ReleaseOptions{Name: "garden", Namespace: gardenNS}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +37,6 @@ func TestDashboardOfALandscape(t *testing.T) {
 			"publicURL: https://dashboard.garden.local.trellis.garden\n", "image: dashboard:v1\n",
 			`url: "https://login.garden.local.trellis.garden"`, "secretName: garden-dashboard-session\n",
 			"secretName: garden-dashboard-tls\n", `image: "terminal:v1"`,
-			`{"address":"172.18.0.2:6443","domain":"127.0.0.9"}`,
 		},
 		"authentication.yaml": {
 			"name: " + authenticationConfigMap + "\n", `audiences: ["dashboard"]`, `prefix: "login:"`,

@@ -284,9 +284,6 @@ const (
 	ShootSystemComponentsHealthy        ConditionType = "SystemComponentsHealthy"
 	// ShootEtcdBackupReady says whether all changes of etcd-main come to the store of its seed, if that has one.
 	ShootEtcdBackupReady ConditionType = "EtcdBackupReady"
-	// EtcdRestoredOnTrial stands in the message of that condition, before the time (RFC 3339) at which the newest
-	// backups were restored on trial.
-	EtcdRestoredOnTrial = "restored on trial at "
 )
 
 // Constraints of a Shoot.
