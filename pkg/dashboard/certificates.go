@@ -30,9 +30,9 @@ func (s *server) certificates(w http.ResponseWriter, r *http.Request, current *s
 		reply.Failure(w, err)
 		return
 	}
-	items := []certificate{told("kube-apiserver", shown)}
+	items := []certificate{expiryOf("kube-apiserver", shown)}
 	for _, authority := range s.clusters.Authorities() {
-		items = append(items, told("authority", authority))
+		items = append(items, expiryOf("authority", authority))
 	}
 	if s.certificateFiles[0] != "" {
 		pair, err := tls.LoadX509KeyPair(s.certificateFiles[0], s.certificateFiles[1])
@@ -40,12 +40,12 @@ func (s *server) certificates(w http.ResponseWriter, r *http.Request, current *s
 			reply.Failure(w, err)
 			return
 		}
-		items = append(items, told("dashboard", pair.Leaf))
+		items = append(items, expiryOf("dashboard", pair.Leaf))
 	}
 	reply.JSON(w, http.StatusOK, map[string]any{"items": items})
 }
 
-func told(what string, c *x509.Certificate) certificate {
+func expiryOf(what string, c *x509.Certificate) certificate {
 	name := c.Subject.CommonName
 	if name == "" && len(c.DNSNames) > 0 {
 		name = c.DNSNames[0]

@@ -208,6 +208,49 @@ describe('LiveClient', () => {
     expect(client.read('k')).toBeUndefined();
   });
 
+  it('keeps two lists without a page, those that lost it last', () => {
+    const { client, socket, pass, stop } = opened();
+    const stops = ['a', 'b', 'c'].map((key) => client.subscribe(key, spec, () => undefined));
+    const unsubscribed = () => socket().sent.flatMap(({ type, id }) => (type === 'unsubscribe' ? [id] : []));
+    stop();
+    stops.forEach((each) => each());
+    // A page that comes in place of another takes over its lists: nothing of them ends.
+    const again = client.subscribe('a', spec, () => undefined);
+    pass(0);
+    expect(unsubscribed()).toEqual(['s1']);
+    again();
+    pass(0);
+    expect(unsubscribed(), 'b lost its page before c, and a after both').toEqual(['s1', 's3']);
+    expect(['k', 'a', 'b', 'c'].map((key) => client.read(key) !== undefined)).toEqual([false, true, false, true]);
+    pass(60_000);
+    expect(unsubscribed(), 'each ends once').toEqual(['s1', 's3', 's4', 's2']);
+  });
+
+  it('has few lists open for who goes through all pages, and those of the page always', () => {
+    const { client, socket, pass, stop } = opened();
+    stop();
+    const open = new Set<unknown>(['s1']);
+    const count = () => {
+      for (const { type, id } of socket().sent.splice(0)) {
+        if (type === 'subscribe') open.add(id);
+        if (type === 'unsubscribe') open.delete(id);
+      }
+      return open.size;
+    };
+    // The garden's tabs, with what each of them shows.
+    const both = ['shoots', 'seeds'];
+    const tabs = [both, ['seeds', 'shoots'], ['managed'], ['installed'], both, ['buckets', 'entries']];
+    let leave: () => void = () => undefined;
+    for (const lists of [...tabs, ...tabs]) {
+      leave();
+      const stops = lists.map((key) => client.subscribe(key, spec, () => undefined));
+      leave = () => stops.forEach((each) => each());
+      pass(500);
+      expect(count()).toBeLessThanOrEqual(4);
+      expect(lists.every((key) => client.read(key))).toBe(true);
+    }
+  });
+
   it('does not resume with a version of another filter', () => {
     const { client, socket, pass } = opened();
     socket().tell({ type: 'sync', id: 's1', resourceVersion: '5' });

@@ -173,10 +173,13 @@ func (s *shoot) ownProfile() bool {
 		s.Spec.CloudProfile.Kind == gardencorev1beta1.CloudProfileReferenceKindNamespacedCloudProfile
 }
 
+// restoredOnTrial stands in gardenlet's message about backups before the time at which the newest were restored.
+const restoredOnTrial = "restored on trial at "
+
 // drill is when the backups of etcd were restored on trial last; empty if that is not told.
 func (c conditions) drill() string {
 	_, message := c.status(string(gardencorev1beta1.ShootEtcdBackupReady))
-	_, rest, _ := strings.Cut(message, gardencorev1beta1.EtcdRestoredOnTrial)
+	_, rest, _ := strings.Cut(message, restoredOnTrial)
 	text, _, _ := strings.Cut(rest, ",")
 	if _, err := time.Parse(time.RFC3339, text); err != nil {
 		return ""
