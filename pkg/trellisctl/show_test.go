@@ -74,7 +74,7 @@ func TestComponentsOfAControlPlane(t *testing.T) {
 		err := p.showComponent(t.Context(), &out, c.Name, today)
 		got := strings.Join(lines(t, &out, err), "\n")
 		if !strings.HasPrefix(got, "Component "+c.Name+" of shoot garden-demo/one: ") ||
-			!strings.Contains(got, "\n"+c.Name+"-0 node-1 1/2 Running 3 2m\n") ||
+			!strings.Contains(got+"\n", "\n"+c.Name+"-0 node-1 1/2 Running 3 2m\n") ||
 			strings.Count(got, "node-1") != 1 {
 			t.Errorf("%s: got\n%s", c.Name, got)
 		}

@@ -465,7 +465,8 @@ export default {
   'quotas.delete': 'Delete quota',
   'quotas.deleteLoses': 'What it limited is not limited any more.',
   'quotas.full': 'used up',
-  'quotas.help': 'What all shoots of the project may have together that use credentials with this quota. An empty field limits nothing.',
+  'quotas.help':
+    'What all shoots of the project may have together that use credentials with this quota. An empty field limits nothing.',
   'quotas.limits': 'Limits',
   'quotas.name': 'Name',
   'quotas.none': 'There is no quota.',

@@ -36,7 +36,7 @@ export async function keepLog(
   wait: (milliseconds: number) => Promise<boolean>,
 ) {
   let text: string | undefined;
-  for (let failures = 0, goesOn = true; goesOn; ) {
+  for (let failures = 0, goesOn = true; goesOn;) {
     let fresh = '';
     try {
       await attempt((piece) => {
