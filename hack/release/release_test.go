@@ -168,7 +168,7 @@ func TestAllPlatformsHaveTheirFiles(t *testing.T) {
 		command := exec.CommandContext(t.Context(), "go", "list", "-deps", "-e", "-f",
 			"{{if .Error}}{{.ImportPath}}: {{.Error}}{{end}}", "../../cmd/trellisctl")
 		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS="+p.system, "GOARCH="+p.processor)
-		said, err := command.CombinedOutput()
+		said, err := command.Output() // What it downloads, it tells on the other one.
 		if text := strings.TrimSpace(string(said)); err != nil || text != "" {
 			t.Errorf("%v: %v\n%s", p, err, text)
 		}
