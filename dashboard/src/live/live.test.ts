@@ -141,60 +141,7 @@ function opened() {
   return { ...w, stop, heard: () => heard };
 }
 
-describe('LiveClient', () => {
-  it('shares one connection and one subscription', () => {
-    const { client, sockets, socket } = opened();
-    client.subscribe('k', spec, () => undefined);
-    client.subscribe('other', spec, () => undefined);
-    expect(sockets.length).toBe(1);
-    expect(socket().sent.map(({ id }) => id)).toEqual(['s1', 's2']);
-  });
-
-  it('tells pages of many messages at once', () => {
-    const { client, socket, pass, heard } = opened();
-    socket().tell({ type: 'snapshot', id: 's1', first: true, items: [{ uid: 'a' }] });
-    socket().tell({ type: 'sync', id: 's1', resourceVersion: '5' });
-    expect(heard()).toBe(0);
-    pass(50);
-    expect(heard()).toBe(1);
-    expect(client.read('k')?.items.length).toBe(1);
-  });
-
-  it('goes on after a loss from what it heard last, with what it shows', () => {
-    const { client, socket, sockets, pass } = opened();
-    socket().tell({ type: 'snapshot', id: 's1', first: true, items: [{ uid: 'a' }] });
-    socket().tell({ type: 'sync', id: 's1', resourceVersion: '5' });
-    socket().onclose?.({ code: 1001 });
-    expect([client.connection(), client.read('k')?.items.length]).toEqual(['lost', 1]);
-    pass(2_000);
-    expect(sockets.length).toBe(2);
-    socket().onopen?.();
-    expect(socket().sent[0]).toMatchObject({ type: 'subscribe', id: 's1', resourceVersion: '5' });
-    expect(client.connection()).toBe('connected');
-  });
-
-  it('ends with the session, and goes on with the next', () => {
-    const { client, socket, sockets, pass, endings } = opened();
-    socket().onclose?.({ code: 4401 });
-    pass(60_000);
-    expect([endings(), sockets.length]).toEqual([1, 1]);
-    client.resume();
-    expect(sockets.length).toBe(2);
-  });
-
-  it('connects at once after a log-in, though it waited to try again', () => {
-    const { client, socket, sockets, pass } = opened();
-    for (let i = 0; i < 8; i++) {
-      socket().onclose?.({ code: 1006 });
-      if (i < 7) pass(30_000);
-    }
-    expect([sockets.length, client.connection()]).toEqual([8, 'lost']);
-    client.resume();
-    expect(sockets.length).toBe(9);
-    pass(60_000);
-    expect(sockets.length, 'the try that was planned is none more').toBe(9);
-  });
-
+describe('lists without a page', () => {
   it('keeps a list for a while after its last page', () => {
     const { client, socket, pass, stop } = opened();
     stop();
@@ -249,6 +196,61 @@ describe('LiveClient', () => {
       expect(count()).toBeLessThanOrEqual(4);
       expect(lists.every((key) => client.read(key))).toBe(true);
     }
+  });
+});
+
+describe('LiveClient', () => {
+  it('shares one connection and one subscription', () => {
+    const { client, sockets, socket } = opened();
+    client.subscribe('k', spec, () => undefined);
+    client.subscribe('other', spec, () => undefined);
+    expect(sockets.length).toBe(1);
+    expect(socket().sent.map(({ id }) => id)).toEqual(['s1', 's2']);
+  });
+
+  it('tells pages of many messages at once', () => {
+    const { client, socket, pass, heard } = opened();
+    socket().tell({ type: 'snapshot', id: 's1', first: true, items: [{ uid: 'a' }] });
+    socket().tell({ type: 'sync', id: 's1', resourceVersion: '5' });
+    expect(heard()).toBe(0);
+    pass(50);
+    expect(heard()).toBe(1);
+    expect(client.read('k')?.items.length).toBe(1);
+  });
+
+  it('goes on after a loss from what it heard last, with what it shows', () => {
+    const { client, socket, sockets, pass } = opened();
+    socket().tell({ type: 'snapshot', id: 's1', first: true, items: [{ uid: 'a' }] });
+    socket().tell({ type: 'sync', id: 's1', resourceVersion: '5' });
+    socket().onclose?.({ code: 1001 });
+    expect([client.connection(), client.read('k')?.items.length]).toEqual(['lost', 1]);
+    pass(2_000);
+    expect(sockets.length).toBe(2);
+    socket().onopen?.();
+    expect(socket().sent[0]).toMatchObject({ type: 'subscribe', id: 's1', resourceVersion: '5' });
+    expect(client.connection()).toBe('connected');
+  });
+
+  it('ends with the session, and goes on with the next', () => {
+    const { client, socket, sockets, pass, endings } = opened();
+    socket().onclose?.({ code: 4401 });
+    pass(60_000);
+    expect([endings(), sockets.length]).toEqual([1, 1]);
+    client.resume();
+    expect(sockets.length).toBe(2);
+  });
+
+  it('connects at once after a log-in, though it waited to try again', () => {
+    const { client, socket, sockets, pass } = opened();
+    for (let i = 0; i < 8; i++) {
+      socket().onclose?.({ code: 1006 });
+      if (i < 7) pass(30_000);
+    }
+    expect([sockets.length, client.connection()]).toEqual([8, 'lost']);
+    client.resume();
+    expect(sockets.length).toBe(9);
+    pass(60_000);
+    expect(sockets.length, 'the try that was planned is none more').toBe(9);
   });
 
   it('does not resume with a version of another filter', () => {
