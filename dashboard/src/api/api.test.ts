@@ -128,15 +128,17 @@ describe('request', () => {
     const last = pieces.pop() ?? new Uint8Array();
     // A character may come in two pieces.
     const all = [...pieces, last.slice(0, 1), last.slice(1)];
-    const stream = (isGood: boolean) =>
-      new ReadableStream<Uint8Array>({
+    const stream = (isGood: boolean) => {
+      const left = [...all];
+      return new ReadableStream<Uint8Array>({
         pull: (controller) => {
-          const next = all.shift();
+          const next = left.shift();
           if (next) controller.enqueue(next);
           else if (isGood) controller.close();
           else controller.error(new TypeError('network'));
         },
       });
+    };
     const taken: string[] = [];
     answers(new Response(stream(true)), new Response(stream(false)), answer(403, { kind: 'Status', message: 'no' }));
     const ask = () => follow('/api/log', (text) => taken.push(text), new AbortController().signal);

@@ -119,8 +119,7 @@ export function remove(cluster: Cluster, resource: Resource, key: Key): Promise<
   return request(pathOf(cluster, resource, key), { method: 'DELETE', body: {} });
 }
 
-/** linesOfLogs is how many of the last lines of a log are read. */
-/** linesOfLogs are shown of a log. */
+/** linesOfLogs are shown of a log, the last ones. */
 export const linesOfLogs = 500;
 
 /** followLog tells what a container of a pod says, from the last lines on. */
