@@ -1,6 +1,6 @@
 // release builds trellisctl for all platforms, with checksums, and a manifest for Krew, the manager of kubectl's
-// plugins: installed by it, trellisctl is `kubectl trellis`. Man pages lie beside the program, but for Windows. From the
-// same tree come the same bytes, wherever it lies.
+// plugins: installed by it, trellisctl is `kubectl trellis`. Man pages lie beside the program, but for Windows. From
+// the same tree come the same bytes, wherever it lies.
 //
 //	release <folder> <version> <base URL>
 //

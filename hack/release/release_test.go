@@ -112,7 +112,8 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// Archives have a man page for each command of the reference, but for Windows, and all have the program and the license.
+// Archives have a man page for each command of the reference, but for Windows, and all have the program and the
+// license.
 func TestWhatArchivesHold(t *testing.T) {
 	for _, p := range platforms {
 		held := map[string]string{}

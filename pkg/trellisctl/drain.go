@@ -168,8 +168,11 @@ func (d *draining) look(ctx context.Context) (done bool, err error) {
 	left := fmt.Sprintf("%s left in %s", counted(len(d.works), "object"), d.member)
 	if held := len(slices.DeleteFunc(slices.Clone(d.works),
 		func(w workv1alpha1.Work) bool { return !w.DeletionHeld() })); held > 0 {
-		left += fmt.Sprintf(", %s for a confirmation: trellisctl deletions --cluster %s",
-			map[bool]string{true: "1 of which waits", false: fmt.Sprintf("%d of which wait", held)}[held == 1], d.member)
+		waiting := fmt.Sprintf("%d of which wait", held)
+		if held == 1 {
+			waiting = "1 of which waits"
+		}
+		left += fmt.Sprintf(", %s for a confirmation: trellisctl deletions --cluster %s", waiting, d.member)
 	}
 	d.say(left)
 	return len(d.works) == 0, nil

@@ -55,8 +55,9 @@ func TestWaitingForADrain(t *testing.T) {
 	tell := func(format string, values ...any) { said = append(said, fmt.Sprintf(format, values...)) }
 	fleet := fleetOf(t, workIn("one", "a"), workIn("one", "b"), workIn("two", "c"))
 	err := fleet.waitDrained(t.Context(), "one", time.Millisecond, tell)
-	if err == nil || !strings.Contains(err.Error(), "2 objects still in one after 1ms: Deployment shop/a (somebody wrote "+
-		"its Work a by hand), Deployment shop/b (") || !strings.Contains(err.Error(), "`trellisctl uncordon one`") {
+	if err == nil || !strings.Contains(err.Error(), "2 objects still in one after 1ms: Deployment shop/a (somebody "+
+		"wrote its Work a by hand), Deployment shop/b (") ||
+		!strings.Contains(err.Error(), "`trellisctl uncordon one`") {
 		t.Errorf("got %v", err)
 	}
 	if err := fleet.waitDrained(t.Context(), "three", time.Second, tell); err != nil {

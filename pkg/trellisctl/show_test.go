@@ -38,7 +38,9 @@ func running(name string, stored bool) []client.Object {
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Ready: true, RestartCount: 1}, {RestartCount: 2}}
 	if stored {
-		set := &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector, Template: template}}
+		set := &appsv1.StatefulSet{
+			ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector, Template: template},
+		}
 		return []client.Object{set, pod}
 	}
 	deployment := &appsv1.Deployment{
@@ -95,7 +97,8 @@ func TestAComponentAndItsAddresses(t *testing.T) {
 	var out bytes.Buffer
 	err := p.showComponent(t.Context(), &out, nameOfAPIServer, today)
 	check(t, "kube-apiserver", lines(t, &out, err), []string{
-		"Component kube-apiserver of shoot garden-demo/one: Deployment in namespace shoot--one of seed local, 1/1 ready",
+		"Component kube-apiserver of shoot garden-demo/one: Deployment in namespace shoot--one of seed local, 1/1 " +
+			"ready",
 		"URL: https://api.one.example (external)", "", "POD NODE READY STATUS RESTARTS AGE",
 		"kube-apiserver-0 node-1 1/2 Running 3 2m", "", "SERVICE TYPE ADDRESS PORTS",
 		"kube-apiserver ClusterIP kube-apiserver.shoot--one.svc 443/TCP,8132/UDP",
