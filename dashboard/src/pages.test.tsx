@@ -6,6 +6,7 @@ import type { ComponentType } from 'react';
 import { createMemoryRouter, RouterProvider } from 'react-router';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
+import { AboutPage } from './app/AboutPage';
 import { FleetPage } from './fleets/FleetPage';
 import { FleetsPage } from './fleets/FleetsPage';
 import { resetLive } from './live';
@@ -16,26 +17,27 @@ import { CreatePage } from './shoots/CreatePage';
 import { EditPage } from './shoots/EditPage';
 import { ShootPage } from './shoots/ShootPage';
 import { ShootsPage } from './shoots/ShootsPage';
+import { TerminalPage } from './terminal/TerminalPage';
 
 type Answer = { code: number; body: unknown };
 const good = (body: unknown): Answer => ({ code: 200, body });
-const refusal = (code: number, message: string): Answer => ({
-  code,
-  body: { kind: 'Status', code, reason: code === 403 ? 'Forbidden' : 'InternalError', message },
-});
+
+/** What somebody may do. */
+type May = (check: { resource: string; subresource: string; name: string }) => boolean;
 
 /** What the server answers: requests by their path, subscriptions by their resource. */
 interface Server {
-  allowed: boolean;
+  allowed: boolean | May;
   requests: Record<string, Answer>;
   lists: Record<string, unknown[] | { code: number; message: string }>;
 }
 
 function serve({ allowed, requests, lists }: Server) {
   vi.stubGlobal('fetch', (path: string, { body }: RequestInit = {}) => {
-    const checks = path === '/api/rights' ? (JSON.parse(String(body)) as { checks: unknown[] }).checks : [];
+    const may: May = typeof allowed === 'boolean' ? () => allowed : allowed;
+    const checks = path === '/api/rights' ? (JSON.parse(String(body)) as { checks: Parameters<May>[0][] }).checks : [];
     const answer =
-      path === '/api/rights' ? good({ allowed: checks.map(() => allowed) }) : (requests[path] ?? good({ items: [] }));
+      path === '/api/rights' ? good({ allowed: checks.map(may) }) : (requests[path] ?? good({ items: [] }));
     return Promise.resolve(new Response(JSON.stringify(answer.body), { status: answer.code }));
   });
   vi.stubGlobal(
@@ -51,7 +53,7 @@ function serve({ allowed, requests, lists }: Server) {
 
       send(text: string) {
         const { type, id, resource } = JSON.parse(text) as { type: string; id: string; resource: string };
-        const list = lists[resource] ?? [];
+        const list = lists[resource] ?? (resource === 'projects' ? [alpha] : []);
         if (type !== 'subscribe') return;
         if (!Array.isArray(list)) {
           this.tell({ type: 'error', id, error: list, final: true });
@@ -72,7 +74,6 @@ function serve({ allowed, requests, lists }: Server) {
   );
 }
 
-const projects = (...items: object[]): Record<string, Answer> => ({ '/api/projects': good({ items }) });
 const alpha = { uid: 'p1', name: 'alpha', projectNamespace: 'garden-alpha', stale: '2026-01-01T00:00:00Z' };
 
 let router: ReturnType<typeof createMemoryRouter>;
@@ -109,6 +110,7 @@ afterEach(() => {
 const shootPath = '/shoots/garden-alpha/none';
 const fleetPath = '/fleets/garden-alpha/none';
 const refused = { code: 403, message: 'shoots is forbidden' };
+const broken = { code: 500, message: 'broken' };
 
 describe('a page of what is not there, or not for who asks, says so and what to do', () => {
   it.each<[string, string, string, ComponentType, Partial<Server>, RegExp, string]>([
@@ -135,7 +137,7 @@ describe('a page of what is not there, or not for who asks, says so and what to 
       '/projects/:project/shoots',
       '/projects/new/shoots',
       ShootsPage,
-      { requests: projects({ uid: 'p', name: 'new' }) },
+      { lists: { projects: [{ uid: 'p', name: 'new' }] } },
       /new is not ready yet/,
       'Projects',
     ],
@@ -144,7 +146,7 @@ describe('a page of what is not there, or not for who asks, says so and what to 
       '/projects/:project/shoots',
       '/projects/alpha/shoots',
       ShootsPage,
-      { requests: { '/api/projects': refusal(500, 'broken') } },
+      { lists: { projects: broken } },
       /server has failed/,
       'Projects',
     ],
@@ -183,7 +185,7 @@ describe('a page of what is not there, or not for who asks, says so and what to 
       '/fleets',
       '/fleets',
       FleetsPage,
-      { requests: { '/api/projects': refusal(500, 'broken') } },
+      { lists: { projects: broken } },
       /server has failed/,
       'Projects',
     ],
@@ -192,18 +194,13 @@ describe('a page of what is not there, or not for who asks, says so and what to 
       '/fleets',
       '/fleets',
       FleetsPage,
-      {
-        requests: {
-          ...projects(alpha),
-          '/api/garden/apis/core.gardener.cloud/v1beta1/namespaces/garden-alpha/shoots': refusal(500, 'broken'),
-        },
-      },
+      { lists: { shoots: broken } },
       /broken/,
       '',
     ],
     ['no seed', '/operations/seeds/:name', '/operations/seeds/none', SeedPage, {}, /no seed none/, 'Seeds'],
   ])('%s', async (_, path, address, page, server, wanted, way) => {
-    serve({ allowed: false, requests: projects(alpha), lists: {}, ...server });
+    serve({ allowed: false, requests: {}, lists: {}, ...server });
     open(path, address, page);
     const alert = await screen.findByRole('alert');
     expect(alert.textContent).toMatch(wanted);
@@ -212,7 +209,7 @@ describe('a page of what is not there, or not for who asks, says so and what to 
   });
 
   it('says that there is no fleet only when it is known', async () => {
-    serve({ allowed: false, requests: projects(alpha), lists: {} });
+    serve({ allowed: false, requests: {}, lists: {} });
     open('/fleets', '/fleets', FleetsPage);
     expect(screen.getByText('Loading …')).toBeTruthy();
     expect(screen.queryByText(/no fleet/)).toBeNull();
@@ -235,13 +232,35 @@ describe('what a list is narrowed by stands in the address', () => {
       '?tab=installations&unhealthy=1',
     ],
   ])('%s', async (_, path, address, page, label, want) => {
-    serve({ allowed: true, requests: projects(alpha), lists: {} });
+    serve({ allowed: true, requests: {}, lists: {} });
     open(path, address, page);
     await screen.findByLabelText(label);
     mark(label);
     expect(router.state.location.search).toBe(want);
     fireEvent.change(screen.getByLabelText('Filter'), { target: { value: 'words' } });
     await vi.waitFor(() => expect(router.state.location.search).toBe(`${want}&q=words`));
+  });
+});
+
+describe('a fleet', () => {
+  const fleet = { uid: 's', name: 'none', namespace: 'garden-alpha', fleet: true };
+  const object = { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'shop', name: 'web' };
+
+  it('shows rollouts and held deletions as they are told', async () => {
+    const rollout = { number: 3, phase: 'Progressing', currentWave: 1, waves: [{ name: 'first', clusters: ['one'] }] };
+    serve({
+      allowed: true,
+      requests: {},
+      lists: {
+        shoots: [fleet],
+        resourcebindings: [{ uid: 'b', name: 'web-deployment', staged: true, object, rollout }],
+        works: [{ uid: 'w', namespace: 'karmada-es-one', name: 'w', cluster: 'one', object, held: true }],
+      },
+    });
+    open('/fleets/:namespace/:name', `${fleetPath}?tab=rollouts`, FleetPage);
+    expect(await screen.findByText('first')).toBeTruthy();
+    fireEvent.click(screen.getByRole('tab', { name: 'Held deletions' }));
+    expect(await screen.findByRole('checkbox', { name: /Deployment shop\/web/ })).toBeTruthy();
   });
 });
 
@@ -270,13 +289,13 @@ describe('a shoot', () => {
   const command = 'trellisctl ssh --project alpha --shoot one';
 
   it('tells how one logs in to its machines', async () => {
-    serve({ allowed: true, requests: projects(alpha), lists: { shoots: [shoot([pool])] } });
+    serve({ allowed: true, requests: {}, lists: { shoots: [shoot([pool])] } });
     open('/shoots/:namespace/:name', '/shoots/garden-alpha/one', ShootPage);
     expect(await screen.findByText(command)).toBeTruthy();
   });
 
   it('tells it only where there are machines, and to who may', async () => {
-    serve({ allowed: true, requests: projects(alpha), lists: { shoots: [shoot([])] } });
+    serve({ allowed: true, requests: {}, lists: { shoots: [shoot([])] } });
     open('/shoots/:namespace/:name', '/shoots/garden-alpha/one', ShootPage);
     expect(await screen.findByText(/trellisctl kubeconfig/)).toBeTruthy();
     expect(screen.queryByText(command)).toBeNull();
@@ -289,10 +308,9 @@ describe('a shoot', () => {
     serve({
       allowed: true,
       requests: {
-        ...projects(alpha),
         [`${inside}/apis/metrics.k8s.io/v1beta1/nodes`]: good({ items: [{ metadata: { name: 'n1' }, usage }] }),
         [pods]: good({ metadata: { name: 'dns' }, spec: { containers: [{ name: 'main' }] } }),
-        [`${pods}/log?container=main&tailLines=500`]: good('it <b>runs</b>'),
+        [`${pods}/log?container=main&tailLines=500&follow=true`]: good('it <b>runs</b>'),
       },
       lists: {
         shoots: [shoot([pool])],
@@ -304,5 +322,66 @@ describe('a shoot', () => {
     expect((await screen.findByLabelText('The last lines of dns')).textContent).toContain('<b>runs</b>');
     expect(await screen.findByText('1.5 GiB')).toBeTruthy();
     expect(screen.getByText('0.3')).toBeTruthy();
+  });
+});
+
+describe('terminals are offered', () => {
+  const requests = { '/api/config': good({ terminal: true }) };
+  const row = (workerless: boolean) => [
+    { uid: 's', namespace: 'garden-alpha', name: 'one', seed: 'local', ...(workerless && { workerless }) },
+  ];
+  const offered = async (workerless: boolean, allowed: Server['allowed'], wanted: string[]) => {
+    serve({ allowed, requests, lists: { shoots: row(workerless) } });
+    open('/shoots/:namespace/:name/terminal', '/shoots/garden-alpha/one/terminal', TerminalPage);
+    const buttons = () => screen.queryAllByRole('button').map(({ textContent }) => textContent);
+    await vi.waitFor(() => expect(buttons()).toEqual(wanted));
+  };
+  const [shell, controlPlane] = ['Start a terminal', 'Start one in the control plane'];
+
+  it('to admins of the project, and to operators in the control plane, by the access that they stored', async () => {
+    await offered(false, true, [shell, controlPlane]);
+    cleanup();
+    await offered(false, ({ resource }) => resource === 'shoots', [shell, controlPlane]);
+    cleanup();
+    await offered(false, ({ resource, name }) => resource === 'secrets' && name === 'local.login', [controlPlane]);
+    expect(screen.getByText(/Admins of the project/)).toBeTruthy();
+  });
+
+  it('not in clusters without nodes', async () => {
+    await offered(true, true, [controlPlane]);
+    expect(screen.getByText(/no nodes of its own/)).toBeTruthy();
+  });
+
+  it.each([
+    ['with nodes', [{ name: 'a', minimum: 1, maximum: 1, machine: { type: 't' } }], false, true],
+    ['without nodes', [], false, false],
+    ['without nodes, for operators', [], true, true],
+  ])('by a link to them: %s', async (_, workers, isOperator, isThere) => {
+    const shoot = {
+      metadata: { uid: 's', namespace: 'garden-alpha', name: 'one' },
+      spec: { region: 'r', kubernetes: { version: '1.36.0' }, provider: { type: 'local', workers } },
+      status: { seedName: 'local' },
+    };
+    serve({
+      allowed: ({ resource, name }) => isOperator && resource === 'secrets' && name === 'local.login',
+      requests,
+      lists: { shoots: [shoot] },
+    });
+    open('/shoots/:namespace/:name', '/shoots/garden-alpha/one', ShootPage);
+    await screen.findByRole('link', { name: 'YAML' });
+    if (isThere) expect(await screen.findByRole('link', { name: 'Terminal' })).toBeTruthy();
+    else expect(screen.queryByRole('link', { name: 'Terminal' })).toBeNull();
+  });
+});
+
+describe('about the dashboard', () => {
+  it('names what it is made of, with the licences', async () => {
+    const react = { name: 'react', version: '19.3.1', licence: 'MIT', text: 'Permission is <b>granted</b>' };
+    const mute = { name: 'mute', version: '1.0.0', licence: 'ISC', text: '' };
+    serve({ allowed: false, requests: { '/licences.json': good([react, mute]) }, lists: {} });
+    open('/about', '/about', AboutPage);
+    expect(await screen.findByText('react 19.3.1 · MIT')).toBeTruthy();
+    expect(screen.getByText('mute 1.0.0 · ISC')).toBeTruthy();
+    expect(screen.getByText(react.text)).toBeTruthy();
   });
 });

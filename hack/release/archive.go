@@ -8,9 +8,14 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
+
+	"github.com/trellis-garden/trellis/pkg/trellisctl"
+	"github.com/trellis-garden/trellis/pkg/trellisctl/reference"
 )
 
 // file is one of an archive.
@@ -18,6 +23,23 @@ type file struct {
 	name    string
 	content []byte
 	mode    int64
+}
+
+// manFolder is where man finds pages below a folder of its path.
+const manFolder = "share/man/man1/"
+
+// contents are the files of a platform's archive: the program first, and the man pages in the order of their names
+// where there is a man to read them.
+func contents(p platform, version string, program, license []byte) []file {
+	files := []file{{p.program(), program, 0o755}, {"LICENSE", license, 0o644}}
+	if p.system == "windows" {
+		return files
+	}
+	pages := reference.Man(trellisctl.NewCommand(), version)
+	for _, name := range slices.Sorted(maps.Keys(pages)) {
+		files = append(files, file{manFolder + name, []byte(pages[name]), 0o644})
+	}
+	return files
 }
 
 // pack makes an archive that is always the same for the same files.

@@ -1,5 +1,6 @@
 // release builds trellisctl for all platforms, with checksums, and a manifest for Krew, the manager of kubectl's
-// plugins: installed by it, trellisctl is `kubectl trellis`. From the same tree come the same bytes, wherever it lies.
+// plugins: installed by it, trellisctl is `kubectl trellis`. Man pages lie beside the program, but for Windows. From
+// the same tree come the same bytes, wherever it lies.
 //
 //	release <folder> <version> <base URL>
 //
@@ -15,6 +16,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 )
 
@@ -38,6 +40,9 @@ var platforms = []platform{
 	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"},
 	{"windows", "arm64"},
 }
+
+// isThisOne says whether programs of the platform run here.
+func (p platform) isThisOne() bool { return p == platform{runtime.GOOS, runtime.GOARCH} }
 
 // program is the name of the program in an archive: kubectl finds its plugins by such names.
 func (p platform) program() string {
@@ -87,7 +92,12 @@ func release(ctx context.Context, folder, version, base string) error {
 		if err != nil {
 			return fmt.Errorf("building for %s/%s: %w", p.system, p.processor, err)
 		}
-		text, err := pack([]file{{p.program(), program, 0o755}, {"LICENSE", license, 0o644}})
+		if p.isThisOne() {
+			if err := start(ctx, p, program, version); err != nil {
+				return err
+			}
+		}
+		text, err := pack(contents(p, version, program, license))
 		if err != nil {
 			return err
 		}
@@ -105,6 +115,28 @@ func release(ctx context.Context, folder, version, base string) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(folder, "SHA256SUMS"), []byte(sums.String()), 0o644)
+}
+
+// start has a program say its version: one that does not start is not offered to anybody.
+func start(ctx context.Context, p platform, program []byte, version string) error {
+	folder, err := os.MkdirTemp("", "trellis-release-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	path := filepath.Join(folder, p.program())
+	if err := os.WriteFile(path, program, 0o700); err != nil {
+		return err
+	}
+	said, err := exec.CommandContext(ctx, path, "version").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("starting what was built for %s/%s: %w: %s", p.system, p.processor, err, said)
+	}
+	if !strings.Contains(string(said), version) {
+		return fmt.Errorf("what was built for %s/%s says that it is version %q, and not %s", p.system, p.processor,
+			strings.TrimSpace(string(said)), version)
+	}
+	return nil
 }
 
 // build compiles trellisctl for a platform. Neither the folder of the tree nor the time gets into it.

@@ -6,10 +6,17 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-garden/trellis/pkg/trellisctl"
+	"github.com/trellis-garden/trellis/pkg/trellisctl/reference"
 )
 
 // manifest is what Krew demands of a plugin.
@@ -75,7 +82,7 @@ func TestKrewManifest(t *testing.T) {
 
 // Archives are the same whenever they are made, and hold the program under the name by which kubectl finds it.
 func TestArchives(t *testing.T) {
-	files := []file{{"kubectl-trellis", []byte("program"), 0o755}, {"LICENSE", []byte("text"), 0o644}}
+	files := contents(platform{"linux", "amd64"}, "v1.2.3", []byte("program"), []byte("text"))
 	archive, err := pack(files)
 	again, againErr := pack(files)
 	if err := errors.Join(err, againErr); err != nil || !bytes.Equal(archive, again) {
@@ -97,8 +104,75 @@ func TestArchives(t *testing.T) {
 			t.Errorf("got %+v, %q, %v", header, content, err)
 		}
 	}
+	if _, err := unpacked.Next(); !errors.Is(err, io.EOF) {
+		t.Errorf("there is more in the archive, or: %v", err)
+	}
 	if checksum([]byte("abc")) != "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" {
 		t.Error("checksums are not those of SHA-256")
+	}
+}
+
+// Archives have a man page for each command of the reference, but for Windows, and all have the program and the
+// license.
+func TestWhatArchivesHold(t *testing.T) {
+	for _, p := range platforms {
+		held := map[string]string{}
+		for _, f := range contents(p, "v1.2.3", []byte("program"), []byte("text")) {
+			held[f.name] = string(f.content)
+		}
+		if held[p.program()] != "program" || held["LICENSE"] != "text" {
+			t.Errorf("%v: got %d files without program or license", p, len(held))
+		}
+		for _, command := range reference.All(trellisctl.NewCommand()) {
+			name := manFolder + strings.ReplaceAll(command.CommandPath(), " ", "-") + ".1"
+			page, found := held[name]
+			if found != (p.system != "windows") || found && (!strings.Contains(page, "trellisctl v1.2.3") ||
+				!strings.Contains(page, ".SH EXAMPLES")) {
+				t.Errorf("%v: page %s: %t\n%s", p, name, found, page)
+			}
+		}
+	}
+}
+
+// What is released for this platform starts, and says which version it is.
+func TestTheReleaseStarts(t *testing.T) {
+	p := platform{runtime.GOOS, runtime.GOARCH}
+	if !slices.Contains(platforms, p) {
+		t.Skipf("nothing is released for %v", p)
+	}
+	t.Chdir("../..")
+	for _, path := range []string{"go.mod", "cmd/trellisctl/main.go"} {
+		// The Go command runs the test again when one of them has changed.
+		if _, err := os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program, err := build(t.Context(), p, "v0.0.1-test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := start(t.Context(), p, program, "v0.0.1-test"); err != nil {
+		t.Error(err)
+	}
+	if err := start(t.Context(), p, program, "v0.0.2"); err == nil || !strings.Contains(err.Error(), "and not v0.0.2") {
+		t.Errorf("another version: got %v", err)
+	}
+	if err := start(t.Context(), p, []byte("no program"), "v0.0.1-test"); err == nil {
+		t.Error("what is no program starts")
+	}
+}
+
+// Every package of the program is there for every platform: none has files for other systems only. `make release`
+// builds them all.
+func TestAllPlatformsHaveTheirFiles(t *testing.T) {
+	for _, p := range platforms {
+		command := exec.CommandContext(t.Context(), "go", "list", "-deps", "-e", "-f",
+			"{{if .Error}}{{.ImportPath}}: {{.Error}}{{end}}", "../../cmd/trellisctl")
+		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS="+p.system, "GOARCH="+p.processor)
+		said, err := command.Output() // What it downloads, it tells on the other one.
+		if text := strings.TrimSpace(string(said)); err != nil || text != "" {
+			t.Errorf("%v: %v\n%s", p, err, text)
+		}
 	}
 }
 

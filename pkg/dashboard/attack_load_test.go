@@ -127,8 +127,8 @@ func TestAttackShootsThatRefuse(t *testing.T) {
 		"rights": func() answer {
 			return b.do("POST", "/api/rights", `{"cluster":"shoot/garden-b/one","checks":[{"verb":"list"}]}`)
 		},
-		"fleet":    func() answer { return b.do("GET", "/api/fleet/garden-b/one/explain"+object, "") },
-		"rollouts": func() answer { return b.do("GET", "/api/fleet/garden-b/one/rollouts", "") },
+		"fleet": func() answer { return b.do("GET", "/api/fleet/garden-b/one/explain"+object, "") },
+		"moves": func() answer { return b.do("GET", "/api/fleet/garden-b/one/moves", "") },
 	} {
 		before := count(l.garden, "kubeconfig")
 		want(t, what, ask(), 503, "Unavailable")

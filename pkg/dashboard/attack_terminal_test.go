@@ -7,8 +7,10 @@ import (
 	"testing"
 
 	"github.com/gorilla/websocket"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/trellis-garden/trellis/pkg/dashboard/gardentest"
+	"github.com/trellis-garden/trellis/pkg/dashboard/proxy"
 )
 
 // No other site opens a terminal in the browser of somebody who is logged in, and nobody does who is not.
@@ -195,5 +197,62 @@ func TestAttackMessagesToTerminals(t *testing.T) {
 		// It may be refused before all of it is written.
 		_ = s.WriteMessage(websocket.BinaryMessage, []byte(message))
 		await(t, what, isRemoved(cluster, name))
+	}
+}
+
+// An admin or a viewer of a project gets into no seed by the access that operators have stored, and is told who does.
+// Neither is the access read for them, nor by them through the proxy.
+func TestAttackTerminalInAStoredSeed(t *testing.T) {
+	l, cluster := withStoredSeed(t)
+	ofProject := func(verb string, of proxy.Path) bool {
+		// Whoever may know which seeds are shoots may not have access to the others for that.
+		return of.Namespace == "garden-b" || of.Resource == "managedseeds"
+	}
+	l.garden.Users["admin-of-b"] = gardentest.User{
+		Name: "carol", Groups: []string{"system:authenticated"}, May: ofProject,
+	}
+	for _, token := range []string{"admin-of-b", "bob-token"} {
+		b := l.as(token)
+		end := b.screen(inOne + "&target=controlplane").ended()
+		const whoMay = "operators of the garden may, who may read Secret garden/managed.login: ask one of them"
+		if end.Reason != "Forbidden" || !strings.Contains(end.Message, whoMay) {
+			t.Errorf("%s: the end is %+v", token, end)
+		}
+		want(t, token, b.do("GET", "/api/garden/"+seedAccess, ""), 403, "Forbidden")
+	}
+	if requests := cluster.Requests(); len(requests) > 0 {
+		t.Errorf("the seed was asked for %v", requests[0].URL)
+	}
+}
+
+// What is stored for a seed is used only if all of it is understood: what acts as another user, takes files, or does
+// not say how to know the server is refused, and tells nothing of its credential.
+func TestAttackStoredAccessToSeeds(t *testing.T) {
+	l, cluster := withStoredSeed(t)
+	for what, change := range map[string]func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo){
+		"another user": func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.Impersonate = "system:anonymous" },
+		"a proxy":      func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.ProxyURL = "http://127.0.0.1:1" },
+		"a password":   func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.Username, u.Password = "x", "y" },
+		"a file": func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
+			u.Token, u.TokenFile = "", "/var/run/secrets/session/keys"
+		},
+		"a command": func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
+			u.Exec = &clientcmdapi.ExecConfig{Command: "/bin/true", APIVersion: "client.authentication.k8s.io/v1"}
+		},
+		"no authority": func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
+			c.CertificateAuthorityData, c.InsecureSkipTLSVerify = nil, true
+		},
+	} {
+		l.garden.Set(t, seedAccess, gardentest.Object{"data": map[string]any{
+			"kubeconfig": cluster.KubeconfigFor("admin-token", change),
+		}})
+		end := l.as("alice-token").screen(inOne + "&target=controlplane").ended()
+		if end.Reason != "Unavailable" || !strings.Contains(end.Message, "garden/managed.login") ||
+			strings.Contains(end.Message, "admin-token") {
+			t.Errorf("%s: %+v", what, end)
+		}
+	}
+	if requests := cluster.Requests(); len(requests) > 0 {
+		t.Errorf("the seed was asked for %v", requests[0].URL)
 	}
 }

@@ -114,34 +114,6 @@ func TestRights(t *testing.T) {
 	want(t, "too many", l.as("bob-token").do("POST", "/api/rights", string(many)), 400, "BadRequest")
 }
 
-func TestMembersFindTheirProjects(t *testing.T) {
-	l := newLandscape(t)
-	for _, name := range []string{"a", "b"} {
-		l.garden.Set(t, "apis/core.gardener.cloud/v1beta1/projects/"+name, gardentest.Object{
-			"spec": map[string]any{"namespace": "garden-" + name, "members": []any{map[string]any{"name": "x"}}},
-		})
-	}
-	for token, wanted := range map[string]string{"alice-token": "a b", "bob-token": "b"} {
-		var told struct {
-			Items []struct {
-				Name, ProjectNamespace string
-				Members                int
-			}
-		}
-		l.as(token).do("GET", "/api/projects", "").read(t, &told)
-		var names []string
-		for _, item := range told.Items {
-			names = append(names, item.Name)
-			if item.ProjectNamespace != "garden-"+item.Name || item.Members != 1 {
-				t.Errorf("%s: %+v", token, item)
-			}
-		}
-		if got := strings.Join(names, " "); got != wanted {
-			t.Errorf("%s sees %s", token, got)
-		}
-	}
-}
-
 func TestKubeconfigsAreDownloads(t *testing.T) {
 	l := newLandscape(t)
 	l.garden.Kubeconfig = func(level, _, name string) []byte { return []byte(level + " of " + name) }

@@ -3,16 +3,12 @@ package dashboard
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/dashboard/clusters"
-	"github.com/trellis-garden/trellis/pkg/dashboard/live"
 	"github.com/trellis-garden/trellis/pkg/dashboard/reply"
 	"github.com/trellis-garden/trellis/pkg/dashboard/session"
 )
@@ -82,73 +78,4 @@ func (c check) ask(ctx context.Context, cluster *clusters.Cluster) (bool, error)
 	}
 	err := cluster.Do(ctx, http.MethodPost, authorizationAPI+"selfsubjectaccessreviews", nil, review, &review)
 	return review.Status.Allowed, err
-}
-
-// maxProjects bounds how many projects of a member are read one by one.
-const maxProjects = 200
-
-// projects lists those that the user may open: all if they may list them, otherwise those that their rights name.
-func (s *server) projects(w http.ResponseWriter, r *http.Request, current *session.Session) {
-	garden, err := s.clusters.Garden(current.Credential)
-	if err != nil {
-		reply.Failure(w, err)
-		return
-	}
-	rows, err := live.List(r.Context(), garden, gardencorev1beta1.SchemeGroupVersion, "projects")
-	if apierrors.IsForbidden(err) {
-		rows, err = ownProjects(r.Context(), garden)
-	}
-	if err != nil {
-		reply.Failure(w, err)
-		return
-	}
-	reply.JSON(w, http.StatusOK, map[string]any{"items": rows})
-}
-
-// ownProjects reads the projects that a member's rights name. Rules of RBAC are complete in the review, whatever other
-// authorizers there are.
-func ownProjects(ctx context.Context, garden *clusters.Cluster) ([]live.Row, error) {
-	review := authorizationv1.SelfSubjectRulesReview{
-		TypeMeta: metav1.TypeMeta{
-			APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectRulesReview",
-		},
-		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: metav1.NamespaceDefault},
-	}
-	err := garden.Do(ctx, http.MethodPost, authorizationAPI+"selfsubjectrulesreviews", nil, review, &review)
-	if err != nil {
-		return nil, err
-	}
-	names := projectNames(review.Status.ResourceRules)
-	found := make([]live.Row, len(names))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(concurrentChecks)
-	for i, name := range names {
-		group.Go(func() error {
-			row, err := live.Get(ctx, garden, gardencorev1beta1.SchemeGroupVersion, "projects", name)
-			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // Rights may outlive a project for a moment.
-				return nil
-			}
-			found[i] = row
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(found, func(row live.Row) bool { return row == nil }), nil
-}
-
-// projectNames are those that rules let one get.
-func projectNames(rules []authorizationv1.ResourceRule) []string {
-	var names []string
-	for _, rule := range rules {
-		if slices.Contains(rule.APIGroups, gardencorev1beta1.GroupName) && slices.Contains(rule.Resources,
-			"projects") &&
-			slices.Contains(rule.Verbs, "get") {
-			names = append(names, rule.ResourceNames...)
-		}
-	}
-	slices.Sort(names)
-	names = slices.Compact(names)
-	return names[:min(len(names), maxProjects)]
 }

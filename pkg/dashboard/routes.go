@@ -39,9 +39,9 @@ func (s *server) routes() {
 		handle("GET /api/terminal", s.terminals.Serve)
 	}
 	handle("POST /api/rights", s.rights)
-	handle("GET /api/projects", s.projects)
 	handle("GET /api/kubeconfig/shoot/{namespace}/{name}", s.shootKubeconfig)
 	handle("GET /api/kubeconfig/serviceaccount/{namespace}/{name}", s.serviceAccountKubeconfig)
+	handle("GET /api/certificates", s.certificates)
 	handle("/api/fleet/{namespace}/{name}/{question}", s.fleet)
 	s.inside.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { reply.Failure(w, notFound()) })
 }

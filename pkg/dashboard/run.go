@@ -50,6 +50,7 @@ func Run(ctx context.Context, options Options, log logr.Logger) error {
 	if err != nil {
 		return err
 	}
+	s.certificateFiles = [2]string{options.TLSCertFile, options.TLSKeyFile}
 	server, err := options.server(s)
 	if err != nil {
 		return err

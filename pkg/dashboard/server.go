@@ -39,6 +39,8 @@ type server struct {
 	open      *http.ServeMux
 	inside    *http.ServeMux
 	settle    time.Duration
+	// certificateFiles of this server, certificate and key; empty without.
+	certificateFiles [2]string
 }
 
 // newServer makes a server of a configuration and the files that it names.

@@ -268,7 +268,7 @@ func TestTerminalsThatThereCannotBe(t *testing.T) {
 		"namespace=..&shoot=one":          "BadRequest",
 		"namespace=garden-b&shoot=a%2Fb":  "BadRequest",
 		inOne + "&target=node":            "BadRequest",
-		inOne + "&target=controlplane":    "Conflict", // Its seed is no shoot of the garden.
+		inOne + "&target=controlplane":    "Conflict", // Its seed is no shoot, and nobody has stored access to it.
 		"namespace=garden-b&shoot=one%00": "BadRequest",
 	} {
 		if end := b.screen(query).ended(); end.Reason != wanted {
@@ -324,6 +324,45 @@ func TestTerminalOfAControlPlane(t *testing.T) {
 		t.Error("the garden was not asked for the seed")
 	}
 	if all := events(cluster); len(all) != 1 || !strings.Contains(all[0],
+		"alice has opened a terminal in the control plane shoot--b--one of garden-b/one, until ") {
+		t.Errorf("recorded: %q", all)
+	}
+}
+
+// withStoredSeed is a landscape whose seed is no shoot; operators, of whom alice is one, have stored access to it.
+func withStoredSeed(t *testing.T) (*landscape, *gardentest.Cluster) {
+	t.Helper()
+	l, cluster := withCluster(t)
+	l.garden.Set(t, seedAccess, gardentest.Object{"data": map[string]any{
+		"kubeconfig": cluster.KubeconfigFor("admin-token"),
+	}})
+	return l, cluster
+}
+
+const seedAccess = "api/v1/namespaces/garden/secrets/managed.login"
+
+// Where the seed is no shoot of the garden, operators get there by the access that they have stored.
+func TestTerminalInAStoredSeed(t *testing.T) {
+	l, cluster := withStoredSeed(t)
+	s := l.as("alice-token").screen(inOne + "&target=controlplane").begun()
+	name := terminalOf(t, cluster)
+	for _, path := range []string{
+		"apis/rbac.authorization.k8s.io/v1/namespaces/shoot--b--one/rolebindings/" + name,
+		"apis/batch/v1/namespaces/" + name + "/jobs/terminal",
+	} {
+		if cluster.Object(path) == nil {
+			t.Errorf("%s is not among %v", path, cluster.Paths())
+		}
+	}
+	s.types("exit\r")
+	s.ended()
+	await(t, "it is removed", isRemoved(cluster, name))
+	for _, secret := range []string{"alice-token", "admin-token", "BEGIN CERTIFICATE"} {
+		if strings.Contains(s.seen, secret) {
+			t.Errorf("the page got %s", secret)
+		}
+	}
+	if all := events(cluster); len(all) != 2 || !strings.Contains(all[0],
 		"alice has opened a terminal in the control plane shoot--b--one of garden-b/one, until ") {
 		t.Errorf("recorded: %q", all)
 	}

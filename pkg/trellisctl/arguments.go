@@ -19,7 +19,7 @@ func pointToHelp(root *cobra.Command) {
 		if command.HasSubCommands() && !takesArguments(command) && command.Flags().NArg() > 0 {
 			err = oneOfItsCommands(command, command.Flags().Args())
 		}
-		return withHelp(command, err)
+		return withHelp(command, explainFlag(err))
 	})
 	setArguments(root)
 }

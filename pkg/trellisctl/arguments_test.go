@@ -18,7 +18,7 @@ func TestMistypedCommands(t *testing.T) {
 		"members edge1": "trellisctl members takes flags only, and was given \"edge1\"; see " +
 			"`trellisctl members --help`",
 		"members --fleet f.yaml": "unknown flag: --fleet; see `trellisctl members --help`",
-		"members -o yaml":        `invalid argument "yaml" for "-o, --output" flag: must be wide, or left out; see`,
+		"members -o yaml":        `--output "yaml": must be wide, or left out; see`,
 		"explain": "name one object as TYPE/NAME, for example `trellisctl explain " +
 			"deployment/nginx --project demo --shoot fleet`",
 		"rollout status a b": "name one object as TYPE/NAME, for example `trellisctl rollout " +
@@ -53,12 +53,15 @@ func TestMistypedCommands(t *testing.T) {
 }
 
 func TestCommandsForOthersShowHelp(t *testing.T) {
-	for _, line := range []string{"", "rollout"} {
+	for line, want := range map[string]string{
+		"": "\nMembers of a fleet:\n", "rollout": "\nAvailable Commands:\n",
+	} {
 		root := NewCommand()
 		var out bytes.Buffer
 		root.SetOut(&out)
 		root.SetArgs(strings.Fields(line))
-		if err := root.Execute(); err != nil || !strings.Contains(out.String(), "Available Commands:") {
+		if err := root.Execute(); err != nil || !strings.Contains(out.String(), want) ||
+			strings.Contains(out.String(), "Additional Commands:") {
 			t.Errorf("%q: got error %v and\n%s", line, err, &out)
 		}
 	}

@@ -58,6 +58,22 @@ func (c *cli) askMembers(command *cobra.Command, choice memberChoice,
 	return fleet.ask(command.Context(), members, choice.parallel, tell(command), ask)
 }
 
+// unknownMemberFirst has who named a member that the fleet has not told that before any other mistake in the arguments:
+// what is mended then is of no use for it.
+func (c *cli) unknownMemberFirst(command *cobra.Command, choice memberChoice, mistake error) error {
+	if mistake == nil || len(choice.members) == 0 || command.Context() == nil {
+		return mistake
+	}
+	fleet, err := c.fleet(command.Context(), choice.fleetAccess)
+	if err != nil {
+		return mistake // Which members the fleet has is not known, and the mistake is.
+	}
+	if _, err := fleet.choose(command.Context(), choice.members, choice.selector); err != nil {
+		return fmt.Errorf("%w; also, %w", err, mistake)
+	}
+	return mistake
+}
+
 // choose returns the members with these names and labels, in order.
 func (f *Fleet) choose(ctx context.Context, names []string, selector string) ([]clusterv1alpha1.Cluster, error) {
 	wanted, err := labels.Parse(selector)
@@ -73,8 +89,8 @@ func (f *Fleet) choose(ctx context.Context, names []string, selector string) ([]
 	})
 	for _, name := range names {
 		if !slices.ContainsFunc(members, func(m clusterv1alpha1.Cluster) bool { return m.Name == name }) {
-			return nil, fmt.Errorf("the fleet has no member %q with these labels; `trellisctl members` shows those "+
-				"that it has", name)
+			return nil, fmt.Errorf("the fleet has no member %q%s; `trellisctl members` shows those that it has", name,
+				map[bool]string{true: " with labels " + selector}[selector != ""])
 		}
 	}
 	if len(members) == 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -21,9 +22,12 @@ const maxStreams = 20
 // podChoice says which pods of each member are meant.
 type podChoice struct {
 	namespace, name, selector, container string
+	// found counts the pods of all members.
+	found *atomic.Int64
 }
 
 func (p *podChoice) flags(command *cobra.Command) {
+	p.found = &atomic.Int64{}
 	command.Flags().StringVarP(&p.namespace, "namespace", "n", "default", "namespace in the members")
 	command.Flags().StringVar(&p.selector, "selector", "", "labels of the pods, instead of a name")
 	command.Flags().StringVarP(&p.container, "container", "c", "", "container (default: the pod's first)")
@@ -36,13 +40,29 @@ func (p *podChoice) in(ctx context.Context, clients kubernetes.Interface) ([]cor
 		if err != nil {
 			return nil, err
 		}
+		p.count(1)
 		return []corev1.Pod{*pod}, nil
 	}
 	list, err := clients.CoreV1().Pods(p.namespace).List(ctx, metav1.ListOptions{LabelSelector: p.selector})
 	if err != nil {
 		return nil, err
 	}
+	p.count(len(list.Items))
 	return list.Items, nil
+}
+
+func (p *podChoice) count(pods int) {
+	if p.found != nil {
+		p.found.Add(int64(pods))
+	}
+}
+
+// tellNone tells when no member had such a pod, and nothing went wrong.
+func (p *podChoice) tellNone(command *cobra.Command, err error) error {
+	if err == nil && p.found.Load() == 0 {
+		tell(command)("No member has pods with labels %q in namespace %s", p.selector, p.namespace)
+	}
+	return err
 }
 
 // of is the container that is meant.
@@ -65,6 +85,14 @@ func (p *podChoice) setName(arguments []string) error {
 	return errors.New("name one pod, or say with --selector which labels pods have")
 }
 
+// setCalled takes the pod's name, where no labels are given, from before the dash, behind which something is to be run.
+func (p *podChoice) setCalled(arguments []string, dash int) error {
+	if dash < 0 || dash == len(arguments) {
+		return errors.New("what to run comes behind --, for example `trellisctl exec web-0 -- date`")
+	}
+	return p.setName(arguments[:dash])
+}
+
 func (c *cli) logsCommand() *cobra.Command {
 	var choice memberChoice
 	var pods podChoice
@@ -77,10 +105,12 @@ func (c *cli) logsCommand() *cobra.Command {
 shown as ^[ and the like where a terminal would obey them; files and pipes get what pods have written, byte by byte.`,
 		Example: "  trellisctl logs --selector app=web -n shop -f --project demo --shoot fleet\n" +
 			"  trellisctl logs web-0 -n shop --members member1 --project demo --shoot fleet",
-		Args: func(_ *cobra.Command, arguments []string) error { return pods.setName(arguments) },
+		Args: func(command *cobra.Command, arguments []string) error {
+			return c.unknownMemberFirst(command, choice, pods.setName(arguments))
+		},
 		RunE: func(command *cobra.Command, _ []string) error {
 			lines := &memberLines{out: dataTo(command.OutOrStdout())}
-			return c.askMembers(command, choice, func(ctx context.Context, member string, config *rest.Config) error {
+			err := c.askMembers(command, choice, func(ctx context.Context, member string, config *rest.Config) error {
 				clients, err := kubernetes.NewForConfig(config)
 				if err != nil {
 					return err
@@ -88,12 +118,13 @@ shown as ^[ and the like where a terminal would obey them; files and pipes get w
 				options := &corev1.PodLogOptions{Follow: follow, TailLines: &tail}
 				return logsInto(ctx, lines, member, clients, pods, options)
 			})
+			return pods.tellNone(command, err)
 		},
 	}
 	choice.flags(c, command)
 	pods.flags(command)
 	command.Flags().BoolVarP(&follow, "follow", "f", false, "go on as lines are written; needs --parallel of all members")
-	command.Flags().Int64Var(&tail, "tail", tail, "how many lines that are there already")
+	countVar(command.Flags(), &tail, "tail", 0, "how many lines that are there already")
 	return command
 }
 
@@ -139,19 +170,16 @@ the member before each line, as logs does. It has neither input nor a terminal: 
 for that.`,
 		Example: "  trellisctl exec web-0 -n shop --project demo --shoot fleet -- date",
 		Args: func(command *cobra.Command, arguments []string) error {
-			dash := command.ArgsLenAtDash()
-			if dash < 0 || dash == len(arguments) {
-				return errors.New("what to run comes behind --, for example `trellisctl exec web-0 -- date`")
-			}
-			return pods.setName(arguments[:dash])
+			return c.unknownMemberFirst(command, choice, pods.setCalled(arguments, command.ArgsLenAtDash()))
 		},
 		RunE: func(command *cobra.Command, arguments []string) error {
 			run := arguments[command.ArgsLenAtDash():]
 			out := &memberLines{out: dataTo(command.OutOrStdout())}
 			told := &memberLines{out: dataTo(command.ErrOrStderr())}
-			return c.askMembers(command, choice, func(ctx context.Context, member string, config *rest.Config) error {
+			err := c.askMembers(command, choice, func(ctx context.Context, member string, config *rest.Config) error {
 				return execInto(ctx, out, told, member, config, pods, run)
 			})
+			return pods.tellNone(command, err)
 		},
 	}
 	choice.flags(c, command)

@@ -64,7 +64,7 @@ func TestChosenMembers(t *testing.T) {
 		selector, want string
 	}{
 		{nil, "", "a b c"}, {[]string{"c", "a"}, "", "a c"}, {nil, "zone=x", "a c"}, {[]string{"a"}, "zone=x", "a"},
-		{[]string{"b"}, "zone=x", `no member "b" with these labels`}, {[]string{"d"}, "", `no member "d"`},
+		{[]string{"b"}, "zone=x", `no member "b" with labels zone=x;`}, {[]string{"d"}, "", `no member "d"`},
 		{nil, "zone=y", "no such members"}, {nil, "=", "--member-selector"},
 	} {
 		members, err := fleet.choose(t.Context(), test.names, test.selector)

@@ -37,7 +37,7 @@ Gardens are configured in .landscape/trellisctl.yaml of a local landscape, or in
   trellisctl describe shoot
   eval "$(trellisctl kubectl-env bash)" && kubectl get nodes
   trellisctl kubeconfig --project demo --shoot member1 > m1.yaml
-  trellisctl show --project demo --shoot member1`,
+  trellisctl show kube-apiserver --project demo --shoot member1`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -57,21 +57,47 @@ Gardens are configured in .landscape/trellisctl.yaml of a local landscape, or in
 	flags.BoolVar(&c.flags.ControlPlane, "control-plane", false,
 		"the namespace of the shoot's control plane in its seed")
 	c.completeTargets(root)
-	root.AddCommand(c.listCommand(), c.targetCommand(), c.kubeconfigCommand(), c.kubectlEnvCommand(), c.showCommand(),
-		c.hibernateCommand(), c.wakeUpCommand(), versionCommand())
-	root.AddCommand(c.membersCommand(), c.joinCommand(), c.registerCommand(), c.acceptCommand(), c.unjoinCommand(),
-		c.cordonCommand(), c.uncordonCommand(), c.drainCommand(), c.explainCommand(), c.planCommand(),
-		c.deletionsCommand())
-	root.AddCommand(c.rolloutCommand(), c.interpretCommand())
-	root.AddCommand(c.describeCommand())
-	root.AddCommand(c.shootCommands()...)
-	root.AddCommand(c.credentialCommand(), c.diagnoseCommand(), c.providerEnvCommand(), c.resolveCommand(),
-		c.rcCommand(), c.configCommand())
-	root.AddCommand(c.getCommand(), c.topCommand(), c.logsCommand(), c.execCommand(), c.eventsCommand(),
-		c.sshCommand(), manCommand())
+	c.addCommands(root)
+	root.AddCommand(c.credentialCommand(), manCommand())
 	foldHelp(root)
 	pointToHelp(root)
 	return root
+}
+
+// addCommands adds the commands that people call. Those that are about the same stand together in help.
+func (c *cli) addCommands(root *cobra.Command) {
+	for _, group := range []struct {
+		id, title string
+		commands  []*cobra.Command
+	}{
+		{"there", "What there is:", []*cobra.Command{
+			c.listCommand(), c.describeCommand(), c.showCommand(), c.diagnoseCommand(),
+		}},
+		{"targets", "Targets and credentials:", []*cobra.Command{
+			c.targetCommand(), c.kubeconfigCommand(), c.kubectlEnvCommand(), c.providerEnvCommand(), c.sshCommand(),
+			c.resolveCommand(),
+		}},
+		{"shoots", "Shoots:", append(c.shootCommands(), c.hibernateCommand(), c.wakeUpCommand())},
+		{"members", "Members of a fleet:", []*cobra.Command{
+			c.membersCommand(), c.joinCommand(), c.registerCommand(), c.acceptCommand(), c.unjoinCommand(),
+			c.cordonCommand(), c.uncordonCommand(), c.drainCommand(),
+		}},
+		{"placement", "Objects of a fleet:", []*cobra.Command{
+			c.explainCommand(), c.planCommand(), c.rolloutCommand(), c.deletionsCommand(), c.interpretCommand(),
+		}},
+		{"inside", "What runs in the members of a fleet:", []*cobra.Command{
+			c.getCommand(), c.topCommand(), c.logsCommand(), c.execCommand(), c.eventsCommand(),
+		}},
+		{"setup", "Setting up:", []*cobra.Command{c.configCommand(), c.rcCommand(), versionCommand()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: group.id, Title: group.title})
+		for _, command := range group.commands {
+			command.GroupID = group.id
+			root.AddCommand(command)
+		}
+	}
+	root.SetHelpCommandGroupID("setup")
+	root.SetCompletionCommandGroupID("setup")
 }
 
 func (c *cli) target() (Target, error) {
@@ -166,22 +192,6 @@ func (c *cli) kubectlEnvCommand() *cobra.Command {
 	}
 	c.accessFlags(command)
 	return command
-}
-
-func (c *cli) showCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "show",
-		Short:   "Show the control-plane pods and conditions of a shoot",
-		Example: "  trellisctl show --project demo --shoot member1",
-		Args:    noArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
-			session, err := c.connect()
-			if err != nil {
-				return err
-			}
-			return session.Show(command.Context(), command.OutOrStdout(), time.Now())
-		},
-	}
 }
 
 func versionCommand() *cobra.Command {

@@ -48,7 +48,7 @@ type diagnoseOptions struct {
 }
 
 func (c *cli) diagnoseCommand() *cobra.Command {
-	var options diagnoseOptions
+	options := diagnoseOptions{sizeMiB: 20, tail: 2000}
 	command := &cobra.Command{
 		Use:   "diagnose",
 		Short: "Write an archive about a shoot or a seed for a bug report",
@@ -71,8 +71,9 @@ all else. Names, addresses and who did what stay: look through it before you sen
 	}
 	command.Flags().StringVarP(&options.file, "output", "o", "",
 		"file to write, which must not be there yet (default: one named for the target, here)")
-	command.Flags().Int64Var(&options.sizeMiB, "max-size", 20, "how large the archive may be, in MiB before compression")
-	command.Flags().Int64Var(&options.tail, "tail", 2000, "how many lines of each log")
+	countVar(command.Flags(), &options.sizeMiB, "max-size", 1,
+		"how large the archive may be, in MiB before compression")
+	countVar(command.Flags(), &options.tail, "tail", 0, "how many lines of each log")
 	return command
 }
 

@@ -2,17 +2,24 @@ package trellisctl
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/apis/fleetscheme"
@@ -27,18 +34,29 @@ func fleetOf(t *testing.T, objects ...client.Object) *Fleet {
 	return &Fleet{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()}
 }
 
-// Drain says what it waits for, each number once, and in the end which objects stay and how to go back.
-func TestWaitingForADrain(t *testing.T) {
-	work := func(cluster, name string) client.Object {
-		return &workv1alpha1.Work{
-			ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.ExecutionNamespace(cluster), Name: name},
+// workIn is a Work for a Deployment in a member; of says of which binding it was made.
+func workIn(member, name string, of ...string) *workv1alpha1.Work {
+	work := &workv1alpha1.Work{
+		ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.ExecutionNamespace(member), Name: name},
+	}
+	manifest := fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"shop","name":%q}}`, name)
+	work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(manifest)}}}
+	if len(of) > 0 {
+		work.Annotations = map[string]string{
+			workv1alpha2.NamespaceAnnotation: "shop", workv1alpha2.NameAnnotation: of[0],
 		}
 	}
+	return work
+}
+
+// Drain says what it waits for, each number once, and in the end which objects stay and how to go back.
+func TestWaitingForADrain(t *testing.T) {
 	var said []string
 	tell := func(format string, values ...any) { said = append(said, fmt.Sprintf(format, values...)) }
-	fleet := fleetOf(t, work("one", "a"), work("one", "b"), work("two", "c"))
+	fleet := fleetOf(t, workIn("one", "a"), workIn("one", "b"), workIn("two", "c"))
 	err := fleet.waitDrained(t.Context(), "one", time.Millisecond, tell)
-	if err == nil || !strings.Contains(err.Error(), "2 objects still in one after 1ms, for example the Works a, b") ||
+	if err == nil || !strings.Contains(err.Error(), "2 objects still in one after 1ms: Deployment shop/a (somebody "+
+		"wrote its Work a by hand), Deployment shop/b (") ||
 		!strings.Contains(err.Error(), "`trellisctl uncordon one`") {
 		t.Errorf("got %v", err)
 	}
@@ -47,6 +65,122 @@ func TestWaitingForADrain(t *testing.T) {
 	}
 	if strings.Join(said, ";") != "2 objects left in one;0 objects left in three" {
 		t.Errorf("said %q", said)
+	}
+}
+
+// What holds up a drain is told for each object: who has to do something about it is another one each time.
+func TestWhatHoldsUpADrain(t *testing.T) {
+	bound := func(name string, change func(*workv1alpha2.ResourceBinding)) client.Object {
+		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+		change(b)
+		return b
+	}
+	deleted := func(work *workv1alpha1.Work, held metav1.ConditionStatus) *workv1alpha1.Work {
+		work.Finalizers, work.DeletionTimestamp = []string{"a/b"}, new(metav1.NewTime(today))
+		work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.ConditionDeletionHeld, Status: held}}
+		return work
+	}
+	fleet := fleetOf(t, deleted(workIn("one", "held"), metav1.ConditionTrue),
+		deleted(workIn("one", "going"), metav1.ConditionFalse),
+		workIn("one", "tolerates", "tolerates"), workIn("one", "evicted", "evicted"), workIn("one", "nowhere", "nowhere"),
+		workIn("one", "placed", "placed"), workIn("one", "lost", "lost"),
+		bound("tolerates", func(b *workv1alpha2.ResourceBinding) {
+			b.Spec.Placement = &policyv1alpha1.Placement{ClusterTolerations: []corev1.Toleration{
+				{Key: clusterv1alpha1.TaintUnschedulable, Operator: corev1.TolerationOpExists},
+			}}
+		}),
+		bound("evicted", func(b *workv1alpha2.ResourceBinding) {
+			b.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "two"}, {FromCluster: "one"}}
+		}),
+		bound("nowhere", func(b *workv1alpha2.ResourceBinding) {
+			b.Status.Conditions = []metav1.Condition{
+				{Type: workv1alpha2.ConditionScheduled, Status: metav1.ConditionFalse, Message: "no\nroom"},
+			}
+		}),
+		bound("placed", func(*workv1alpha2.ResourceBinding) {}))
+	works := &workv1alpha1.WorkList{}
+	if err := fleet.Client.List(t.Context(), works); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i := range works.Items {
+		got = append(got, fleet.whatStays(t.Context(), "one", works.Items[i:i+1]))
+	}
+	slices.Sort(got)
+	check(t, "what stays", got, []string{
+		"Deployment shop/evicted (its replacement is not healthy elsewhere yet)",
+		"Deployment shop/going (is being deleted there, for which the member must answer)",
+		"Deployment shop/held (its deletion waits for `trellisctl deletions confirm --cluster one`)",
+		"Deployment shop/lost (no decision on it can be read)",
+		"Deployment shop/nowhere (fits nowhere else: no room)",
+		"Deployment shop/placed (its decision still has it there; see `trellisctl explain`)",
+		"Deployment shop/tolerates (its policy tolerates the taint)",
+	})
+	if all := fleet.whatStays(t.Context(), "one", works.Items); !strings.HasSuffix(all, ", and 2 more") {
+		t.Errorf("got %s", all)
+	}
+	d := &draining{fleet: fleet, member: "one", tell: func(string, ...any) {}}
+	if done, err := d.look(t.Context()); done || err != nil || d.told !=
+		"7 objects left in one, 1 of which waits for a confirmation: trellisctl deletions --cluster one" {
+		t.Errorf("got %t, %v, told %q", done, err, d.told)
+	}
+}
+
+// A fleet that does not answer for a while ends no drain; one that refuses to does.
+func TestADrainWithoutConnection(t *testing.T) {
+	answers := []error{errors.New("connection refused"), errors.New("connection refused"), nil}
+	functions := interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList,
+		...client.ListOption) error {
+		err := answers[0]
+		answers = answers[1:]
+		return err
+	}}
+	fleet := &Fleet{
+		Client: fake.NewClientBuilder().WithScheme(fleetscheme.Scheme()).WithInterceptorFuncs(functions).Build(),
+	}
+	var said []string
+	tell := func(format string, values ...any) { said = append(said, fmt.Sprintf(format, values...)) }
+	synctest.Test(t, func(t *testing.T) {
+		if err := fleet.waitDrained(t.Context(), "one", time.Minute, tell); err != nil {
+			t.Error(err)
+		}
+	})
+	check(t, "said", said, []string{
+		"No connection to the fleet, trying again: connection refused", "0 objects left in one",
+	})
+	answers = []error{apierrors.NewForbidden(schema.GroupResource{Resource: "works"}, "", errors.New("no rights"))}
+	err := fleet.waitDrained(t.Context(), "one", time.Minute, tell)
+	if err == nil || !strings.Contains(err.Error(), "listing what is left in one, which stays tainted: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What others write meanwhile is kept, and a fleet with much to do is asked again; for ever it is not.
+func TestTaintsBesideOthers(t *testing.T) {
+	busy := []error{
+		apierrors.NewConflict(schema.GroupResource{Resource: "clusters"}, "one", nil),
+		apierrors.NewTooManyRequests("much to do", 0), nil,
+	}
+	functions := interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, object client.Object,
+		patch client.Patch, options ...client.PatchOption) error {
+		err := busy[0]
+		if len(busy) > 1 {
+			busy = busy[1:]
+		}
+		if err != nil {
+			return err
+		}
+		return c.Patch(ctx, object, patch, options...)
+	}}
+	fleet := &Fleet{Client: fake.NewClientBuilder().WithScheme(fleetscheme.Scheme()).WithInterceptorFuncs(functions).
+		WithObjects(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "one"}}).Build()}
+	if err := fleet.setUnschedulable(t.Context(), "one", corev1.TaintEffectNoExecute, true); err != nil {
+		t.Fatal(err)
+	}
+	busy = []error{apierrors.NewTooManyRequests("much to do", 0)}
+	err := fleet.setUnschedulable(t.Context(), "one", corev1.TaintEffectNoExecute, false)
+	if err == nil || !strings.Contains(err.Error(), "try again in a moment") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -1,8 +1,6 @@
 package trellisctl
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,35 +12,6 @@ import (
 
 	"github.com/trellis-garden/trellis/pkg/trellisctl/reference"
 )
-
-var (
-	// invocation is a call of trellisctl in a line of a shell.
-	invocation = regexp.MustCompile(`(?:^|[\s("'])(?:bin/)?trellisctl((?: +[^\s|>&;()#"'` + "`" + `]+)+)`)
-	// mention is anything that could be one.
-	mention = regexp.MustCompile(`\btrellisctl +[^\s|>&;)#]`)
-	// behind is what may follow: the end, another command, a redirection or a comment.
-	behind = regexp.MustCompile(`^(?:\s*$|\s*[|>&;)#]|["'])`)
-	fenced = regexp.MustCompile("(?ms)^ *```[^\n]*\n(.*?)^ *```$")
-)
-
-// invocations are the arguments of all calls in a text. A call that is not understood is an error.
-func invocations(text string) ([][]string, error) {
-	var calls [][]string
-	var errs []error
-	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
-		found := invocation.FindAllStringSubmatchIndex(line, -1)
-		if len(found) < len(mention.FindAllString(line, -1)) {
-			errs = append(errs, fmt.Errorf("calls are not understood: %s", line))
-		}
-		for _, at := range found {
-			if !behind.MatchString(line[at[1]:]) {
-				errs = append(errs, fmt.Errorf("a call is not understood from %q on", line[at[1]:]))
-			}
-			calls = append(calls, strings.Fields(line[at[2]:at[3]]))
-		}
-	}
-	return calls, errors.Join(errs...)
-}
 
 // parsed finds the command of a call, and has it check its flags and arguments, without running it.
 func parsed(arguments []string) (*cobra.Command, error) {
@@ -64,7 +33,7 @@ func parsed(arguments []string) (*cobra.Command, error) {
 func TestExamplesOfAllCommands(t *testing.T) {
 	for _, command := range reference.All(NewCommand()) {
 		path := command.CommandPath()
-		calls, err := invocations(command.Example)
+		calls, err := reference.Invocations(command.Example)
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -95,16 +64,14 @@ func TestExamplesOfTheDocs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, block := range fenced.FindAllSubmatch(text, -1) {
-			calls, err := invocations(string(block[1]))
-			if err != nil {
-				t.Errorf("%s: %v", page, err)
-			}
-			for _, call := range calls {
-				count++
-				if _, err := parsed(call); err != nil {
-					t.Errorf("%s: trellisctl %s: %v", page, strings.Join(call, " "), err)
-				}
+		calls, err := reference.InvocationsOfPage(string(text))
+		if err != nil {
+			t.Errorf("%s: %v", page, err)
+		}
+		for _, call := range calls {
+			count++
+			if _, err := parsed(call); err != nil {
+				t.Errorf("%s: trellisctl %s: %v", page, strings.Join(call, " "), err)
 			}
 		}
 	}
@@ -124,7 +91,7 @@ func TestInvocations(t *testing.T) {
 		"KUBE_EDITOR=x trellisctl edit shoot":                           "edit shoot",
 		`trellisctl create shoot "a"`:                                   "error", "mytrellisctl-trellisctl ls": "error",
 	} {
-		calls, err := invocations(line)
+		calls, err := reference.Invocations(line)
 		texts := make([]string, len(calls))
 		for i, call := range calls {
 			texts[i] = strings.Join(call, " ")

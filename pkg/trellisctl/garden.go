@@ -231,12 +231,24 @@ func (s *Session) ShootKubeconfig(ctx context.Context, shoot *gardencorev1beta1.
 // SeedKubeconfig is the access that operators have stored for a seed: Secret <seed>.login in the garden namespace.
 func (s *Session) SeedKubeconfig(ctx context.Context, seed string) (*clientcmdapi.Config, error) {
 	secret := &corev1.Secret{}
-	if err := s.client.Get(ctx, client.ObjectKey{Namespace: gardenNamespace, Name: seed + ".login"},
-		secret); err != nil {
-		return nil, fmt.Errorf("access to seed %s is kept in Secret %s/%s.login, which operators may read: %w", seed,
-			gardenNamespace, seed, err)
+	err := s.client.Get(ctx, client.ObjectKey{Namespace: gardenNamespace, Name: seed + ".login"}, secret)
+	if err != nil {
+		return nil, fmt.Errorf("access to seed %s is kept in Secret %s/%s.login, which operators may read%s: %w", seed,
+			gardenNamespace, seed, whoMay(err), err)
 	}
 	return s.routed(secret.Data["kubeconfig"])
+}
+
+// whoMay says what to do about access that somebody has not, or that nobody has.
+func whoMay(err error) string {
+	switch {
+	case apierrors.IsForbidden(err):
+		return " and you may not; ask an operator of the garden (whom ClusterRole " +
+			"gardener.cloud:system:administrators is bound to)"
+	case apierrors.IsNotFound(err):
+		return ", and there is none; `trellisctl ls seeds` shows the seeds that there are, and an operator can store it"
+	}
+	return ""
 }
 
 func (s *Session) routed(raw []byte) (*clientcmdapi.Config, error) {

@@ -14,11 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
-	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 )
 
 func (c *cli) membersCommand() *cobra.Command {
@@ -163,127 +160,10 @@ func taintsOf(m *clusterv1alpha1.Cluster) string {
 	return strings.Join(taints, ",")
 }
 
-func (c *cli) cordonCommand() *cobra.Command {
-	return c.taintCommand("cordon NAME", "Keep new objects away from a member",
-		"cordon taints a member, so that nothing new is placed there unless a policy tolerates it. What is there "+
-			"stays.",
-		corev1.TaintEffectNoSchedule, true)
-}
-
-func (c *cli) uncordonCommand() *cobra.Command {
-	return c.taintCommand("uncordon NAME", "Let a member take new objects again",
-		"uncordon takes back what cordon and drain did. What was moved away comes back as policies and their "+
-			"fail-back say.", "", false)
-}
-
-func (c *cli) drainCommand() *cobra.Command {
-	return c.taintCommand("drain NAME", "Move a member's objects to others",
-		`drain taints a member, so that nothing new is placed there, and what is there moves to other members as far as policies allow it:
-each old copy is removed when its replacement is healthy. Objects whose policy tolerates the taint stay, and so do those that fit
-nowhere else. drain waits until no Works are left in the member, or until --timeout is over, and then says what stays.`,
-		corev1.TaintEffectNoExecute, true)
-}
-
-// taintCommand sets the taint with that effect, or removes it.
-func (c *cli) taintCommand(use, short, long string, effect corev1.TaintEffect, set bool) *cobra.Command {
-	var access fleetAccess
-	var w waiting
-	verb, _, _ := strings.Cut(use, " ")
-	command := &cobra.Command{
-		Use: use, Short: short, Long: long,
-		Example: fmt.Sprintf("  trellisctl %s edge1 --project demo --shoot fleet", verb), Args: oneMember,
-		ValidArgsFunction: onlyFirst(c.completeMembers(&access)),
-		RunE: func(command *cobra.Command, arguments []string) error {
-			fleet, err := c.fleet(command.Context(), access)
-			if err != nil {
-				return err
-			}
-			if err := fleet.setUnschedulable(command.Context(), arguments[0], effect, set); err != nil {
-				return err
-			}
-			say := func(state string) { fmt.Fprintf(command.OutOrStdout(), "member %s: %s\n", arguments[0], state) }
-			if effect == corev1.TaintEffectNoExecute {
-				say("draining")
-				if !w.wait {
-					return nil
-				}
-				if err := fleet.waitDrained(command.Context(), arguments[0], w.timeout, tell(command)); err != nil {
-					return err
-				}
-			}
-			say(verb + "ed")
-			return nil
-		},
-	}
-	access.flags(command)
-	if effect == corev1.TaintEffectNoExecute {
-		w.flagsFor(command, true, 10*time.Minute, "the member is drained")
-	}
-	return command
-}
-
-// setUnschedulable changes the taints that keep objects away; those with other keys stay. Draining also cordons.
-func (f *Fleet) setUnschedulable(ctx context.Context, name string, effect corev1.TaintEffect, set bool) error {
-	cluster := &clusterv1alpha1.Cluster{}
-	if err := f.Client.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
-		return explainMember(err, name)
-	}
-	before := cluster.DeepCopy()
-	cluster.Spec.Taints = unschedulable(cluster.Spec.Taints, effect, set)
-	if err := f.Client.Patch(ctx, cluster,
-		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("spec.taints of member %s: %w", name, err)
-	}
-	return nil
-}
-
 // explainMember says what to do about a member that cannot be read.
 func explainMember(err error, name string) error {
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("the fleet has no member %q; `trellisctl members` shows those that it has", name)
 	}
 	return fmt.Errorf("reading member %s: %w", name, err)
-}
-
-func unschedulable(taints []corev1.Taint, effect corev1.TaintEffect, set bool) []corev1.Taint {
-	effects := []corev1.TaintEffect{corev1.TaintEffectNoSchedule}
-	if effect == corev1.TaintEffectNoExecute {
-		effects = append(effects, effect)
-	}
-	result := slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool {
-		return t.Key == clusterv1alpha1.TaintUnschedulable && (!set || slices.Contains(effects, t.Effect))
-	})
-	if !set {
-		return result
-	}
-	for _, e := range effects {
-		result = append(result, corev1.Taint{Key: clusterv1alpha1.TaintUnschedulable, Effect: e})
-	}
-	return result
-}
-
-// waitDrained waits until no Works are left, or tells which are.
-func (f *Fleet) waitDrained(ctx context.Context, name string, timeout time.Duration, tell func(string, ...any)) error {
-	var works workv1alpha1.WorkList
-	told := -1
-	err := wait.PollUntilContextTimeout(ctx, time.Second, timeout, true, func(ctx context.Context) (bool, error) {
-		if err := f.Client.List(ctx, &works, client.InNamespace(clusterv1alpha1.ExecutionNamespace(name))); err != nil {
-			return false, err
-		}
-		if left := len(works.Items); left != told {
-			told = left
-			tell("%s left in %s", counted(left, "object"), name)
-		}
-		return told == 0, nil
-	})
-	if !wait.Interrupted(err) {
-		return err
-	}
-	var names []string
-	for _, w := range works.Items[:min(len(works.Items), 5)] {
-		names = append(names, w.Name)
-	}
-	return fmt.Errorf("%s still in %s after %s, for example the Works %s: their policies tolerate the taint, or "+
-		"they fit nowhere else; the member stays tainted, `trellisctl uncordon %s` takes that back",
-		counted(told, "object"), name, timeout, strings.Join(names, ", "), name)
 }

@@ -21,9 +21,12 @@ func (c *cli) deleteShootCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "shoot NAME",
 		Short: "Delete a shoot, with all that is in it",
-		Long: `Says what will be lost, asks for the name of the shoot, confirms the deletion by its annotation, and deletes it.
-Scripts confirm by --yes-delete NAME.`,
-		Example: `  trellisctl delete shoot member1 --project demo --wait
+		Long: `Says what will be lost, asks for the name of the shoot, confirms the deletion by its annotation, and deletes
+it. Scripts confirm by --yes-delete NAME.
+
+On a terminal it waits then, and shows how far the deletion is; elsewhere it does so with --wait. With --wait=false it
+waits nowhere. The deletion goes on without the command.`,
+		Example: `  trellisctl delete shoot member1 --project demo
   trellisctl delete shoot member1 --project demo --yes-delete member1`,
 		Args: exactlyOne("shoot"), ValidArgsFunction: c.completeShoot(),
 		RunE: func(command *cobra.Command, arguments []string) error {
@@ -45,11 +48,11 @@ Scripts confirm by --yes-delete NAME.`,
 				return err
 			}
 			goal.Gone = true
-			return session.await(command, w, goal)
+			return session.await(command, w.onTerminals(command), goal)
 		},
 	}
 	command.Flags().StringVar(&confirmed, "yes-delete", "", "the name of the shoot once more: do not ask")
-	w.flags(command)
+	w.flagsFor(command, false, defaultTimeout, "it is gone, and show how far it is (default: on a terminal)")
 	return command
 }
 

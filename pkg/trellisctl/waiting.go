@@ -49,6 +49,14 @@ func (w *waiting) atMost() time.Duration {
 	return w.timeout
 }
 
+// onTerminals is the waiting of a command that waits where somebody looks on, unless it was told whether to.
+func (w waiting) onTerminals(command *cobra.Command) waiting {
+	if flag := command.Flags().Lookup(waitFlagName); flag != nil && !flag.Changed {
+		w.wait = terminalOf(command.OutOrStdout()) != nil && terminalOf(command.ErrOrStderr()) != nil
+	}
+	return w
+}
+
 // waitFlag is the switch --wait. Before there was --timeout, it took a duration: that still works, and is told.
 type waitFlag struct {
 	*waiting

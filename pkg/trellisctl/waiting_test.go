@@ -83,7 +83,9 @@ func TestWaitMeansTheSameEverywhere(t *testing.T) {
 	}
 	for _, name := range []string{
 		"join", "unjoin", "drain", "hibernate", "hibernate shoot", "wakeup shoot", "create shoot", "upgrade shoot",
-		"rotate ca", "rotate workers", "reconcile shoot", "delete shoot", "edit shoot", "scale shoot",
+		"rotate ca", "rotate workers", "rotate credentials", "rotate ssh-keypair", "rotate serviceaccount-key",
+		"rotate etcd-encryption-key", "reconcile shoot", "retry shoot", "maintain shoot", "delete shoot", "edit shoot",
+		"scale shoot",
 	} {
 		if !slices.Contains(waits, name) {
 			t.Errorf("%s does not wait: %v", name, waits)

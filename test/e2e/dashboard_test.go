@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // dashboardAnswer is what a request to the dashboard got.
@@ -92,9 +94,9 @@ func logsIn(t *testing.T, l *landscape, user string) {
 	if session.User != "login:"+user || session.Login != "oidc" || session.CSRFToken == "" {
 		t.Errorf("session of %s by %s", session.User, session.Login)
 	}
-	var projects struct{ Items []struct{ Name string } }
-	readJSON(t, person, dashboardURL+"/api/projects", &projects)
-	if !slices.ContainsFunc(projects.Items, func(p struct{ Name string }) bool { return p.Name == "demo" }) {
+	projects := gardencorev1beta1.ProjectList{}
+	readJSON(t, person, dashboardURL+"/api/garden/apis/core.gardener.cloud/v1beta1/projects", &projects)
+	if !slices.ContainsFunc(projects.Items, func(p gardencorev1beta1.Project) bool { return p.Name == "demo" }) {
 		t.Errorf("projects of %s: %v", user, projects.Items)
 	}
 	for path, want := range map[string]bool{
@@ -139,11 +141,10 @@ func TestStrangersOfTheDashboard(t *testing.T) {
 		want               []int
 	}{
 		{"GET", "/api/session", "", nil, []int{401}},
-		{"GET", "/api/projects", "", nil, []int{401}},
 		{"GET", "/api/garden/api/v1/namespaces", "", nil, []int{401}},
 		{"GET", "/api/garden/version", "", nil, []int{401}},
 		{"GET", "/api/shoot/garden-demo/member1/api/v1/nodes", "", nil, []int{401}},
-		{"GET", "/api/fleet/garden-demo/fleet/deletions", "", nil, []int{401}},
+		{"GET", "/api/fleet/garden-demo/fleet/moves", "", nil, []int{401}},
 		{"GET", "/api/kubeconfig/shoot/garden-demo/member1", "", []string{"Sec-Fetch-Mode", "navigate"}, []int{401}},
 		{"GET", "/api/garden/version", "", []string{"Authorization", "Bearer stranger"}, []int{401}},
 		{"GET", "/api/session", "", []string{"Cookie", "__Host-trellis-session-0=1.AAAA"}, []int{401}},

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
-import { ApiError, onSessionEnd, request, setSession, statusOf } from './http';
+import { ApiError, follow, onSessionEnd, request, setSession, statusOf } from './http';
 import { amend } from './objects';
 import { pathOf, resources, withQuery } from './paths';
 import { batches, wireCheck } from './rights';
@@ -120,6 +120,32 @@ describe('request', () => {
     expect(ended).not.toHaveBeenCalled();
     await expect(request('/api/projects')).rejects.toThrow(ApiError);
     expect(ended).toHaveBeenCalledOnce();
+  });
+
+  it('is followed piece by piece, until it is broken off', async () => {
+    setSession({ user: 'alice', csrfToken: 'one' });
+    const pieces = ['one ', 'é'].map((text) => new TextEncoder().encode(text));
+    const last = pieces.pop() ?? new Uint8Array();
+    // A character may come in two pieces.
+    const all = [...pieces, last.slice(0, 1), last.slice(1)];
+    const stream = (isGood: boolean) => {
+      const left = [...all];
+      return new ReadableStream<Uint8Array>({
+        pull: (controller) => {
+          const next = left.shift();
+          if (next) controller.enqueue(next);
+          else if (isGood) controller.close();
+          else controller.error(new TypeError('network'));
+        },
+      });
+    };
+    const taken: string[] = [];
+    answers(new Response(stream(true)), new Response(stream(false)), answer(403, { kind: 'Status', message: 'no' }));
+    const ask = () => follow('/api/log', (text) => taken.push(text), new AbortController().signal);
+    await ask();
+    expect(taken.join('')).toBe('one é');
+    await expect(ask()).rejects.toMatchObject({ code: 0, reason: 'Unreachable' });
+    await expect(ask()).rejects.toMatchObject({ code: 403 });
   });
 
   it('says that the server cannot be reached', async () => {

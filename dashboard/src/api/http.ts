@@ -80,15 +80,37 @@ function isOfOther(path: string, headers: Headers): boolean {
 }
 
 async function send<T>(path: string, options: Options): Promise<T> {
-  const response = await reach(path, options);
+  const response = await answered(path, options);
   const text = await response.text();
+  if (options.isText) return text as T;
+  return (text === '' ? undefined : JSON.parse(text)) as T;
+}
+
+/** follow gives what is answered piece by piece, as it comes, until the server ends it. */
+export async function follow(path: string, take: (text: string) => void, signal: AbortSignal) {
+  const { body } = await answered(path, { signal });
+  const decoder = new TextDecoder();
+  const reader = body?.getReader();
+  try {
+    for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) {
+      take(decoder.decode(piece.value, { stream: true }));
+    }
+  } catch (cause) {
+    if (signal.aborted) throw cause;
+    throw new ApiError({ code: 0, reason: 'Unreachable' });
+  }
+}
+
+/** answered is an answer that is good, and meant for whose session was read. */
+async function answered(path: string, options: Options): Promise<Response> {
+  const response = await reach(path, options);
   if (isOfOther(path, response.headers)) {
+    void response.body?.cancel();
     renewToken().catch(() => undefined);
     throw new ApiError({ code: 401, reason: otherUser });
   }
-  if (response.ok && options.isText) return text as T;
-  if (response.ok) return (text === '' ? undefined : JSON.parse(text)) as T;
-  const error = new ApiError(statusOf(response.status, text));
+  if (response.ok) return response;
+  const error = new ApiError(statusOf(response.status, await response.text()));
   if (response.status === 401 && !path.startsWith('/api/login/')) onUnauthorized();
   throw error;
 }

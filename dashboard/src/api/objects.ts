@@ -1,9 +1,9 @@
 // Reading and writing objects with the credential of whoever is logged in.
-import { ApiError, request } from './http';
+import { ApiError, follow, request } from './http';
 import { apiVersion, pathOf, resources, withQuery, type Cluster, type Resource } from './paths';
 import type { KubernetesList, KubernetesObject } from './types';
 
-interface Key {
+export interface Key {
   namespace?: string;
   name: string;
 }
@@ -119,11 +119,17 @@ export function remove(cluster: Cluster, resource: Resource, key: Key): Promise<
   return request(pathOf(cluster, resource, key), { method: 'DELETE', body: {} });
 }
 
-/** linesOfLogs is how many of the last lines of a log are read. */
-const linesOfLogs = 500;
+/** linesOfLogs are shown of a log, the last ones. */
+export const linesOfLogs = 500;
 
-/** logOf is the end of what a container of a pod says. */
-export function logOf(cluster: Cluster, key: Key, container: string): Promise<string> {
+/** followLog tells what a container of a pod says, from the last lines on. */
+export function followLog(
+  cluster: Cluster,
+  key: Key,
+  container: string,
+  take: (text: string) => void,
+  signal: AbortSignal,
+): Promise<void> {
   const path = pathOf(cluster, resources.pods, { ...key, subresource: 'log' });
-  return request(withQuery(path, { container, tailLines: linesOfLogs }), { isText: true });
+  return follow(withQuery(path, { container, tailLines: linesOfLogs, follow: 'true' }), take, signal);
 }

@@ -9,7 +9,6 @@ import { t } from '../i18n';
 import { useLiveList } from '../live';
 import { useProjects } from '../projects/projects';
 import type { ShootRow } from '../shoots/types';
-import { isFleet, rowOf } from '../shoots/status';
 import { findPlaces, pagesFor, type Place } from './find';
 import { useShootsOfProjects } from './shootsOfProjects';
 
@@ -114,7 +113,7 @@ function usePlaces(text: string): Place[] {
   );
   const own = useShootsOfProjects(!rights || rights.shoots ? undefined : projects).items;
   const seeds = useLiveList<{ name: string }>(rights?.seeds ? { cluster: 'garden', resource: resources.seeds } : null);
-  const shoots = rights?.shoots ? everything.items : own.map((shoot) => ({ ...rowOf(shoot), fleet: isFleet(shoot) }));
+  const shoots = rights?.shoots ? everything.items : own;
   return [
     ...projects.map(({ name, description }): Place => ({
       kind: 'search.project',

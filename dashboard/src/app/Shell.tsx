@@ -57,6 +57,9 @@ function Frame({ session, user }: { session: Session | null; user: string }) {
           {session && <ExpiryNotice expires={session.expires} />}
           <LoadingPage />
           <Outlet />
+          <footer className="shell-footer">
+            <Link to="/about">{t('about.title')}</Link>
+          </footer>
         </main>
       </div>
       {session === null && <SessionEnded />}

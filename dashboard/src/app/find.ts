@@ -48,5 +48,6 @@ export function pagesFor(rights: { seeds: boolean; shoots: boolean }): Place[] {
           page('garden.backups', '/operations?tab=backups'),
         ]
       : []),
+    page('about.title', '/about'),
   ];
 }

@@ -34,6 +34,7 @@ const routes: RouteObject[] = [
       page('fleets/:namespace/:name/plan', async () => (await import('../fleets/PlanPage')).PlanPage),
       page('operations', async () => (await import('../operators/GardenPage')).GardenPage),
       page('operations/seeds/:name', async () => (await import('../operators/SeedPage')).SeedPage),
+      page('about', async () => (await import('./AboutPage')).AboutPage),
       page('*', async () => (await import('./NotFound')).NotFound),
     ],
   },

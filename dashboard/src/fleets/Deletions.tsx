@@ -1,12 +1,10 @@
 import { Checkbox, Group, Text } from '@mantine/core';
-import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 
 import { t } from '../i18n';
 import { Action } from '../ui/Action';
 import { Dialog, NamedDialog } from '../ui/Dialog';
-import { Failure } from '../ui/Failure';
-import { Empty, Loading } from '../ui/Loading';
+import { Empty, ListState } from '../ui/Loading';
 import { Section } from '../ui/Page';
 import { When } from '../ui/When';
 import { answerDeletions, useDeletions, type Fleet } from './api';
@@ -17,15 +15,14 @@ const keyOf = ({ work }: HeldDeletion) => `${work.namespace}/${work.name}`;
 
 /** Deletions wait for somebody to say that they are meant. */
 export function Deletions({ fleet }: { fleet: Fleet }) {
-  const { data, error, isPending } = useDeletions(fleet);
+  const list = useDeletions(fleet);
   const [chosen, setChosen] = useState<string[]>([]);
-  const items = data?.items ?? [];
+  const { items } = list;
   const picked = items.filter((item) => chosen.includes(keyOf(item)));
   return (
     <>
-      <Failure error={error} />
-      {isPending && !error && <Loading />}
-      {data && items.length === 0 && <Empty>{t('deletions.none')}</Empty>}
+      <ListState list={list} />
+      {list.complete && items.length === 0 && <Empty>{t('deletions.none')}</Empty>}
       {items.length > 0 && (
         <Group mb="md">
           <Action
@@ -71,25 +68,13 @@ interface AnswerProps {
   onClose: () => void;
 }
 
-function useAnswer({ fleet, picked }: AnswerProps) {
-  const queries = useQueryClient();
-  return async (answer: 'confirm' | 'keep') => {
-    try {
-      await answerDeletions(fleet, picked, answer);
-    } finally {
-      await queries.invalidateQueries({ queryKey: ['deletions', fleet] });
-    }
-  };
-}
-
 function Confirm(props: AnswerProps) {
-  const answer = useAnswer(props);
   return (
     <NamedDialog
       name={props.fleet.name}
       title={t('deletions.confirm', { count: props.picked.length })}
       submit={t('deletions.confirmDo')}
-      onSubmit={() => answer('confirm')}
+      onSubmit={() => answerDeletions(props.fleet, props.picked, 'confirm')}
       onClose={props.onClose}
     >
       <Text>{t('deletions.confirmHelp')}</Text>
@@ -105,12 +90,11 @@ function Confirm(props: AnswerProps) {
 }
 
 function Keep(props: AnswerProps) {
-  const answer = useAnswer(props);
   return (
     <Dialog
       title={t('deletions.keep', { count: props.picked.length })}
       submit={t('deletions.keepDo')}
-      onSubmit={() => answer('keep')}
+      onSubmit={() => answerDeletions(props.fleet, props.picked, 'keep')}
       onClose={props.onClose}
     >
       <Text>{t('deletions.keepHelp')}</Text>

@@ -8,7 +8,6 @@ import { t } from '../i18n';
 import { useLiveList } from '../live';
 import { useProjects } from '../projects/projects';
 import { ShootStatus } from '../shoots/columns';
-import { isFleet, rowOf } from '../shoots/status';
 import type { ShootRow } from '../shoots/types';
 import { ListTable } from '../ui/ListTable';
 import { Unreadable } from '../ui/Missing';
@@ -22,8 +21,8 @@ export function FleetsPage() {
   const all = useLiveList<ShootRow>(
     rights?.list ? { cluster: 'garden', resource: resources.shoots, filter: 'fleet:true' } : null,
   );
-  const own = useShootsOfProjects(!rights || rights.list ? undefined : projects);
-  const list = rights?.list ? all : { ...own, items: own.items.filter(isFleet).map(rowOf) };
+  const own = useShootsOfProjects(!rights || rights.list ? undefined : projects, 'fleet:true');
+  const list = rights?.list ? all : own;
   const columns: Column<ShootRow>[] = [
     {
       id: 'name',

@@ -53,7 +53,7 @@ function Sections({ fleet, object }: { fleet: Fleet; object: ObjectKey }) {
         {explanation.isPending && <Loading />}
         {explanation.data && <Explained explanation={explanation.data} />}
       </Section>
-      <OverridesSection fleet={fleet} object={object} />
+      <OverridesSection fleet={fleet} object={object} seen={row} />
       <Section title={t('fleet.moves')}>
         <MovesTable fleet={fleet} object={object} />
       </Section>
@@ -123,8 +123,8 @@ function Explained({ explanation }: { explanation: Explanation }) {
   );
 }
 
-function OverridesSection({ fleet, object }: { fleet: Fleet; object: ObjectKey }) {
-  const { data, error, isPending } = useOverrides(fleet, object);
+function OverridesSection({ fleet, object, seen }: { fleet: Fleet; object: ObjectKey; seen: unknown }) {
+  const { data, error, isPending } = useOverrides(fleet, object, seen);
   const changed = (data?.clusters ?? []).filter(({ fields, error }) => error ?? (fields?.length ?? 0) > 0);
   return (
     <Section title={t('overrides.title')}>

@@ -1,13 +1,11 @@
 import { NativeSelect, Stack, Text } from '@mantine/core';
-import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 
 import { t } from '../i18n';
 import { absolute } from '../i18n/time';
 import { Action } from '../ui/Action';
 import { Dialog } from '../ui/Dialog';
-import { Failure } from '../ui/Failure';
-import { Empty, Loading } from '../ui/Loading';
+import { Empty, ListState } from '../ui/Loading';
 import { Section } from '../ui/Page';
 import { ToneBadge } from '../ui/Tone';
 import { When } from '../ui/When';
@@ -17,13 +15,12 @@ import type { Rollout, RolloutWave } from './types';
 
 /** Rollouts are changes that go from wave to wave. */
 export function Rollouts({ fleet }: { fleet: Fleet }) {
-  const { data, error, isPending } = useRollouts(fleet);
+  const list = useRollouts(fleet);
   return (
     <>
-      <Failure error={error} />
-      {isPending && !error && <Loading />}
-      {data?.items.length === 0 && <Empty>{t('rollout.none')}</Empty>}
-      {data?.items.map((rollout) => (
+      <ListState list={list} />
+      {list.complete && list.items.length === 0 && <Empty>{t('rollout.none')}</Empty>}
+      {list.items.map((rollout) => (
         <OneRollout key={objectName(rollout.object)} fleet={fleet} rollout={rollout} />
       ))}
     </>
@@ -82,11 +79,7 @@ interface AskProps {
 
 function Ask({ fleet, item: { object, rollout }, action, onClose }: AskProps) {
   const [revision, setRevision] = useState('');
-  const queries = useQueryClient();
-  const submit = async () => {
-    await askRollout(fleet, object, action, revision || undefined);
-    await queries.invalidateQueries({ queryKey: ['rollouts', fleet] });
-  };
+  const submit = () => askRollout(fleet, object, action, revision || undefined);
   return (
     <Dialog
       title={`${t(`rollout.${action}`)}: ${objectName(object)}`}

@@ -2,7 +2,9 @@
 import { useQuery } from '@tanstack/react-query';
 
 import { request } from '../api/http';
-import type { Cluster } from '../api/paths';
+import { resources, type Cluster } from '../api/paths';
+import { useLiveList, useLiveLists } from '../live';
+import type { LiveState } from '../live/list';
 import { objectQuery, type RolloutAction } from './placement';
 import type { Explanation, HeldDeletion, Move, ObjectKey, Overrides, Plan, Rollout } from './types';
 
@@ -15,8 +17,6 @@ export const clusterOf = ({ namespace, name }: Fleet): Cluster => `shoot/${names
 
 const base = ({ namespace, name }: Fleet) => `/api/fleet/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
 
-const often = 5_000;
-
 export function useExplanation(fleet: Fleet, object: ObjectKey, seen: unknown) {
   return useQuery({
     queryKey: ['explain', fleet, object, seen],
@@ -25,35 +25,61 @@ export function useExplanation(fleet: Fleet, object: ObjectKey, seen: unknown) {
   });
 }
 
-export function useOverrides(fleet: Fleet, object: ObjectKey) {
+export function useOverrides(fleet: Fleet, object: ObjectKey, seen: unknown) {
   return useQuery({
-    queryKey: ['overrides', fleet, object],
+    queryKey: ['overrides', fleet, object, seen],
     queryFn: () => request<Overrides>(`${base(fleet)}/overrides?${objectQuery(object)}`),
+    placeholderData: (before) => before,
   });
 }
 
-export function useRollouts(fleet: Fleet) {
-  return useQuery({
-    queryKey: ['rollouts', fleet],
-    queryFn: () => request<{ items: Rollout[] }>(`${base(fleet)}/rollouts`),
-    refetchInterval: often,
-  });
+/** useRollouts are the changes that go from wave to wave. */
+export const useRollouts = (fleet: Fleet): LiveState<Rollout> =>
+  useLiveLists<Rollout>(
+    [resources.resourcebindings, resources.clusterresourcebindings].map((resource) => ({
+      cluster: clusterOf(fleet),
+      resource,
+      view: 'rollout',
+      filter: 'staged:true',
+    })),
+  );
+
+interface WorkRow {
+  namespace: string;
+  name: string;
+  cluster: string;
+  object: ObjectKey;
+  since?: string;
 }
 
-export function useDeletions(fleet: Fleet) {
-  return useQuery({
-    queryKey: ['deletions', fleet],
-    queryFn: () => request<{ items: HeldDeletion[] }>(`${base(fleet)}/deletions`),
-    refetchInterval: often,
-  });
+/** useDeletions are those that wait for a confirmation. */
+export function useDeletions(fleet: Fleet): LiveState<HeldDeletion> {
+  const list = useLiveList<WorkRow>({ cluster: clusterOf(fleet), resource: resources.works, filter: 'held:true' });
+  return { ...list, items: list.items.map(heldDeletion) };
 }
 
+const heldDeletion = ({ namespace, name, cluster, object, since }: WorkRow): HeldDeletion => ({
+  work: { namespace, name },
+  cluster,
+  object,
+  since,
+});
+
+/** useMoves are the moves of the last days. They are read anew when the fleet has kept more of them. */
 export function useMoves(fleet: Fleet, object?: ObjectKey) {
+  const kept = useLiveList<{ name: string; resourceVersion: string }>({
+    cluster: clusterOf(fleet),
+    resource: resources.configmaps,
+    namespace: 'karmada-cluster',
+    labelSelector: 'federation.trellis.garden/moves=true',
+    view: 'meta',
+  });
   return useQuery({
-    queryKey: ['moves', fleet, object ?? null],
+    queryKey: ['moves', fleet, object ?? null, kept.items.map(({ name, resourceVersion }) => [name, resourceVersion])],
     queryFn: () =>
       request<{ items: Move[]; since?: string }>(`${base(fleet)}/moves${object ? `?${objectQuery(object)}` : ''}`),
-    refetchInterval: 6 * often,
+    placeholderData: (before) => before,
+    enabled: kept.complete || kept.error !== undefined,
   });
 }
 

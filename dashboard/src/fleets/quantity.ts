@@ -27,6 +27,12 @@ export function parseQuantity(text: string | number | undefined): number | undef
   return exponent === undefined ? Number(digits) * (suffixes[suffix] ?? 1) : Number(digits) * 10 ** Number(exponent);
 }
 
+/** inUnitOf writes a number in the unit of a quantity: half of a Gi as 0.5Gi beside 4Gi. */
+export function inUnitOf(amount: number, quantity: string): string {
+  const unit = /[A-Za-z]*$/.exec(quantity)?.[0] ?? '';
+  return `${Math.round((100 * amount) / (suffixes[unit] ?? 1)) / 100}${unit}`;
+}
+
 /** shareOf is how much of what can be given away is given, from 0 to 100; undefined if that is not known. */
 export function shareOf(room: { allocatable?: string; allocated?: string } | undefined): number | undefined {
   const [all, used] = [parseQuantity(room?.allocatable), parseQuantity(room?.allocated ?? '0')];

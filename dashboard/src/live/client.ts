@@ -41,6 +41,8 @@ interface Subscription {
 
 /** lingering is how long a list outlives its last page, so that going back shows it at once. */
 const lingering = 10_000;
+/** mostLingering lists do so: each is a watch in a cluster, which nobody looks at. */
+const mostLingering = 2;
 const pingEvery = 30_000;
 const together = 50;
 
@@ -48,6 +50,8 @@ export class LiveClient {
   private readonly subscriptions = new Map<string, Subscription>();
   private readonly watchers = new Set<() => void>();
   private readonly changed = new Set<Subscription>();
+  /** Lists without a page, the one that lost its last page first in front. */
+  private readonly lingers = new Map<Subscription, string>();
   private socket: Socket | undefined;
   private state: Connection = 'idle';
   private failures = 0;
@@ -80,14 +84,24 @@ export class LiveClient {
   subscribe(key: string, spec: Spec, listener: () => void): () => void {
     const subscription = this.subscriptions.get(key) ?? this.begin(key, spec);
     subscription.stopLingering?.();
+    this.lingers.delete(subscription);
     subscription.listeners.add(listener);
     if (subscription.ended) this.restart(subscription);
     this.connect();
     return () => {
       subscription.listeners.delete(listener);
-      if (subscription.listeners.size > 0) return;
-      subscription.stopLingering = this.clock.after(lingering, () => this.end(key, subscription));
+      if (subscription.listeners.size === 0) this.linger(key, subscription);
     };
+  }
+
+  private linger(key: string, subscription: Subscription) {
+    subscription.stopLingering = this.clock.after(lingering, () => this.end(key, subscription));
+    this.lingers.set(subscription, key);
+    // Not at once: the next page, which takes the place of the one that went, may show the same lists.
+    this.clock.after(0, () => {
+      const surplus = Math.max(0, this.lingers.size - mostLingering);
+      [...this.lingers].slice(0, surplus).forEach(([oldest, of]) => this.end(of, oldest));
+    });
   }
 
   /** filter narrows a list; what is shown stays until the answer is there. */
@@ -112,6 +126,7 @@ export class LiveClient {
   /** reset ends the connection and forgets all lists: they are of who was logged in. */
   reset() {
     this.subscriptions.clear();
+    this.lingers.clear();
     this.stopWaiting?.();
     this.disconnect();
     this.set('idle');
@@ -139,6 +154,8 @@ export class LiveClient {
   }
 
   private end(key: string, subscription: Subscription) {
+    subscription.stopLingering?.();
+    this.lingers.delete(subscription);
     if (this.subscriptions.get(key) === subscription) this.subscriptions.delete(key);
     if (!subscription.ended) this.send({ type: 'unsubscribe', id: subscription.id });
   }

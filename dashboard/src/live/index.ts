@@ -1,5 +1,5 @@
 // Lists and objects that are kept up to date, as hooks.
-import { useCallback, useEffect, useId, useSyncExternalStore } from 'react';
+import { useCallback, useEffect, useId, useMemo, useSyncExternalStore } from 'react';
 
 import { currentUser } from '../api/http';
 import { apiVersion, type Cluster, type Resource } from '../api/paths';
@@ -7,7 +7,8 @@ import type { Status } from '../api/types';
 import { LiveClient, type Connection, type Visitor } from './client';
 import { connect } from './connect';
 import type { LiveState } from './list';
-import type { Spec } from './protocol';
+import { manyOf } from './many';
+import type { Spec, View } from './protocol';
 import { timers } from './socket';
 
 const none: LiveState<never> = { items: [], complete: false };
@@ -51,22 +52,27 @@ export interface LiveQuery {
   name?: string;
   labelSelector?: string;
   fieldSelector?: string;
-  view?: 'row' | 'object' | 'meta';
+  view?: View;
   /** Words, on the server. A list with a filter is not shared with other pages. */
   filter?: string;
+}
+
+function specOf({ resource, ...rest }: LiveQuery): Spec {
+  return { ...rest, apiVersion: apiVersion(resource), resource: resource.resource, view: rest.view ?? 'row' };
+}
+
+/** useLiveLists keeps several lists as one; those with an error that is none to speak of are empty. */
+export function useLiveLists<T>(queries: LiveQuery[], isNone?: (error: Status) => boolean): LiveState<T> {
+  const key = JSON.stringify(queries.map(specOf));
+  const store = useMemo(() => manyOf<T>(client, JSON.parse(key) as Spec[], isNone), [key, isNone]);
+  return useSyncExternalStore(store.subscribe, store.read);
 }
 
 /** useLiveList keeps a list; of null it keeps nothing. */
 export function useLiveList<T>(query: LiveQuery | null): LiveState<T> {
   const own = useId();
-  const { filter, ...shared } = query ?? { filter: undefined };
-  const spec: Spec | null = query && {
-    ...(shared as Omit<LiveQuery, 'filter' | 'resource'>),
-    apiVersion: apiVersion(query.resource),
-    resource: query.resource.resource,
-    view: query.view ?? 'row',
-    filter,
-  };
+  const filter = query?.filter;
+  const spec = query && specOf(query);
   const key = spec ? JSON.stringify([{ ...spec, filter: undefined }, filter === undefined ? '' : own]) : '';
   const subscribe = useCallback(
     (listener: () => void) => (spec ? client.subscribe(key, spec, listener) : () => undefined),

@@ -1,7 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
 
 import { LiveClient, retryAfter, type Socket } from './client';
-import { LiveList } from './list';
+import { LiveList, type LiveState } from './list';
+import { manyOf } from './many';
 import type { Spec } from './protocol';
 
 interface Item {
@@ -140,6 +141,64 @@ function opened() {
   return { ...w, stop, heard: () => heard };
 }
 
+describe('lists without a page', () => {
+  it('keeps a list for a while after its last page', () => {
+    const { client, socket, pass, stop } = opened();
+    stop();
+    pass(5_000);
+    const again = client.subscribe('k', spec, () => undefined);
+    pass(60_000);
+    expect(socket().sent.filter(({ type }) => type === 'unsubscribe')).toEqual([]);
+    again();
+    pass(10_000);
+    expect(socket().sent.filter(({ type }) => type === 'unsubscribe')).toEqual([{ type: 'unsubscribe', id: 's1' }]);
+    expect(client.read('k')).toBeUndefined();
+  });
+
+  it('keeps two lists without a page, those that lost it last', () => {
+    const { client, socket, pass, stop } = opened();
+    const stops = ['a', 'b', 'c'].map((key) => client.subscribe(key, spec, () => undefined));
+    const unsubscribed = () => socket().sent.flatMap(({ type, id }) => (type === 'unsubscribe' ? [id] : []));
+    stop();
+    stops.forEach((each) => each());
+    // A page that comes in place of another takes over its lists: nothing of them ends.
+    const again = client.subscribe('a', spec, () => undefined);
+    pass(0);
+    expect(unsubscribed()).toEqual(['s1']);
+    again();
+    pass(0);
+    expect(unsubscribed(), 'b lost its page before c, and a after both').toEqual(['s1', 's3']);
+    expect(['k', 'a', 'b', 'c'].map((key) => client.read(key) !== undefined)).toEqual([false, true, false, true]);
+    pass(60_000);
+    expect(unsubscribed(), 'each ends once').toEqual(['s1', 's3', 's4', 's2']);
+  });
+
+  it('has few lists open for who goes through all pages, and those of the page always', () => {
+    const { client, socket, pass, stop } = opened();
+    stop();
+    const open = new Set<unknown>(['s1']);
+    const count = () => {
+      for (const { type, id } of socket().sent.splice(0)) {
+        if (type === 'subscribe') open.add(id);
+        if (type === 'unsubscribe') open.delete(id);
+      }
+      return open.size;
+    };
+    // The garden's tabs, with what each of them shows.
+    const both = ['shoots', 'seeds'];
+    const tabs = [both, ['seeds', 'shoots'], ['managed'], ['installed'], both, ['buckets', 'entries']];
+    let leave: () => void = () => undefined;
+    for (const lists of [...tabs, ...tabs]) {
+      leave();
+      const stops = lists.map((key) => client.subscribe(key, spec, () => undefined));
+      leave = () => stops.forEach((each) => each());
+      pass(500);
+      expect(count()).toBeLessThanOrEqual(4);
+      expect(lists.every((key) => client.read(key))).toBe(true);
+    }
+  });
+});
+
 describe('LiveClient', () => {
   it('shares one connection and one subscription', () => {
     const { client, sockets, socket } = opened();
@@ -192,19 +251,6 @@ describe('LiveClient', () => {
     expect(sockets.length).toBe(9);
     pass(60_000);
     expect(sockets.length, 'the try that was planned is none more').toBe(9);
-  });
-
-  it('keeps a list for a while after its last page', () => {
-    const { client, socket, pass, stop } = opened();
-    stop();
-    pass(5_000);
-    const again = client.subscribe('k', spec, () => undefined);
-    pass(60_000);
-    expect(socket().sent.filter(({ type }) => type === 'unsubscribe')).toEqual([]);
-    again();
-    pass(10_000);
-    expect(socket().sent.filter(({ type }) => type === 'unsubscribe')).toEqual([{ type: 'unsubscribe', id: 's1' }]);
-    expect(client.read('k')).toBeUndefined();
   });
 
   it('does not resume with a version of another filter', () => {
@@ -265,4 +311,42 @@ describe('retryAfter', () => {
     [1, 2_000],
     [20, 15_000],
   ])('after %d failures', (failures, want) => expect(retryAfter(failures, 0.5)).toBe(want));
+});
+
+describe('several lists', () => {
+  const spec = (namespace: string): Spec => ({
+    cluster: 'garden',
+    apiVersion: 'v1',
+    resource: 'pods',
+    namespace,
+    view: 'row',
+  });
+  const specs = [spec('a'), spec('b')];
+  const [a, b] = specs.map((each) => JSON.stringify(each)) as [string, string];
+  const kept = (states: Record<string, LiveState<string>>) => ({
+    subscribe: vi.fn(() => () => undefined),
+    read: <T>(key: string) => states[key] as LiveState<T> | undefined,
+  });
+
+  it('are complete when all are, and the same until one changes', () => {
+    const states: Record<string, LiveState<string>> = { [a]: { items: ['1'], complete: true } };
+    const store = manyOf<string>(kept(states), specs);
+    expect(store.read()).toEqual({ items: ['1'], complete: false, error: undefined });
+    expect(store.read()).toBe(store.read());
+    states[b] = { items: ['2'], complete: true };
+    expect(store.read()).toEqual({ items: ['1', '2'], complete: true, error: undefined });
+  });
+
+  it('have the error of one, unless it is none to speak of', () => {
+    const states = { [a]: { items: [], complete: false, error: { code: 403 } }, [b]: { items: ['2'], complete: true } };
+    expect(manyOf(kept(states), specs).read()).toMatchObject({ complete: false, error: { code: 403 } });
+    expect(manyOf(kept(states), specs, ({ code }) => code === 403).read()).toEqual({ items: ['2'], complete: true });
+  });
+
+  it('are subscribed to together, and none is complete at once', () => {
+    const client = kept({});
+    manyOf(client, specs).subscribe(() => undefined);
+    expect(client.subscribe).toHaveBeenCalledTimes(2);
+    expect(manyOf(client, []).read().complete).toBe(true);
+  });
 });

@@ -4,6 +4,8 @@ import type { Status } from '../api/types';
 
 export const subprotocol = 'trellis.live.v1';
 
+export type View = 'row' | 'object' | 'meta' | 'rollout';
+
 export interface Spec {
   cluster: Cluster;
   apiVersion: string;
@@ -12,7 +14,7 @@ export interface Spec {
   name?: string;
   labelSelector?: string;
   fieldSelector?: string;
-  view: 'row' | 'object' | 'meta';
+  view: View;
   filter?: string;
 }
 

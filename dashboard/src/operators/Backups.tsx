@@ -80,6 +80,12 @@ export function Backups() {
       title: t('backup.saved'),
       cell: ({ metadata }) => <Saved shoot={shootOfEntry(metadata.name, shoots.items)} />,
     },
+    {
+      id: 'drill',
+      title: t('backup.drill'),
+      sort: ({ metadata }) => shootOfEntry(metadata.name, shoots.items)?.drill ?? '',
+      cell: ({ metadata }) => <When time={shootOfEntry(metadata.name, shoots.items)?.drill} />,
+    },
     { id: 'bucket', title: t('backup.bucket'), cell: ({ spec }) => spec.bucketName },
     { id: 'seed', title: t('shoots.seed'), sort: ({ spec }) => spec.seedName ?? '', cell: ({ spec }) => spec.seedName },
     { id: 'state', title: t('shoots.status'), cell: ({ status }) => <State operation={status?.lastOperation} /> },

@@ -7,8 +7,16 @@ import { Section } from '../ui/Page';
 import { Table, type Column } from '../ui/Table';
 import { ToneBadge } from '../ui/Tone';
 import { useNow } from '../ui/When';
-import { expiringCertificates, expiringVersions, soonestFirst, type Expiring as Item } from './glance';
-import { useAllShoots, useSeeds } from './lists';
+import {
+  expiringCertificates,
+  expiringOfGarden,
+  expiringOwnVersions,
+  expiringVersions,
+  ownProfilesOf,
+  soonestFirst,
+  type Expiring as Item,
+} from './glance';
+import { useAllShoots, useGardenCertificates, useOwnProfiles, useSeeds } from './lists';
 
 /** Expiring are versions and certificates of which the time is nearly over. */
 export function Expiring() {
@@ -16,10 +24,19 @@ export function Expiring() {
   const { items: shoots } = useAllShoots();
   const { items: seeds } = useSeeds();
   const { data: profiles = [] } = useProfiles();
+  const { items: own } = useOwnProfiles();
+  const versions = [
+    ...expiringVersions(profiles, shoots, noticeDays, now),
+    ...expiringOwnVersions(ownProfilesOf(own, profiles), shoots, noticeDays, now),
+  ];
+  const certificates = [
+    ...expiringOfGarden(useGardenCertificates(), noticeDays, now),
+    ...expiringCertificates(seeds, shoots, noticeDays, now),
+  ];
   return (
     <>
-      <Items title={t('expiring.versions')} items={expiringVersions(profiles, shoots, noticeDays, now)} />
-      <Items title={t('expiring.certificates')} items={expiringCertificates(seeds, shoots, noticeDays, now)} />
+      <Items title={t('expiring.versions')} items={versions} />
+      <Items title={t('expiring.certificates')} items={certificates} />
     </>
   );
 }

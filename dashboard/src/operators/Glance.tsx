@@ -6,7 +6,7 @@ import { ListState, Empty } from '../ui/Loading';
 import { Section } from '../ui/Page';
 import { ToneBadge } from '../ui/Tone';
 import { Bars } from './Bars';
-import { countBy, failuresOf, statesOf, toneOf } from './glance';
+import { countBy, failuresOf, machinesBy, statesOf, toneOf } from './glance';
 import { useAllShoots, useSeeds } from './lists';
 
 const most = 10;
@@ -59,6 +59,12 @@ export function Glance() {
           <Bars
             counts={countBy(shoots.items, ({ project, namespace }) => project ?? namespace).slice(0, most)}
             label={t('glance.projects')}
+          />
+        </Section>
+        <Section title={t('glance.machines')}>
+          <Bars
+            counts={machinesBy(shoots.items, ({ project, namespace }) => project ?? namespace).slice(0, most)}
+            label={t('glance.machines')}
           />
         </Section>
       </div>

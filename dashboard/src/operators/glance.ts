@@ -6,7 +6,7 @@ import type { Tone } from '../ui/Tone';
 import { classificationAt, expirationOf } from '../shoots/profile';
 import type { OfferedProfile } from '../shoots/profiles';
 import { issuesOf, summaryOf } from '../shoots/status';
-import type { ShootRow, Version } from '../shoots/types';
+import type { NamespacedCloudProfile, ProfileSpec, ShootRow, Version } from '../shoots/types';
 import type { ControllerInstallation, Seed } from './types';
 
 export interface Count {
@@ -25,6 +25,20 @@ export function countBy<T>(items: T[], nameOf: (item: T) => string | undefined):
   for (const item of items) {
     const name = nameOf(item);
     if (name) counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return sorted(counts);
+}
+
+/** machinesOf is how many machines a shoot may have: what it may cost. */
+const machinesOf = ({ workers = [] }: ShootRow): number =>
+  workers.reduce((sum, pool) => sum + Number(/-(\d+)$/.exec(pool)?.[1] ?? 0), 0);
+
+/** machinesBy adds up the machines of shoots for each name. The largest are first. */
+export function machinesBy(shoots: ShootRow[], nameOf: (shoot: ShootRow) => string): Count[] {
+  const counts = new Map<string, number>();
+  for (const shoot of shoots) {
+    const machines = shoot.hibernated ? 0 : machinesOf(shoot);
+    if (machines > 0) counts.set(nameOf(shoot), (counts.get(nameOf(shoot)) ?? 0) + machines);
   }
   return sorted(counts);
 }
@@ -63,6 +77,69 @@ const withinDays = (days: number, now: Date) => (time: Date | undefined) =>
  * images that expire soon: rows do not tell who uses one.
  */
 export function expiringVersions(profiles: OfferedProfile[], shoots: ShootRow[], days: number, now: Date): Expiring[] {
+  const uses = ({ profile, ownProfile = false, version }: ShootRow, name: string, of: Version) =>
+    !ownProfile && profile === name && version === of.version;
+  return expiringOf(profiles, shoots, uses, days, now);
+}
+
+/** OwnProfile is a NamespacedCloudProfile with its place, and the parent of which it has most versions. */
+interface OwnProfile {
+  namespace: string;
+  name: string;
+  parent?: ProfileSpec;
+  spec: ProfileSpec;
+}
+
+/** ownProfilesOf are the NamespacedCloudProfiles that were merged with their parents. */
+export const ownProfilesOf = (all: NamespacedCloudProfile[], profiles: OfferedProfile[]): OwnProfile[] =>
+  all.flatMap(({ metadata, spec: { parent }, status }) =>
+    status?.cloudProfileSpec
+      ? [
+          {
+            namespace: metadata.namespace ?? '',
+            name: metadata.name,
+            parent: profiles.find(({ name }) => name === parent?.name)?.spec,
+            spec: status.cloudProfileSpec,
+          },
+        ]
+      : [],
+  );
+
+/** expiringOwnVersions are those that projects have at another time than all others, or that their shoots use. */
+export function expiringOwnVersions(own: OwnProfile[], shoots: ShootRow[], days: number, now: Date): Expiring[] {
+  return own.flatMap(({ namespace, name, parent, spec }) => {
+    const uses = (shoot: ShootRow, _: string, of: Version) =>
+      shoot.ownProfile === true &&
+      shoot.namespace === namespace &&
+      shoot.profile === name &&
+      shoot.version === of.version;
+    const inParent = new Set(
+      [
+        ...(parent?.kubernetes.versions ?? []),
+        ...(parent?.machineImages ?? []).flatMap(({ versions }) => versions),
+      ].map(({ version, expirationDate = '' }) => `${version} ${expirationDate}`),
+    );
+    const isOwn = (version: Version) =>
+      !inParent.has(`${version.version} ${version.expirationDate ?? ''}`) ||
+      shoots.some((shoot) => uses(shoot, name, version));
+    const theirs: ProfileSpec = {
+      ...spec,
+      kubernetes: { versions: (spec.kubernetes.versions ?? []).filter(isOwn) },
+      machineImages: (spec.machineImages ?? []).map((image) => ({ ...image, versions: image.versions.filter(isOwn) })),
+    };
+    return expiringOf(
+      [{ kind: 'NamespacedCloudProfile', name: `${namespace}/${name}`, spec: theirs }],
+      shoots,
+      uses,
+      days,
+      now,
+    );
+  });
+}
+
+type Uses = (shoot: ShootRow, profile: string, version: Version) => boolean;
+
+function expiringOf(profiles: OfferedProfile[], shoots: ShootRow[], uses: Uses, days: number, now: Date): Expiring[] {
   const isNear = withinDays(days, now);
   const expiring = (what: string, name: string, version: Version): Expiring => ({
     what: `${what} ${version.version}`,
@@ -74,7 +151,7 @@ export function expiringVersions(profiles: OfferedProfile[], shoots: ShootRow[],
     ...(spec.kubernetes.versions ?? [])
       .map((version) => ({
         ...expiring('Kubernetes', name, version),
-        shoots: shoots.filter((shoot) => shoot.profile === name && shoot.version === version.version).length,
+        shoots: shoots.filter((shoot) => uses(shoot, name, version)).length,
       }))
       .filter(({ expires, expired, shoots }) => (expired ? shoots > 0 : isNear(expires))),
     ...(spec.machineImages ?? [])
@@ -98,6 +175,19 @@ export function expiringCertificates(seeds: Seed[], shoots: ShootRow[], days: nu
     .map(({ namespace, name }): Expiring => ({ what: 'CA', name: `${namespace}/${name}`, expired: false }));
   return [...ofSeeds, ...ofShoots];
 }
+
+/** GardenCertificate is one that the garden shows to everybody. */
+export interface GardenCertificate {
+  what: string;
+  name: string;
+  expires: string;
+}
+
+/** expiringOfGarden are those of the garden itself, of the dashboard among them. */
+export const expiringOfGarden = (all: GardenCertificate[], days: number, now: Date): Expiring[] =>
+  all
+    .map(({ what, name, expires }) => ({ what, name, expires: new Date(expires), expired: new Date(expires) <= now }))
+    .filter(({ expires }) => withinDays(days, now)(expires));
 
 /** soonestFirst sorts what expires; what has no date is last. */
 export const soonestFirst = (all: Expiring[]): Expiring[] =>

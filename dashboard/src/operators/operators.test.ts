@@ -4,9 +4,13 @@ import type { ShootRow } from '../shoots/types';
 import {
   countBy,
   expiringCertificates,
+  expiringOfGarden,
+  expiringOwnVersions,
   expiringVersions,
   failuresOf,
   installationTone,
+  machinesBy,
+  ownProfilesOf,
   roomOf,
   shootOfEntry,
   soonestFirst,
@@ -49,6 +53,19 @@ describe('a garden at a glance', () => {
     expect(failuresOf(shoots)).toEqual([
       { name: 'EveryNodeReady', count: 2 },
       { name: 'ERR_X', count: 1 },
+    ]);
+  });
+
+  it('counts the machines that projects may have', () => {
+    const all = [
+      shoot('a', { project: 'one', workers: ['x:1-3', 'y-2:0-4'] }),
+      shoot('b', { project: 'two', workers: ['x:2-9'] }),
+      shoot('c', { project: 'one', workers: ['x:2-90'], hibernated: true }),
+      shoot('d', { project: 'three' }),
+    ];
+    expect(machinesBy(all, ({ project = '' }) => project)).toEqual([
+      { name: 'two', count: 9 },
+      { name: 'one', count: 7 },
     ]);
   });
 
@@ -112,6 +129,61 @@ describe('what expires', () => {
       ['gardenlet', 'near'],
       ['CA', 'garden-a/old'],
     ]);
+  });
+});
+
+describe('what expires of the garden', () => {
+  it('is told before it has expired, and after', () => {
+    const of = (name: string, days: number) => ({
+      what: 'authority',
+      name,
+      expires: new Date(now.getTime() + days * 86_400_000).toISOString(),
+    });
+    const told = expiringOfGarden([of('soon', 29), of('later', 31), of('gone', -1)], 30, now);
+    expect(told.map(({ name, expired }) => [name, expired])).toEqual([
+      ['soon', false],
+      ['gone', true],
+    ]);
+  });
+});
+
+describe('what expires of profiles of projects', () => {
+  const version = (name: string, days: number) => ({
+    version: name,
+    expirationDate: new Date(now.getTime() + days * 86_400_000).toISOString(),
+  });
+  const parent = { type: 'local', kubernetes: { versions: [version('1.34.0', 3), version('1.33.0', -3)] } };
+  const profiles = [{ kind: 'CloudProfile' as const, name: 'local', spec: parent }];
+  const merged = (...versions: ReturnType<typeof version>[]) =>
+    ownProfilesOf(
+      [
+        {
+          metadata: { namespace: 'garden-a', name: 'own' },
+          spec: { parent: { name: 'local' } },
+          status: { cloudProfileSpec: { type: 'local', kubernetes: { versions } } },
+        },
+        { metadata: { namespace: 'garden-b', name: 'new' }, spec: { parent: { name: 'local' } } },
+      ],
+      profiles,
+    );
+  const told = (own: ReturnType<typeof merged>, shoots: ShootRow[]) =>
+    expiringOwnVersions(own, shoots, 30, now).map(({ what, name, shoots }) => `${what} ${name} ${shoots ?? ''}`);
+
+  it('is what they have at another time than their parent', () =>
+    expect(told(merged(version('1.34.0', 3), version('1.33.0', 9)), [])).toEqual(['Kubernetes 1.33.0 garden-a/own 0']));
+
+  it('is what their own shoots use', () => {
+    const own = merged(version('1.34.0', 3));
+    const uses = { profile: 'own', version: '1.34.0' };
+    expect(told(own, [shoot('a', { ...uses, ownProfile: true })])).toEqual(['Kubernetes 1.34.0 garden-a/own 1']);
+    expect(told(own, [shoot('b', uses), shoot('c', { ...uses, ownProfile: true, namespace: 'garden-b' })])).toEqual([]);
+  });
+
+  it('is not counted for a profile of all of the same name', () => {
+    const all = [{ kind: 'CloudProfile' as const, name: 'own', spec: parent }];
+    const own = shoot('a', { profile: 'own', ownProfile: true, version: '1.34.0' });
+    const [first] = expiringVersions(all, [own], 30, now);
+    expect(first?.shoots).toBe(0);
   });
 });
 

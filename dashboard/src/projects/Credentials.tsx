@@ -1,4 +1,4 @@
-import { NativeSelect, Stack, Text, Textarea, TextInput } from '@mantine/core';
+import { Checkbox, NativeSelect, Stack, Text, Textarea, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 
@@ -16,6 +16,7 @@ import { ListTable } from '../ui/ListTable';
 import { Section } from '../ui/Page';
 import type { Column } from '../ui/Table';
 import { bindingOf, parseData, type CredentialsBinding } from './credentials';
+import type { Quota } from './quotas';
 
 /** Credentials are those with which shoots use an infrastructure. Their values never come back from the garden. */
 export function Credentials({ namespace }: { namespace: string }) {
@@ -58,6 +59,14 @@ export function Credentials({ namespace }: { namespace: string }) {
                 dialog={(close) => <ChangeCredential binding={binding} onClose={close} />}
               />
             )}{' '}
+          {rights.create &&
+            binding.credentialsRef.kind === 'Secret' &&
+            binding.credentialsRef.namespace === namespace && (
+              <Action
+                label={t('credentials.again')}
+                dialog={(close) => <BindAgain binding={binding} onClose={close} />}
+              />
+            )}{' '}
           {rights.delete && (
             <Action label={t('ui.delete')} dialog={(close) => <DeleteCredential binding={binding} onClose={close} />} />
           )}
@@ -88,6 +97,7 @@ function CreateCredential({ namespace, onClose }: { namespace: string; onClose: 
   const [name, setName] = useState('');
   const [provider, setProvider] = useState('');
   const [text, setText] = useState('');
+  const [quotas, setQuotas] = useState<string[]>([]);
   const { data: profiles } = useQuery({
     queryKey: ['cloudprofiles'],
     queryFn: () => list<CloudProfile>('garden', resources.cloudprofiles),
@@ -103,7 +113,7 @@ function CreateCredential({ namespace, onClose }: { namespace: string; onClose: 
       // The Secret is there already when only the binding failed before.
       if (!(error instanceof ApiError) || error.reason !== 'AlreadyExists') throw error;
     }
-    await create('garden', resources.credentialsbindings, bindingOf(namespace, name, type));
+    await create('garden', resources.credentialsbindings, bindingOf(namespace, name, type, { quotas }));
   };
   return (
     <Dialog
@@ -128,6 +138,73 @@ function CreateCredential({ namespace, onClose }: { namespace: string; onClose: 
           data={providers}
         />
         <DataField text={text} onChange={setText} />
+        <ChooseQuotas namespace={namespace} chosen={quotas} onChange={setQuotas} />
+      </Stack>
+    </Dialog>
+  );
+}
+
+/** useQuotas are the quotas of a project, for who may name them. */
+function useQuotas(namespace: string): string[] {
+  const list = useLiveList<Quota>({ cluster: 'garden', resource: resources.quotas, namespace, view: 'object' });
+  return list.items.map(({ metadata }) => metadata.name).sort();
+}
+
+interface ChooseQuotasProps {
+  namespace: string;
+  chosen: string[];
+  onChange: (chosen: string[]) => void;
+}
+
+/** ChooseQuotas is which quotas shoots count against that use the credentials. A binding keeps those it begins with. */
+function ChooseQuotas({ namespace, chosen, onChange }: ChooseQuotasProps) {
+  const quotas = useQuotas(namespace);
+  return (
+    <Checkbox.Group
+      label={t('quotas.title')}
+      description={t(quotas.length > 0 ? 'credentials.quotasHelp' : 'credentials.quotasNone')}
+      value={chosen}
+      onChange={onChange}
+    >
+      <Stack gap="xs" mt="xs">
+        {quotas.map((name) => (
+          <Checkbox key={name} value={name} label={name} />
+        ))}
+      </Stack>
+    </Checkbox.Group>
+  );
+}
+
+/** BindAgain is how credentials that are there get other quotas: by another binding, which new shoots use. */
+function BindAgain({ binding, onClose }: { binding: CredentialsBinding; onClose: () => void }) {
+  const { namespace = '' } = binding.metadata;
+  const [name, setName] = useState('');
+  const [quotas, setQuotas] = useState<string[]>([]);
+  const secret = binding.credentialsRef.name;
+  const submit = () =>
+    create(
+      'garden',
+      resources.credentialsbindings,
+      bindingOf(namespace, name, binding.provider.type, { quotas, secret }),
+    );
+  return (
+    <Dialog
+      title={t('credentials.againOf', { name: secret ?? '' })}
+      submit={t('credentials.again')}
+      onSubmit={submit}
+      onClose={onClose}
+      disabled={name === ''}
+    >
+      <Stack>
+        <Text size="sm">{t('credentials.againHelp')}</Text>
+        <TextInput
+          label={t('credentials.name')}
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+          required
+          data-autofocus
+        />
+        <ChooseQuotas namespace={namespace} chosen={quotas} onChange={setQuotas} />
       </Stack>
     </Dialog>
   );

@@ -1,5 +1,4 @@
 import { Checkbox, NativeSelect, Stack, Text, TextInput } from '@mantine/core';
-import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 
 import { amend } from '../api/objects';
@@ -24,7 +23,7 @@ export function Members({ project, mayManage, mayUpdate }: MembersProps) {
   const mayChange = ({ kind, namespace }: Subject) =>
     mayManage || (mayUpdate && kind === 'ServiceAccount' && namespace === project.spec.namespace);
   const kinds = mayManage ? ['User', 'Group', 'ServiceAccount'] : ['ServiceAccount'];
-  const save = useSaveMembers(project);
+  const save = saveMembers(project);
   const columns: Column<Member>[] = [
     { id: 'name', title: t('members.name'), width: '2fr', sort: subjectName, cell: subjectName },
     {
@@ -85,16 +84,11 @@ const roleName = (role: string) => known('role', role) ?? role;
 
 type Save = (change: (members: Member[]) => Member[]) => Promise<void>;
 
-function useSaveMembers({ metadata: { name } }: Project): Save {
-  const queries = useQueryClient();
+function saveMembers({ metadata: { name } }: Project): Save {
   return async (change) => {
-    try {
-      await amend<Project>('garden', resources.projects, { name }, ({ spec }) => ({
-        spec: { members: change(spec.members ?? []) },
-      }));
-    } finally {
-      await queries.invalidateQueries({ queryKey: ['project', name] });
-    }
+    await amend<Project>('garden', resources.projects, { name }, ({ spec }) => ({
+      spec: { members: change(spec.members ?? []) },
+    }));
   };
 }
 

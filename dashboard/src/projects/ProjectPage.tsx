@@ -1,5 +1,4 @@
 import { Anchor, Stack, Text, Textarea, TextInput } from '@mantine/core';
-import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useNavigate, useParams } from 'react-router';
 
@@ -9,8 +8,7 @@ import { useRights } from '../api/rights';
 import { t } from '../i18n';
 import { Action, Offer } from '../ui/Action';
 import { Dialog, NamedDialog } from '../ui/Dialog';
-import { Loading } from '../ui/Loading';
-import { Unreadable } from '../ui/Missing';
+import { ObjectState } from '../ui/Missing';
 import { Facts, Page, Section } from '../ui/Page';
 import { ToneBadge } from '../ui/Tone';
 import { When } from '../ui/When';
@@ -24,7 +22,8 @@ import { ServiceAccounts } from './ServiceAccounts';
 /** ProjectPage is a project with all that belongs to it but its shoots. */
 export function ProjectPage() {
   const { project: name = '' } = useParams();
-  const { data: project, error } = useProject(name);
+  const state = useProject(name);
+  const { object: project } = state;
   return (
     <Page
       title={t('project.title', { name })}
@@ -35,8 +34,11 @@ export function ProjectPage() {
         </Anchor>
       }
     >
-      {error && <Unreadable error={error} way={{ title: t('projects.title'), to: '/projects' }} />}
-      {!project && !error && <Loading />}
+      <ObjectState
+        of={state}
+        gone={t('project.unknown', { name })}
+        way={{ title: t('projects.title'), to: '/projects' }}
+      />
       {project && <Sections project={project} />}
     </Page>
   );
@@ -111,16 +113,13 @@ function EditProject({ project, onClose }: { project: Project; onClose: () => vo
   const { name } = project.metadata;
   const [description, setDescription] = useState(project.spec.description ?? '');
   const [purpose, setPurpose] = useState(project.spec.purpose ?? '');
-  const queries = useQueryClient();
-  const submit = async () => {
-    await patch(
+  const submit = () =>
+    patch(
       'garden',
       resources.projects,
       { name },
       { spec: { description: description || null, purpose: purpose || null } },
     );
-    await queries.invalidateQueries({ queryKey: ['project', name] });
-  };
   return (
     <Dialog title={t('project.edit')} submit={t('ui.save')} onSubmit={submit} onClose={onClose}>
       <Stack>
@@ -141,7 +140,6 @@ function EditProject({ project, onClose }: { project: Project; onClose: () => vo
 }
 
 function DeleteProject({ name, onClose }: { name: string; onClose: () => void }) {
-  const queries = useQueryClient();
   const navigate = useNavigate();
   const submit = async () => {
     await patch(
@@ -151,7 +149,6 @@ function DeleteProject({ name, onClose }: { name: string; onClose: () => void })
       { metadata: { annotations: { 'confirmation.gardener.cloud/deletion': 'true' } } },
     );
     await remove('garden', resources.projects, { name });
-    await queries.invalidateQueries({ queryKey: ['projects'] });
     await navigate('/projects');
   };
   return (

@@ -1,5 +1,4 @@
 import { Anchor, Stack, Textarea, TextInput } from '@mantine/core';
-import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useNavigate } from 'react-router';
 
@@ -109,7 +108,6 @@ function CreateProject({ onClose }: { onClose: () => void }) {
   const [name, setName] = useState('');
   const [description, setDescription] = useState('');
   const [purpose, setPurpose] = useState('');
-  const queries = useQueryClient();
   const navigate = useNavigate();
   const fault = name === '' ? undefined : projectNameFault(name);
   const submit = async () => {
@@ -118,7 +116,6 @@ function CreateProject({ onClose }: { onClose: () => void }) {
       spec: { namespace: `garden-${name}`, description: description || undefined, purpose: purpose || undefined },
     };
     await create('garden', resources.projects, project);
-    await queries.invalidateQueries({ queryKey: ['projects'] });
     await navigate(`/projects/${name}`);
   };
   return (

@@ -4,21 +4,19 @@ import { useState } from 'react';
 import { create, remove } from '../api/objects';
 import { resources } from '../api/paths';
 import { useRights } from '../api/rights';
-import type { KubernetesObject, ObjectReference } from '../api/types';
+import { inUnitOf, parseQuantity } from '../fleets/quantity';
 import { t } from '../i18n';
 import { useLiveList } from '../live';
+import { useProfiles } from '../shoots/profiles';
+import type { Shoot } from '../shoots/types';
 import { Action, Offer } from '../ui/Action';
 import { Dialog, NamedDialog } from '../ui/Dialog';
 import { ListTable } from '../ui/ListTable';
 import { Section } from '../ui/Page';
 import type { Column } from '../ui/Table';
-
-interface Quota extends KubernetesObject {
-  spec: { clusterLifetimeDays?: number; metrics: Record<string, string>; scope: ObjectReference };
-}
-
-/** metrics that a quota may limit, as shoots count against them. */
-const metrics = ['cpu', 'gpu', 'memory', 'storage.standard', 'storage.premium', 'loadbalancer'];
+import { ToneBadge } from '../ui/Tone';
+import type { CredentialsBinding } from './credentials';
+import { metrics, usedOf, type Quota } from './quotas';
 
 /** Quotas limit what the shoots of a project, or of a credential, may have together. */
 export function Quotas({ namespace }: { namespace: string }) {
@@ -29,6 +27,7 @@ export function Quotas({ namespace }: { namespace: string }) {
     delete: { verb: 'delete', resource, namespace },
   });
   const list = useLiveList<Quota>(rights.list ? { cluster: 'garden', resource, namespace, view: 'object' } : null);
+  const used = useUsed(namespace, list.items.length > 0);
   const columns: Column<Quota>[] = [
     {
       id: 'name',
@@ -41,10 +40,7 @@ export function Quotas({ namespace }: { namespace: string }) {
       id: 'limits',
       title: t('quotas.limits'),
       width: '2fr',
-      cell: ({ spec }) =>
-        Object.entries(spec.metrics)
-          .map(([name, value]) => `${name}: ${value}`)
-          .join(', '),
+      cell: (quota) => <Used quota={quota} used={used(quota)} />,
     },
     { id: 'days', title: t('quotas.days'), cell: ({ spec }) => spec.clusterLifetimeDays },
     {
@@ -85,6 +81,36 @@ export function Quotas({ namespace }: { namespace: string }) {
         <ListTable label={t('quotas.title')} list={list} columns={columns} none={t('quotas.none')} />
       </Offer>
     </Section>
+  );
+}
+
+/** useUsed is what the project's shoots take of a quota; undefined until that is known. */
+function useUsed(namespace: string, isNeeded: boolean): (quota: Quota) => Record<string, number> | undefined {
+  const query = { cluster: 'garden', namespace, view: 'object' } as const;
+  const shoots = useLiveList<Shoot>(isNeeded ? { ...query, resource: resources.shoots } : null);
+  const bindings = useLiveList<CredentialsBinding>(
+    isNeeded ? { ...query, resource: resources.credentialsbindings } : null,
+  );
+  const { data: profiles } = useProfiles(namespace);
+  if (!shoots.complete || !bindings.complete || !profiles) return () => undefined;
+  return (quota) => usedOf(quota, bindings.items, shoots.items, profiles);
+}
+
+/** Used is what is taken of each limit. */
+function Used({ quota: { spec }, used }: { quota: Quota; used: Record<string, number> | undefined }) {
+  return (
+    <ul className="parts">
+      {Object.entries(spec.metrics).map(([name, limit]) => {
+        const amount = used?.[name] ?? 0;
+        const isFull = amount >= (parseQuantity(limit) ?? Infinity);
+        return (
+          <li key={name}>
+            {name}: {used ? t('quotas.used', { used: inUnitOf(amount, limit), limit }) : limit}{' '}
+            {used && isFull && <ToneBadge tone="warning">{t('quotas.full')}</ToneBadge>}
+          </li>
+        );
+      })}
+    </ul>
   );
 }
 

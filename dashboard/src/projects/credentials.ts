@@ -7,12 +7,25 @@ export interface CredentialsBinding extends KubernetesObject {
   quotas?: ObjectReference[];
 }
 
-/** bindingOf is a CredentialsBinding for a Secret of the same name. */
-export function bindingOf(namespace: string, name: string, provider: string): CredentialsBinding {
+/** bindingOf is a CredentialsBinding for a Secret, of the same name unless it is another's, and quotas for it. */
+export function bindingOf(
+  namespace: string,
+  name: string,
+  provider: string,
+  { quotas = [], secret = name }: { quotas?: string[]; secret?: string } = {},
+): CredentialsBinding {
   return {
     metadata: { namespace, name },
     provider: { type: provider },
-    credentialsRef: { apiVersion: 'v1', kind: 'Secret', namespace, name },
+    credentialsRef: { apiVersion: 'v1', kind: 'Secret', namespace, name: secret },
+    ...(quotas.length > 0 && {
+      quotas: quotas.map((quota) => ({
+        apiVersion: 'core.gardener.cloud/v1beta1',
+        kind: 'Quota',
+        namespace,
+        name: quota,
+      })),
+    }),
   };
 }
 

@@ -1,10 +1,8 @@
 // The projects of whoever is logged in.
-import { useQuery } from '@tanstack/react-query';
-
-import { get } from '../api/objects';
+import { ApiError } from '../api/http';
 import { resources } from '../api/paths';
-import { request } from '../api/http';
-import type { KubernetesList, KubernetesObject, Subject } from '../api/types';
+import type { KubernetesObject, Subject } from '../api/types';
+import { useLiveList, useLiveObject } from '../live';
 import type { Tone } from '../ui/Tone';
 
 export interface ProjectRow {
@@ -43,26 +41,15 @@ export interface Project extends KubernetesObject {
   };
 }
 
-const refresh = 30_000;
-
-/** useProjects are those that one may open; who may not list Projects sees theirs all the same. */
-export function useProjects() {
-  return useQuery({
-    queryKey: ['projects'],
-    queryFn: () => request<KubernetesList<ProjectRow>>('/api/projects'),
-    select: ({ items }) => items,
-    refetchInterval: refresh,
-  });
+/** useProjects are those that one may open: the garden tells everybody of theirs. Undefined until all are known. */
+export function useProjects(): { data: ProjectRow[] | undefined; error: ApiError | null } {
+  const { items, complete, error } = useLiveList<ProjectRow>({ cluster: 'garden', resource: resources.projects });
+  return { data: complete ? items : undefined, error: error ? new ApiError(error) : null };
 }
 
-/** useProject is one project. Members may get it, and not watch it. */
-export function useProject(name: string) {
-  return useQuery({
-    queryKey: ['project', name],
-    queryFn: ({ signal }) => get<Project>('garden', resources.projects, { name }, signal),
-    refetchInterval: refresh,
-  });
-}
+/** useProject is one project. */
+export const useProject = (name: string) =>
+  useLiveObject<Project>({ cluster: 'garden', resource: resources.projects, name });
 
 /** projectOf is the project of a namespace. */
 export function useProjectOf(namespace: string): ProjectRow | undefined {

@@ -2,7 +2,7 @@ import { NativeSelect } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 
-import { get, logOf } from '../api/objects';
+import { get } from '../api/objects';
 import { resources, type Cluster } from '../api/paths';
 import type { KubernetesObject } from '../api/types';
 import { t } from '../i18n';
@@ -12,6 +12,7 @@ import { Failure } from '../ui/Failure';
 import { useAddress } from '../ui/Filters';
 import { Empty, ListState, Loading } from '../ui/Loading';
 import { Section } from '../ui/Page';
+import { useLog } from './log';
 import { mayLookInside } from './status';
 import type { Shoot } from './types';
 
@@ -22,6 +23,8 @@ interface PodRow {
   uid: string;
   name: string;
   phase?: string;
+  ready?: string;
+  restarts?: number;
 }
 
 interface Pod extends KubernetesObject {
@@ -41,6 +44,7 @@ export function Logs({ shoot, rights }: LogsProps) {
   const [search, set] = useAddress();
   const pod = search.get('pod') ?? '';
   const names = pods.items.map(({ name }) => name).sort();
+  const row = pods.items.find(({ name }) => name === pod);
   return (
     <Section title={t('logs.title')}>
       <Offer may={rights.admin || rights.viewer} who="projectAdmin">
@@ -55,15 +59,19 @@ export function Logs({ shoot, rights }: LogsProps) {
             data={[{ value: '', label: '–' }, ...names]}
           />
         )}
-        {names.includes(pod) && <PodLog key={pod} cluster={cluster} name={pod} />}
+        {row && <PodLog key={pod} cluster={cluster} row={row} />}
       </Offer>
     </Section>
   );
 }
 
-const refresh = 5_000;
+interface PodLogProps {
+  cluster: Cluster;
+  row: PodRow;
+}
 
-function PodLog({ cluster, name }: { cluster: Cluster; name: string }) {
+function PodLog({ cluster, row }: PodLogProps) {
+  const { name } = row;
   const [chosen, setChosen] = useState<string>();
   const { data: pod, error } = useQuery({
     queryKey: ['pod', cluster, name],
@@ -71,12 +79,6 @@ function PodLog({ cluster, name }: { cluster: Cluster; name: string }) {
   });
   const containers = pod?.spec.containers.map((container) => container.name) ?? [];
   const container = chosen ?? containers[0];
-  const log = useQuery({
-    queryKey: ['log', cluster, name, container],
-    queryFn: () => logOf(cluster, { namespace, name }, container ?? ''),
-    enabled: container !== undefined,
-    refetchInterval: refresh,
-  });
   return (
     <>
       {containers.length > 1 && (
@@ -87,11 +89,23 @@ function PodLog({ cluster, name }: { cluster: Cluster; name: string }) {
           data={containers}
         />
       )}
-      <Failure error={error ?? log.error} />
-      {log.isPending && !error && <Loading />}
-      {log.data !== undefined && (
+      <Failure error={error} />
+      {!pod && !error && <Loading />}
+      {container !== undefined && <Lines key={container} cluster={cluster} row={row} container={container} />}
+    </>
+  );
+}
+
+function Lines({ cluster, row, container }: PodLogProps & { container: string }) {
+  const { name, phase, ready, restarts } = row;
+  const log = useLog(cluster, { namespace, name }, container, [phase, ready, restarts].join(' '));
+  return (
+    <>
+      <Failure error={log.error} />
+      {log.text === undefined && !log.error && <Loading />}
+      {log.text !== undefined && (
         <pre className="preview" aria-label={t('logs.of', { name })}>
-          {log.data || t('logs.empty')}
+          {log.text || t('logs.empty')}
         </pre>
       )}
     </>

@@ -19,7 +19,7 @@ import { Operations } from './Operations';
 import { Pools } from './Pools';
 import { profileOf } from './profile';
 import { findProfile, useProfiles } from './profiles';
-import { useShootRights } from './rights';
+import { useSeedRight, useShootRights } from './rights';
 import { Rotations } from './Rotations';
 import { Schedules } from './Schedules';
 import { isFleet, rowOf } from './status';
@@ -62,6 +62,7 @@ export function ShootPage() {
 function Links({ shoot }: { shoot: Shoot }) {
   const { namespace, name } = shoot.metadata;
   const { data: config } = useConfig();
+  const maySeed = useSeedRight(shoot.status?.seedName);
   return (
     <Group gap="md">
       {isFleet(shoot) && (
@@ -69,7 +70,7 @@ function Links({ shoot }: { shoot: Shoot }) {
           {t('shoot.fleet')}
         </Anchor>
       )}
-      {config?.terminal && (
+      {config?.terminal && ((shoot.spec.provider.workers?.length ?? 0) > 0 || maySeed) && (
         <Anchor component={Link} to={`/shoots/${namespace}/${name}/terminal`}>
           {t('shoot.terminal')}
         </Anchor>

@@ -10,6 +10,10 @@ export interface ShootRow {
   deleting?: boolean;
   project?: string;
   profile?: string;
+  /** Whether that is a NamespacedCloudProfile. */
+  ownProfile?: boolean;
+  /** When the backups were restored on trial last. */
+  drill?: string;
   provider?: string;
   region?: string;
   version?: string;
@@ -35,6 +39,7 @@ export interface Worker {
   maximum: number;
   machine: { type: string; architecture?: string; image?: { name: string; version?: string } };
   volume?: { type?: string; size: string };
+  dataVolumes?: { type?: string; size: string }[];
   zones?: string[];
   kubernetes?: { version?: string };
   labels?: Record<string, string>;
@@ -65,6 +70,7 @@ export interface ShootSpec {
     autoUpdate?: { kubernetesVersion: boolean; machineImageVersion?: boolean };
   };
   controlPlane?: { highAvailability?: { failureTolerance: { type: string } } };
+  addons?: { nginxIngress?: { enabled?: boolean } };
   extensions?: { type: string; disabled?: boolean }[];
   dns?: { domain?: string };
 }

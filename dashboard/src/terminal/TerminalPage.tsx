@@ -3,12 +3,14 @@ import { lazy, Suspense, useState } from 'react';
 import { useParams } from 'react-router';
 
 import { resources } from '../api/paths';
-import { useRights } from '../api/rights';
 import { useConfig } from '../api/session';
 import { t } from '../i18n';
-import { useShootRights } from '../shoots/rights';
+import { useLiveObject } from '../live';
+import { useSeedRight, useShootRights } from '../shoots/rights';
+import type { ShootRow } from '../shoots/types';
 import { Offer } from '../ui/Action';
 import { Empty, Loading } from '../ui/Loading';
+import { ObjectState } from '../ui/Missing';
 import { Page } from '../ui/Page';
 import { path, type Target } from './protocol';
 
@@ -18,41 +20,53 @@ const Screen = lazy(() => import('./Screen'));
 export function TerminalPage() {
   const { namespace = '', name = '' } = useParams();
   const { data: config } = useConfig();
-  const rights = useShootRights(namespace);
+  const way = { title: name, to: `/shoots/${namespace}/${name}` };
+  const resource = resources.shoots;
+  const shoot = useLiveObject<ShootRow>({ cluster: 'garden', resource, namespace, name, view: 'row' });
   return (
-    <Page title={t('terminal.title', { name })} path={[{ title: name, to: `/shoots/${namespace}/${name}` }]}>
+    <Page title={t('terminal.title', { name })} path={[way]}>
       {config && !config.terminal && <Empty>{t('terminal.none')}</Empty>}
-      {config?.terminal && (
-        <Offer may={rights.admin} who="projectAdmin">
-          <Session namespace={namespace} shoot={name} />
-        </Offer>
-      )}
+      {config?.terminal && <ObjectState of={shoot} gone={t('shoot.gone', { name })} way={way} />}
+      {config?.terminal && shoot.object && <Session namespace={namespace} shoot={shoot.object} />}
     </Page>
   );
 }
 
-function Session({ namespace, shoot }: { namespace: string; shoot: string }) {
+function Session({ namespace, shoot }: { namespace: string; shoot: ShootRow }) {
   const [target, setTarget] = useState<Target>();
-  // Who may be an administrator of seeds that are shoots of the garden.
-  const { seeds } = useRights('garden', {
-    seeds: { verb: 'create', resource: resources.shoots, subresource: 'adminkubeconfig', namespace: 'garden' },
-  });
   if (target) {
     return (
       <Stack>
         <Suspense fallback={<Loading />}>
-          <Screen path={path(namespace, shoot, target)} onClose={() => setTarget(undefined)} />
+          <Screen path={path(namespace, shoot.name, target)} onClose={() => setTarget(undefined)} />
         </Suspense>
       </Stack>
     );
   }
+  return <Choice namespace={namespace} shoot={shoot} onChoice={setTarget} />;
+}
+
+interface ChoiceProps {
+  namespace: string;
+  shoot: ShootRow;
+  onChoice: (target: Target) => void;
+}
+
+/** Choice is in which cluster the terminal is to be: in the shoot if it has nodes, or where its control plane is. */
+function Choice({ namespace, shoot, onChoice }: ChoiceProps) {
+  const rights = useShootRights(namespace);
+  const maySeed = useSeedRight(shoot.seed);
   return (
     <Stack align="start">
-      <Text>{t('terminal.help')}</Text>
+      <Text>{t(shoot.workerless ? 'terminal.workerless' : 'terminal.help')}</Text>
       <Group>
-        <Button onClick={() => setTarget('shoot')}>{t('terminal.start')}</Button>
-        {seeds && (
-          <Button variant="default" onClick={() => setTarget('controlplane')}>
+        {!shoot.workerless && (
+          <Offer may={rights.admin} who="projectAdmin">
+            <Button onClick={() => onChoice('shoot')}>{t('terminal.start')}</Button>
+          </Offer>
+        )}
+        {maySeed && (
+          <Button variant="default" onClick={() => onChoice('controlplane')}>
             {t('terminal.startControlPlane')}
           </Button>
         )}

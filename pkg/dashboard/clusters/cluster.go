@@ -5,6 +5,7 @@ package clusters
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -168,6 +169,25 @@ func failure(response *http.Response, method string) error {
 			"the cluster leads elsewhere, which is refused")
 	}
 	return apierrors.NewGenericServerResponse(response.StatusCode, method, schema.GroupResource{}, "", "", 0, true)
+}
+
+// Certificate is what the cluster's API shows to who connects, whatever it answers then.
+func (c *Cluster) Certificate(ctx context.Context) (*x509.Certificate, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL("/version", nil).String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.Transport.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.TLS == nil || len(response.TLS.PeerCertificates) == 0 {
+		return nil, errors.New("the cluster has shown no certificate")
+	}
+	return response.TLS.PeerCertificates[0], nil
 }
 
 // Told is what a page is told of an error of this cluster. Only the garden ends a session: a shoot that does not take

@@ -3,6 +3,8 @@ package clusters
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -54,8 +56,10 @@ type Clusters struct {
 	shared    http.RoundTripper
 	endpoints []Endpoint
 	memory    *limits.Bytes
-	now       func() time.Time
-	open      *pool
+	// authorities of the garden; none if those of the system are trusted.
+	authorities []*x509.Certificate
+	now         func() time.Time
+	open        *pool
 }
 
 // New connects nobody yet.
@@ -70,9 +74,22 @@ func New(options Options) (*Clusters, error) {
 	}
 	return &Clusters{
 		base: base, tls: config, shared: withTLS(options.Endpoints, config), endpoints: options.Endpoints,
-		memory: options.Memory, now: options.Now, open: newPool(options.Now),
+		memory: options.Memory, authorities: certificatesIn(options.CA), now: options.Now, open: newPool(options.Now),
 	}, nil
 }
+
+// certificatesIn reads authorities in PEM, which were found to be good before.
+func certificatesIn(text []byte) (found []*x509.Certificate) {
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if certificate, err := x509.ParseCertificate(block.Bytes); err == nil {
+			found = append(found, certificate)
+		}
+	}
+	return found
+}
+
+// Authorities are those of the garden's API; none if those of the system are trusted.
+func (c *Clusters) Authorities() []*x509.Certificate { return c.authorities }
 
 // Garden is the garden for a user. Connections without a client certificate are shared by all users.
 func (c *Clusters) Garden(credential session.Credential) (*Cluster, error) {

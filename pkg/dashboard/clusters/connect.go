@@ -99,8 +99,13 @@ func connectionOf(raw []byte, endpoints []Endpoint) (*url.URL, *transport, error
 	if err != nil {
 		return nil, nil, err
 	}
-	if config.Insecure {
+	switch {
+	case config.Insecure:
 		return nil, nil, errors.New("the garden answered with a kubeconfig that does not say how to know the server")
+	case config.Impersonate.UserName != "" || config.Proxy != nil || config.Username != "":
+		// Without what is not done here, the rest of it would be another user, or reach another server.
+		return nil, nil, errors.New("the garden answered with a kubeconfig that acts as another user, takes a proxy, " +
+			"or has a password")
 	}
 	tlsConfig, err := rest.TLSConfigFor(config)
 	if err != nil {

@@ -8,7 +8,11 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/dashboard/reply"
 	"github.com/trellis-garden/trellis/pkg/dashboard/session"
 )
@@ -32,6 +36,46 @@ func (c *Clusters) Administrator(ctx context.Context, credential session.Credent
 	return &Cluster{
 		Name: "shoot/" + namespace + "/" + name, Base: base, Transport: way, Credential: garden.Credential,
 	}, nil
+}
+
+// Seed is a seed by the access that operators have stored for it, Secret garden/<seed>.login, read with the user's own
+// credential. It is shared with nobody, and kept no longer than the Cluster is.
+func (c *Clusters) Seed(ctx context.Context, credential session.Credential, seed string) (*Cluster, error) {
+	garden, err := c.Garden(credential)
+	if err != nil {
+		return nil, err
+	}
+	var secret corev1.Secret
+	path := "/api/v1/namespaces/" + gardencorev1beta1.GardenNamespace + "/secrets/" + loginSecret(seed)
+	if err := garden.Do(ctx, http.MethodGet, path, nil, nil, &secret); err != nil {
+		return nil, SeedRefused(seed, err)
+	}
+	base, way, err := connectionOf(secret.Data[loginKey], c.endpoints)
+	if err != nil {
+		return nil, reply.Error(http.StatusBadGateway, reply.ReasonUnavailable, "seed %s, by Secret %s/%s: %v", seed,
+			gardencorev1beta1.GardenNamespace, loginSecret(seed), err)
+	}
+	return &Cluster{Name: "seed/" + seed, Base: base, Transport: way, Credential: garden.Credential}, nil
+}
+
+// loginKey of such a Secret has a kubeconfig.
+const loginKey = "kubeconfig"
+
+func loginSecret(seed string) string { return seed + ".login" }
+
+// SeedRefused tells who may have access to a seed, and where it is kept, of an error of reading that.
+func SeedRefused(seed string, err error) error {
+	secret := gardencorev1beta1.GardenNamespace + "/" + loginSecret(seed)
+	switch {
+	case apierrors.IsForbidden(err):
+		return reply.Error(http.StatusForbidden, metav1.StatusReasonForbidden, "you may not have access to the seed "+
+			"%s: operators of the garden may, who may read Secret %s: ask one of them", seed, secret)
+	case apierrors.IsNotFound(err):
+		return reply.Error(http.StatusConflict, metav1.StatusReasonConflict, "the seed %s is no shoot of the garden, "+
+			"and nobody has stored access to it: an operator does so with a kubeconfig in Secret %s, key %s", seed,
+			secret, loginKey)
+	}
+	return err
 }
 
 // Close ends connections of a cluster that is shared with nobody.

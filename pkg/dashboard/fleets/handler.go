@@ -31,9 +31,7 @@ var questions = map[string]func(*Handler, context.Context, client.Client, *http.
 	"GET explain":    aboutObject(explain),
 	"GET overrides":  aboutObject(overridesOf),
 	"POST plan":      (*Handler).plan,
-	"GET rollouts":   (*Handler).rollouts,
 	"POST rollouts":  (*Handler).control,
-	"GET deletions":  (*Handler).deletions,
 	"POST deletions": (*Handler).answer,
 	"GET moves":      (*Handler).moves,
 }

@@ -34,15 +34,6 @@ func withQuestion(ctx context.Context, memory *limits.Bytes, user string) (count
 	return context.WithValue(ctx, questionKey{}, q), q.done
 }
 
-// forget says that what was read so far is not held any more.
-func forget(ctx context.Context) {
-	if q, counted := ctx.Value(questionKey{}).(*question); counted {
-		q.mutex.Lock()
-		defer q.mutex.Unlock()
-		q.taken.Shrink(0)
-	}
-}
-
 func (q *question) grow(bytes int) error {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()

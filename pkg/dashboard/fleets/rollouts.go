@@ -11,32 +11,8 @@ import (
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/dashboard/reply"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
-	"github.com/trellis-garden/trellis/pkg/federation/policies"
 	"github.com/trellis-garden/trellis/pkg/federation/rollout"
 )
-
-// Rollout of an object.
-type Rollout struct {
-	Object  Object                       `json:"object"`
-	Policy  string                       `json:"policy,omitempty"`
-	Rollout *workv1alpha2.RolloutStatus  `json:"rollout"`
-	Control *workv1alpha2.RolloutControl `json:"control,omitempty"`
-}
-
-// rollouts lists what has one.
-func (h *Handler) rollouts(ctx context.Context, fleet client.Client, _ *http.Request) (any, error) {
-	list, err := bindings.List(ctx, fleet)
-	if err != nil {
-		return nil, err
-	}
-	items := []Rollout{}
-	for _, b := range list {
-		if status := b.BindingStatus().Rollout; status != nil && b.BindingSpec().Rollout != nil {
-			items = append(items, Rollout{objectOf(b), policies.ClaimedBy(b), status, b.BindingSpec().RolloutControl})
-		}
-	}
-	return map[string]any{"items": items}, nil
-}
 
 // change gives what is to be asked of a rollout.
 type change func(*workv1alpha2.RolloutControl, *workv1alpha2.RolloutStatus) (*workv1alpha2.RolloutControl, error)

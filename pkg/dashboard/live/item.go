@@ -92,7 +92,7 @@ func (s source) render(object json.RawMessage) (*item, error) {
 		text, err := s.trimmed(object)
 		result.text = text
 		return result, err
-	case s.view == ViewRow:
+	case s.view == ViewRow || s.view == ViewRollout:
 		fields, err := s.row(m, object)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s/%s cannot be read: %w", s.resource, m.Namespace, m.Name, err)

@@ -83,6 +83,49 @@ func TestRowsAreSlim(t *testing.T) {
 	}
 }
 
+// Rollouts are told with all their waves, and only where changes go from wave to wave.
+func TestRolloutsOfBindings(t *testing.T) {
+	const meta = `{"metadata":{"uid":"u","name":"b"},"spec":`
+	const spec = `{"resource":{"apiVersion":"apps/v1","kind":"Deployment","namespace":"shop","name":"web"}`
+	const status = `{"rollout":{"number":3,"phase":"Progressing","waves":[{"name":"first","clusters":["one"]}]}}`
+	for what, test := range map[string]struct{ object, wanted string }{
+		"staged": {
+			meta + spec + `,"rollout":{},"rolloutControl":{"paused":true}},"status":` + status + `}`,
+			`{"control":{"paused":true},"name":"b","object":{"apiVersion":"apps/v1","kind":"Deployment","name":"web",` +
+				`"namespace":"shop"},"rollout":{"number":3,"phase":"Progressing","waves":[{"clusters":["one"],` +
+				`"name":"first"}]},"staged":true,"uid":"u"}`,
+		},
+		"not any more": {
+			meta + spec + `},"status":` + status + `}`, `{"name":"b","uid":"u"}`,
+		},
+	} {
+		of := source{group: "work.karmada.io", version: "v1alpha2", resource: "resourcebindings", view: ViewRollout}
+		i, err := of.render([]byte(test.object))
+		if err != nil || string(i.text) != test.wanted {
+			t.Errorf("%s: %v\n%s", what, err, i.text)
+			continue
+		}
+		if parseFilter("staged:true").matches(i) != (what == "staged") {
+			t.Errorf("%s: the filter of pages", what)
+		}
+	}
+}
+
+// Only bindings have rollouts.
+func TestAttackViews(t *testing.T) {
+	for message, good := range map[string]bool{
+		`"apiVersion":"work.karmada.io/v1alpha2","resource":"resourcebindings","view":"rollout"`: true,
+		`"apiVersion":"v1","resource":"secrets","view":"rollout"`:                                false,
+		`"apiVersion":"v1","resource":"pods","view":"rollout"`:                                   false,
+		`"apiVersion":"v1","resource":"pods","view":"all"`:                                       false,
+	} {
+		_, err := ParseRequest([]byte(`{"type":"subscribe","id":"a","cluster":"shoot/a/b",` + message + `}`))
+		if (err == nil) != good {
+			t.Errorf("%s: %v", message, err)
+		}
+	}
+}
+
 // A message that is taken leads to a path of a Kubernetes API, and nowhere else.
 func FuzzParseRequest(f *testing.F) {
 	f.Add(`{"type":"subscribe","id":"a","cluster":"garden","apiVersion":"v1","resource":"pods","namespace":"x"}`)
@@ -112,7 +155,7 @@ func FuzzRender(f *testing.F) {
 		`{"metadata":{"labels":null},"status":{"lastErrors":[{}],"lastOperation":{}}}`)
 	f.Add("works", "work.karmada.io", `{"spec":{"workload":{"manifests":[{}]}},"status":{"manifestStatuses":[{}]}}`)
 	f.Fuzz(func(t *testing.T, resource, group, object string) {
-		for _, view := range []View{ViewRow, ViewMeta, ViewObject} {
+		for _, view := range []View{ViewRow, ViewMeta, ViewObject, ViewRollout} {
 			i, err := source{resource: resource, group: group, view: view}.render([]byte(object))
 			if err == nil && !json.Valid(i.text) {
 				t.Errorf("%s of %q is %q", view, object, i.text)

@@ -51,6 +51,8 @@ const (
 	ViewObject View = "object"
 	ViewRow    View = "row"
 	ViewMeta   View = "meta"
+	// ViewRollout is of objects whose changes go from wave to wave, with all waves.
+	ViewRollout View = "rollout"
 )
 
 // source is what is watched: requests with the same one have the same watch.
@@ -114,7 +116,7 @@ func (r *Request) check() error {
 		"resource":      !name.MatchString(r.Resource),
 		"namespace":     r.Namespace != "" && !name.MatchString(r.Namespace),
 		"name":          r.Name != "" && !name.MatchString(r.Name),
-		"view":          r.View != ViewObject && r.View != ViewRow && r.View != ViewMeta,
+		"view":          !r.isView(),
 		"labelSelector": !isSelector(r.LabelSelector, func(s string) error { _, err := labels.Parse(s); return err }),
 		"fieldSelector": !isSelector(r.FieldSelector, func(s string) error {
 			_,
@@ -129,6 +131,14 @@ func (r *Request) check() error {
 		}
 	}
 	return r.checkPath()
+}
+
+// isView tells whether there is such a view of the resource.
+func (r *Request) isView() bool {
+	if r.View == ViewRollout {
+		return isAPIVersion(r.APIVersion) && r.source().renderer() != nil
+	}
+	return r.View == ViewObject || r.View == ViewRow || r.View == ViewMeta
 }
 
 // checkPath tells whether pages may read what is asked for, as through the proxy.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
@@ -23,6 +24,20 @@ var renderers = map[string]func(*metadata, json.RawMessage) (row, error){
 	"/pods":                                   rendered(podRow),
 }
 
+// rolloutRenderers are those of ViewRollout.
+var rolloutRenderers = map[string]func(*metadata, json.RawMessage) (row, error){
+	"work.karmada.io/resourcebindings":        rendered(rolloutRow),
+	"work.karmada.io/clusterresourcebindings": rendered(rolloutRow),
+}
+
+// renderer of rows; nil if there is none of its own.
+func (s source) renderer() func(*metadata, json.RawMessage) (row, error) {
+	if s.view == ViewRollout {
+		return rolloutRenderers[s.group+"/"+s.resource]
+	}
+	return renderers[s.group+"/"+s.resource]
+}
+
 // rendered reads as much of an object as its row needs.
 func rendered[T any](add func(row, *metadata, *T)) func(*metadata, json.RawMessage) (row, error) {
 	return func(m *metadata, object json.RawMessage) (row, error) {
@@ -37,7 +52,7 @@ func rendered[T any](add func(row, *metadata, *T)) func(*metadata, json.RawMessa
 }
 
 func (s source) row(m *metadata, object json.RawMessage) (row, error) {
-	if render, found := renderers[s.group+"/"+s.resource]; found {
+	if render := s.renderer(); render != nil {
 		return render(m, object)
 	}
 	r := m.meta()
@@ -123,6 +138,7 @@ func shootRow(r row, m *metadata, s *shoot) {
 	}
 	r.set("project", strings.TrimPrefix(m.Namespace, "garden-"))
 	r.set("profile", profile)
+	r.set("ownProfile", s.ownProfile())
 	r.set("provider", s.Spec.Provider.Type)
 	r.set("region", s.Spec.Region)
 	r.set("version", s.Spec.Kubernetes.Version)
@@ -134,6 +150,7 @@ func shootRow(r row, m *metadata, s *shoot) {
 	r.set("creator", m.Annotations[gardencorev1beta1.GardenerCreatedBy])
 	r.set("status", m.Labels[gardencorev1beta1.LabelShootStatus])
 	r.set("conditions", s.Status.Conditions.row())
+	r.set("drill", s.Status.Conditions.drill())
 	r.set("generation", m.Generation)
 	r.set("observedGeneration", s.Status.ObservedGeneration)
 	r.set("workerless", len(s.Spec.Provider.Workers) == 0)
@@ -148,6 +165,26 @@ func shootRow(r row, m *metadata, s *shoot) {
 		}
 	}
 	s.operation(r)
+}
+
+// ownProfile tells whether the profile is one of the project's own.
+func (s *shoot) ownProfile() bool {
+	return s.Spec.CloudProfile != nil &&
+		s.Spec.CloudProfile.Kind == gardencorev1beta1.CloudProfileReferenceKindNamespacedCloudProfile
+}
+
+// restoredOnTrial stands in gardenlet's message about backups before the time at which the newest were restored.
+const restoredOnTrial = "restored on trial at "
+
+// drill is when the backups of etcd were restored on trial last; empty if that is not told.
+func (c conditions) drill() string {
+	_, message := c.status(string(gardencorev1beta1.ShootEtcdBackupReady))
+	_, rest, _ := strings.Cut(message, restoredOnTrial)
+	text, _, _ := strings.Cut(rest, ",")
+	if _, err := time.Parse(time.RFC3339, text); err != nil {
+		return ""
+	}
+	return text
 }
 
 // operation shows what is done or was done last, and why it failed.

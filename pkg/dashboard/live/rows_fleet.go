@@ -100,13 +100,7 @@ type binding struct {
 func bindingRow(r row, m *metadata, b *binding) {
 	r.set("object", b.Spec.Resource.row())
 	r.set("replicas", b.Spec.Replicas)
-	policy := m.Annotations[policyv1alpha1.PropagationPolicyNameAnnotation]
-	if policy != "" {
-		policy = "PropagationPolicy " + m.Annotations[policyv1alpha1.PropagationPolicyNamespaceAnnotation] + "/" + policy
-	} else if policy = m.Annotations[policyv1alpha1.ClusterPropagationPolicyNameAnnotation]; policy != "" {
-		policy = "ClusterPropagationPolicy " + policy
-	}
-	r.set("policy", policy)
+	r.set("policy", m.policy())
 	scheduled, message := b.Status.Conditions.status("Scheduled")
 	r.set("scheduled", scheduled)
 	if scheduled != "True" {
@@ -118,6 +112,44 @@ func bindingRow(r row, m *metadata, b *binding) {
 		progress.set("phase", rollout.Phase)
 		progress.set("message", short(rollout.Message, 200))
 		r["rollout"] = progress
+	}
+}
+
+// policy of a binding, in words.
+func (m *metadata) policy() string {
+	if name := m.Annotations[policyv1alpha1.PropagationPolicyNameAnnotation]; name != "" {
+		return "PropagationPolicy " + m.Annotations[policyv1alpha1.PropagationPolicyNamespaceAnnotation] + "/" + name
+	}
+	if name := m.Annotations[policyv1alpha1.ClusterPropagationPolicyNameAnnotation]; name != "" {
+		return "ClusterPropagationPolicy " + name
+	}
+	return ""
+}
+
+// staged is a binding whose changes may go from wave to wave.
+type staged struct {
+	Spec struct {
+		Resource       object         `json:"resource"`
+		Rollout        map[string]any `json:"rollout"`
+		RolloutControl map[string]any `json:"rolloutControl"`
+	} `json:"spec"`
+	Status struct {
+		Rollout map[string]any `json:"rollout"`
+	} `json:"status"`
+}
+
+// rolloutRow has the rollout as it is in the status, so that pages know every wave. Whether there is one is a field, by
+// which pages ask for those only.
+func rolloutRow(r row, m *metadata, s *staged) {
+	if s.Spec.Rollout == nil || s.Status.Rollout == nil {
+		return
+	}
+	r.set("staged", true)
+	r.set("object", s.Spec.Resource.row())
+	r.set("policy", m.policy())
+	r["rollout"] = s.Status.Rollout
+	if s.Spec.RolloutControl != nil {
+		r["control"] = s.Spec.RolloutControl
 	}
 }
 
@@ -167,7 +199,10 @@ func workRow(r row, m *metadata, w *work) {
 	applied, _ := w.Status.Conditions.status("Applied")
 	held, _ := w.Status.Conditions.status("DeletionHeld")
 	r.set("applied", applied)
-	r.set("held", held == "True" && m.DeletionTimestamp != nil)
+	if held == "True" && m.DeletionTimestamp != nil {
+		r.set("held", true)
+		r.set("since", *m.DeletionTimestamp)
+	}
 	if len(w.Status.ManifestStatuses) > 0 {
 		r.set("health", w.Status.ManifestStatuses[0].Health)
 	}

@@ -24,8 +24,10 @@ const (
 
 // target is what a terminal is for.
 type target struct {
-	// namespace and name of the shoot in whose cluster it is.
+	// namespace and name of the shoot in whose cluster it is; empty in a seed that is none.
 	namespace, name string
+	// seed whose access operators have stored.
+	seed string
 	// within is the namespace that its rights are bound to; empty for the whole cluster.
 	within string
 	// what it is for, in words.
@@ -70,7 +72,7 @@ func (r request) find(ctx context.Context, garden *clusters.Cluster) (target, er
 	return target{namespace: r.namespace, name: r.shoot, what: "in the cluster"}, nil
 }
 
-// findControlPlane finds the shoot that is the seed of another one.
+// findControlPlane finds the seed of a shoot: another shoot, or one of which operators have stored the access.
 func (r request) findControlPlane(ctx context.Context, garden *clusters.Cluster,
 	shoot *gardencorev1beta1.Shoot) (target, error) {
 	namespace := shoot.Status.TechnicalID
@@ -85,17 +87,18 @@ func (r request) findControlPlane(ctx context.Context, garden *clusters.Cluster,
 	path := "/apis/" + seedmanagementv1alpha1.SchemeGroupVersion.String() + "/namespaces/" +
 		gardencorev1beta1.GardenNamespace + "/managedseeds/" + seed
 	err := garden.Do(ctx, http.MethodGet, path, nil, nil, &managed)
-	if apierrors.IsNotFound(err) || err == nil && managed.Spec.Shoot == nil {
-		return target{}, conflict("the seed " + seed +
-			" is no shoot of the garden, which has no credential of it for you")
+	found := target{
+		within: namespace, what: "in the control plane " + namespace + " of " + r.namespace + "/" + r.shoot,
 	}
-	if err != nil {
-		return target{}, err
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && managed.Spec.Shoot == nil:
+		found.seed = seed
+	case err != nil:
+		return target{}, clusters.SeedRefused(seed, err)
+	default:
+		found.namespace, found.name = gardencorev1beta1.GardenNamespace, managed.Spec.Shoot.Name
 	}
-	return target{
-		namespace: gardencorev1beta1.GardenNamespace, name: managed.Spec.Shoot.Name, within: namespace,
-		what: "in the control plane " + namespace + " of " + r.namespace + "/" + r.shoot,
-	}, nil
+	return found, nil
 }
 
 // open finds the cluster, and connects to it as the user may.
@@ -108,8 +111,7 @@ func (s *Server) open(ctx context.Context, asked request, of *session.Session, e
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := s.options.Clusters.Administrator(ctx, of.Credential, found.namespace, found.name,
-		lifetime+credentialMargin)
+	cluster, err := s.administrator(ctx, of, found)
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +120,14 @@ func (s *Server) open(ctx context.Context, asked request, of *session.Session, e
 		renewEvery: renewEvery,
 		namespace:  &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: newName()}},
 	}, nil
+}
+
+// administrator is the cluster of a target as the user may have it.
+func (s *Server) administrator(ctx context.Context, of *session.Session, found target) (*clusters.Cluster, error) {
+	if found.seed != "" {
+		return s.options.Clusters.Seed(ctx, of.Credential, found.seed)
+	}
+	return s.options.Clusters.Administrator(ctx, of.Credential, found.namespace, found.name, lifetime+credentialMargin)
 }
 
 func conflict(message string) error {

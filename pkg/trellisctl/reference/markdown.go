@@ -17,10 +17,9 @@ func Markdown(root *cobra.Command) map[string]string {
 	pages := map[string]string{}
 	var index strings.Builder
 	section(&index, "#", root)
-	index.WriteString("\n## Commands\n\n| command | what it does |\n|---|---|\n")
+	listCommands(&index, root)
 	for _, command := range available(root) {
 		page := command.Name() + ".md"
-		fmt.Fprintf(&index, "| [%s](%s) | %s |\n", command.CommandPath(), page, cell(command.Short))
 		var b strings.Builder
 		section(&b, "#", command)
 		for _, below := range All(command)[1:] {
@@ -32,6 +31,26 @@ func Markdown(root *cobra.Command) map[string]string {
 	}
 	pages[Index] = index.String()
 	return pages
+}
+
+// listCommands lists the commands below the root: those of each group of the root under its title.
+func listCommands(b *strings.Builder, root *cobra.Command) {
+	list := func(title, group string) {
+		fmt.Fprintf(b, "\n%s\n\n| command | what it does |\n|---|---|\n", title)
+		for _, command := range available(root) {
+			if command.GroupID == group {
+				fmt.Fprintf(b, "| [%s](%s.md) | %s |\n", command.CommandPath(), command.Name(), cell(command.Short))
+			}
+		}
+	}
+	if len(root.Groups()) == 0 {
+		list("## Commands", "")
+		return
+	}
+	b.WriteString("\n## Commands\n")
+	for _, group := range root.Groups() {
+		list("### "+strings.TrimSuffix(group.Title, ":"), group.ID)
+	}
 }
 
 // All returns a command and all that are below it, but for hidden ones, parents first.

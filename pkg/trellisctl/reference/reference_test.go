@@ -49,6 +49,19 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
+func TestGroupsOfMarkdown(t *testing.T) {
+	root := program()
+	root.AddGroup(&cobra.Group{ID: "b", Title: "Boats:"}, &cobra.Group{ID: "c", Title: "Coasts:"})
+	for _, command := range root.Commands() {
+		command.GroupID = "b"
+	}
+	const want = "\n## Commands\n\n### Boats\n\n| command | what it does |\n|---|---|\n" +
+		"| [prog row](row.md) | Row a boat |\n\n### Coasts\n"
+	if index := Markdown(root)[Index]; !strings.Contains(index, want) {
+		t.Errorf("got\n%s", index)
+	}
+}
+
 func TestMan(t *testing.T) {
 	pages := Man(program(), "v1")
 	if len(pages) != 3 || pages["prog-row-fast.1"] == "" {

@@ -91,7 +91,8 @@ export class Visitor {
       if (dialog.type() === 'alert' || dialog.type() === 'prompt') this.problems.push(`dialog: ${dialog.message()}`);
       void dialog.accept();
     });
-    const isQuestion = (url: string) => url.includes('/api/');
+    // What is followed, as a log is, has no end.
+    const isQuestion = (url: string) => url.includes('/api/') && !url.includes('follow=true');
     this.page.on('request', (request) => isQuestion(request.url()) && this.underWay.add(request));
     this.page.on('requestfinished', (request) => this.underWay.delete(request));
     this.page.on('requestfailed', (request) => this.underWay.delete(request));
