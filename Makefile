@@ -69,7 +69,7 @@ browser: landscape ## Get the browser of the end-to-end tests into .cache; nothi
 
 test-browser: browser ## Do in the dashboard what people do, also what takes minutes, and take pictures
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -tags e2e \
-		-run 'TestRows/browser|TestRows/member1/TerminalInABrowser|TestPeopleInABrowser' ./test/e2e -long-journeys
+		-run 'TestRows/browser|TestRows/member1/.*InABrowser|TestPeopleInABrowser' ./test/e2e -long-journeys
 
 test-upgrade: ## Upgrade a shoot while requests are counted; the landscape needs KUBERNETES_VERSIONS=1.35.4
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 90m -tags e2e,upgrade -run TestUpgrade ./test/e2e
@@ -85,9 +85,9 @@ test-outage: ## Take a seed away for OUTAGE (30m), and see that a shoot of it go
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 90m -tags e2e,outage -run TestASeedIsAway ./test/e2e \
 		-outage $(or $(OUTAGE),30m)
 
-# AREAS are some of federation, fleet, placement, garden, gateway, restore, up, shoot, growth, density, upgrade and
-# fresh; the last three only by name. Flags come before them: AREAS='--density-count 20 density'. What each area
-# measures and needs, `go run ./test/bench --help` tells.
+# AREAS are some of federation, fleet, placement, garden, dashboard, gateway, restore, up, shoot, growth, density,
+# upgrade and fresh; the last three only by name. Flags come before them: AREAS='--density-count 20 density'. What each
+# area measures and needs, `go run ./test/bench --help` tells.
 bench: landscape bin/kubernetes ## Measure what matters, or AREAS of it, and write docs/benchmarks.md
 	go run ./test/bench $(AREAS)
 
@@ -102,7 +102,7 @@ fuzz: ## Fuzz every parser and validator, each for TIME=10m; hack/fuzz.sh choose
 generate: ## Write generated code and custom resource definitions anew
 	hack/generate.sh
 
-check: ## Check formatting, code, imports between layers, and generated code
+check: ## Check formatting, code, imports between layers, the dashboard's pages, and generated code
 	hack/check.sh
 
 vulncheck: ## Look for known vulnerabilities in what is built; needs the internet

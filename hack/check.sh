@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Static checks: formatting, modules as they were published, vet, staticcheck, imports between layers, one way for each
-# thing, fields of the API without effect, generated code.
+# thing, fields of the API without effect, the pages of the dashboard, generated code.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -28,6 +28,9 @@ git ls-files -co --exclude-standard '*.go' '*.md' '*.sh' Makefile .ci/run '*/mac
   ':!docs/api' ':!docs/trellisctl' ':!docs/benchmarks.md' | xargs .cache/bin/linelength
 go -C hack/tools build -o ../../.cache/bin/fieldcheck ./fieldcheck
 step "fields without effect" .cache/bin/fieldcheck hack/fieldcheck.txt
+# As they are built for images, which take them from there: types, lint, format, tests, what is unused, licences, size.
+go build -o bin/landscape ./cmd/landscape
+step "pages of the dashboard" bin/landscape pages
 if [ "${1:-}" != "--fast" ]; then
   step "generated code" hack/check-generated.sh
 fi

@@ -64,7 +64,7 @@ cgroups. All state lies in one folder, .landscape in the repository.`,
 	root.PersistentFlags().StringVar(&f.root, "root", "",
 		"clone of Trellis to build from (default: the one that holds the working directory)")
 	root.AddCommand(upCommand(f), downCommand(f), statusCommand(f), buildCommand(f), browserCommand(f))
-	root.AddCommand(execCommand(f), rotateCommand(f))
+	root.AddCommand(pagesCommand(f), execCommand(f), rotateCommand(f))
 	root.AddCommand(nodeCommand(), initCommand(), forwardCommand(), registryCommand())
 	return root
 }
@@ -154,6 +154,21 @@ func browserCommand(f *flags) *cobra.Command {
 				return err
 			}
 			return l.BuildBrowser(cmd.Context(), landscape.NewProgress(os.Stdout))
+		},
+	}
+}
+
+func pagesCommand(f *flags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "pages",
+		Short: "Check the pages of the dashboard, and build them",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := f.landscape()
+			if err != nil {
+				return err
+			}
+			return l.BuildPages(cmd.Context(), landscape.NewProgress(os.Stdout))
 		},
 	}
 }

@@ -2,6 +2,7 @@
 import { createTheme, MantineProvider } from '@mantine/core';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { cleanup, fireEvent, render, screen, within } from '@testing-library/react';
+import axe from 'axe-core';
 import type { ComponentType } from 'react';
 import { createMemoryRouter, RouterProvider } from 'react-router';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -322,6 +323,86 @@ describe('a shoot', () => {
     expect((await screen.findByLabelText('The last lines of dns')).textContent).toContain('<b>runs</b>');
     expect(await screen.findByText('1.5 GiB')).toBeTruthy();
     expect(screen.getByText('0.3')).toBeTruthy();
+  });
+});
+
+describe('the operation on a shoot', () => {
+  const working = (state: string) => ({
+    metadata: { uid: 's', namespace: 'garden-alpha', name: 'one' },
+    spec: { region: 'r', kubernetes: { version: '1.36.0' }, provider: { type: 'local', workers: [] } },
+    status: {
+      observedGeneration: 1,
+      lastOperation: { type: 'Create', state, progress: 40, description: 'Deploying etcd' },
+    },
+  });
+  const operation = (
+    graph: string,
+    labels = { 'gardener.cloud/role': 'operation', 'shoot.gardener.cloud/name': 'one' },
+  ) => ({
+    metadata: {
+      uid: 'c',
+      namespace: 'garden-alpha',
+      name: 'one.operation',
+      labels,
+      ownerReferences: [{ kind: 'Shoot', name: 'one', uid: 's' }],
+    },
+    data: { graph },
+  });
+  const graph = (state: string, ended?: string) =>
+    JSON.stringify({
+      format: 1,
+      type: 'Create',
+      generation: 1,
+      started: '2026-01-01T12:00:00Z',
+      ended,
+      tasks: [
+        { name: 'Deploying namespace', state: 'Succeeded' },
+        { name: 'Deploying etcd', after: [0], state, error: state === 'Running' ? '0 of 1 <b>ready</b>' : undefined },
+        { name: 'Left out', after: [0], state: 'Skipped' },
+      ],
+    });
+  const show = (shoot: object, map: object) => {
+    serve({ allowed: true, requests: {}, lists: { shoots: [shoot], configmaps: [map] } });
+    open('/shoots/:namespace/:name', '/shoots/garden-alpha/one', ShootPage);
+  };
+
+  it('is shown as a picture and as a list of stages', async () => {
+    show(working('Processing'), operation(graph('Running')));
+    const list = await screen.findByRole('list', { name: 'Stages of the operation' });
+    expect(within(list).getByText(/Stage 1: 1 of 1 done/)).toBeTruthy();
+    expect(within(list).getByText(/Stage 2: 0 of 1 done/).textContent).toMatch(/runs.*Deploying etcd.*<b>ready<\/b>/);
+    const picture = await screen.findByRole('figure', { name: /Tasks of the operation/ });
+    expect(within(picture).getByText('Left out')).toBeTruthy();
+    expect(picture.querySelectorAll('style, script')).toHaveLength(0);
+    const section = screen.getByRole('region', { name: 'Operation' });
+    const { violations } = await axe.run(section, { rules: { 'color-contrast': { enabled: false } } });
+    expect(violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')).toEqual([]);
+  });
+
+  it('is folded when it is done, until somebody wants to see it', async () => {
+    show(working('Succeeded'), operation(graph('Succeeded', '2026-01-01T12:01:00Z')));
+    const button = await screen.findByRole('button', { name: 'Show 2 tasks' });
+    expect(screen.queryByRole('list', { name: 'Stages of the operation' })).toBeNull();
+    fireEvent.click(button);
+    expect(await screen.findByText(/Stage 2: 1 of 1 done/)).toBeTruthy();
+    expect(button.getAttribute('aria-expanded')).toBe('true');
+  });
+
+  it.each<[string, object, RegExp]>([
+    ['a hostile seed', operation('x'.repeat(1_000_000)), /larger than 64 KiB/],
+    ['a malformed graph', operation('{"format":1,"tasks":[{"name":{}}]}'), /not what a gardenlet writes/],
+    ['a ConfigMap of somebody else', operation(graph('Running'), {} as never), /somebody else/],
+  ])('is told as far as the shoot knows it, with %s', async (_, map, want) => {
+    show(working('Processing'), map);
+    expect(await screen.findByText(want)).toBeTruthy();
+    expect(screen.getByText('Deploying etcd')).toBeTruthy();
+    expect(screen.queryByRole('figure')).toBeNull();
+  });
+
+  it('is not that of the try before', async () => {
+    show(working('Error'), operation(graph('Failed', '2026-01-01T12:01:00Z')));
+    expect(await screen.findByText('Deploying etcd')).toBeTruthy();
+    expect(screen.queryByRole('button', { name: /tasks/ })).toBeNull();
   });
 });
 

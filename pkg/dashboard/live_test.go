@@ -35,7 +35,10 @@ type told struct {
 	}
 }
 
-type item struct{ UID, Namespace, Name, Region, Status string }
+type item struct {
+	UID, Namespace, Name, Region, Status string
+	Data                                 map[string]string
+}
 
 func (b *browser) page() *page {
 	b.t.Helper()
@@ -211,6 +214,33 @@ func TestLiveSharesWatches(t *testing.T) {
 		_ = p.Close()
 	}
 	await(t, "all watches end", func() bool { return l.garden.Watching() == 0 && l.dashboard.live.Sockets() == 0 })
+}
+
+// The graph of an operation is one ConfigMap, of which there is one watch, with the rights of who looks on.
+func TestLiveTellsOfAnOperation(t *testing.T) {
+	l := newLandscape(t)
+	p := l.as("bob-token").page()
+	graph := []string{"apiVersion", "v1", "resource", "configmaps", "name", "one.operation", "view", "object"}
+	p.subscribe("s", graph...)
+	p.expect("snapshot", "sync")
+	l.garden.Set(t, "api/v1/namespaces/garden-b/configmaps/one.operation",
+		gardentest.Object{"data": map[string]any{"graph": "{}"}})
+	if m := p.expect("added"); m.Item.Data["graph"] != "{}" {
+		t.Errorf("got %+v", m)
+	}
+	if got := l.garden.Watching(); got != 1 {
+		t.Errorf("%d watches", got)
+	}
+	for _, r := range l.garden.Requests() {
+		if strings.HasSuffix(r.URL.Path, "/configmaps") &&
+			r.URL.Query().Get("fieldSelector") != "metadata.name=one.operation" {
+			t.Errorf("other ConfigMaps are asked for: %s", r.URL)
+		}
+	}
+	p.subscribe("other", append(graph, "namespace", "garden-a")...)
+	if m := p.expect("error Forbidden"); !m.Final {
+		t.Errorf("got %+v", m)
+	}
 }
 
 func TestLiveFilters(t *testing.T) {

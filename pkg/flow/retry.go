@@ -25,6 +25,7 @@ func (fn TaskFn) RetryUntilTimeout(interval, timeout time.Duration) TaskFn {
 			if cause == nil || !errors.Is(err, context.DeadlineExceeded) {
 				cause = err
 			}
+			Awaits(bounded, cause)
 			timer.Reset(interval)
 			select {
 			case <-bounded.Done():

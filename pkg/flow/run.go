@@ -40,6 +40,8 @@ type Options struct {
 	// Wrap, if set, is given the work of every task and returns what is done in its place. Tests note there where a
 	// process may be killed.
 	Wrap func(id TaskID, fn TaskFn) TaskFn
+	// Observer, if set, is told of every task.
+	Observer Observer
 }
 
 // Run executes the flow and waits until no task is at work. A task that fails keeps its dependents from starting;
@@ -116,8 +118,9 @@ func (r *run) start(ctx context.Context, n *node) {
 	id := TaskID(n.task.Name)
 	r.running[id] = time.Now()
 	r.opts.Log.V(1).Info("Task started", "flow", r.flow.name, "task", id)
+	r.tellStarted(id)
 	go func() {
-		err := safely(ctx, r.work(n))
+		err := safely(r.observed(ctx, id), r.work(n))
 		if err == nil && r.opts.OnSuccess != nil {
 			r.opts.OnSuccess(ctx, id)
 		}
@@ -141,6 +144,7 @@ func (r *run) finish(ctx context.Context, res result) {
 	id := TaskID(res.node.task.Name)
 	took := time.Since(r.running[id]).Round(time.Millisecond)
 	delete(r.running, id)
+	r.tellEnded(id, res.err)
 	if res.err != nil {
 		r.opts.Log.Info("Task failed", "flow", r.flow.name, "task", id, "duration", took.String(), "error",
 			res.err.Error())

@@ -32,6 +32,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/care"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/shootstate"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/taskgraph"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/withdrawal"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/workloadidentity"
 	"github.com/trellis-garden/trellis/pkg/helm"
@@ -244,6 +245,7 @@ func (a *agent) addShoot(mgr manager.Manager, tokens *workloadidentity.Renewer) 
 	reconciler := &shoot.Reconciler{
 		Garden: a.gardenClient(mgr), Seed: a.seed, Config: a.config, Images: a.images, Identity: a.identity,
 		GardenIdentity: a.gardenIdentity, Shoots: mgr.GetClient(), AskEtcd: a.opts.AskEtcd,
+		Graphs: &taskgraph.Writer{Garden: a.reader},
 		AfterOperation: func(key client.ObjectKey) {
 			object := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 			for _, told := range []chan event.GenericEvent{looks, states} {

@@ -33,14 +33,39 @@ const (
 // unbuilt are folders of the sources that are not what pages are built from.
 var unbuilt = []string{"node_modules", "dist"}
 
-// pagesAPI declares the words of the API that the pages explain, which their tests compare.
+// pagesAPI declares the words and bounds of the API that the pages explain, which their tests compare.
 var pagesAPI = []string{
 	"pkg/apis/core/v1beta1/common_types.go", "pkg/apis/core/v1beta1/constants.go",
-	"pkg/apis/core/v1beta1/shoot_status_types.go",
+	"pkg/apis/core/v1beta1/shoot_status_types.go", "pkg/operationgraph/graph.go",
 }
 
 // compressible are files that get smaller.
 var compressible = []string{".html", ".js", ".css", ".json", ".svg", ".txt", ".webmanifest"}
+
+// BuildPages checks and builds the pages of the dashboard alone, unless that was done: Build takes them from there.
+func BuildPages(ctx context.Context, options Options) error {
+	options.Programs = nil
+	b, err := newBuilder(options)
+	if err != nil {
+		return err
+	}
+	defer b.shared.close()
+	return b.step(ctx, "Pages of the dashboard", b.buildPages)
+}
+
+// BuildDashboard provides the dashboard's program, with its pages, and nothing else.
+func BuildDashboard(ctx context.Context, options Options) error {
+	options.Programs = []string{"dashboard"}
+	b, err := newBuilder(options)
+	if err != nil {
+		return err
+	}
+	defer b.shared.close()
+	if err := b.step(ctx, "Pages of the dashboard", b.buildPages); err != nil {
+		return err
+	}
+	return b.step(ctx, "The dashboard", b.buildPrograms)
+}
 
 // buildPages lays the pages of the dashboard to where its program embeds them. They are checked and built with node and
 // npm from npm's registry, so that nothing of the like has to be on the machine.

@@ -114,14 +114,25 @@ func (l *Landscape) Build(ctx context.Context, options UpOptions, progress *Prog
 
 // BuildBrowser provides the browser of the end-to-end tests, and what runs them.
 func (l *Landscape) BuildBrowser(ctx context.Context, progress *Progress) error {
+	return l.buildOnly(ctx, progress, "Browser of the end-to-end tests", images.BuildBrowser)
+}
+
+// BuildPages checks and builds the pages of the dashboard.
+func (l *Landscape) BuildPages(ctx context.Context, progress *Progress) error {
+	return l.buildOnly(ctx, progress, "Checks of the pages", images.BuildPages)
+}
+
+// buildOnly builds a part of what there is to build.
+func (l *Landscape) buildOnly(ctx context.Context, progress *Progress, title string,
+	build func(context.Context, images.Options) error) error {
 	closeLog, err := l.openLog(progress)
 	if err != nil {
 		return err
 	}
 	defer closeLog()
 	r := &run{Landscape: l, Progress: progress}
-	r.begin("Browser of the end-to-end tests")
-	err = images.BuildBrowser(ctx, r.buildOptions())
+	r.begin(title)
+	err = build(ctx, r.buildOptions())
 	r.end(err)
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,14 +46,19 @@ func dashboardIssuers(authority []byte) map[string]any {
 	}}}
 }
 
-// dashboardValues are those of the chart garden for the dashboard.
-func dashboardValues(image, terminalImage string, replicas int64, authority []byte) map[string]any {
+// dashboardValues are those of the chart garden for the dashboard. The kubeconfig of the seed that operators find in
+// the garden names the host's address, which is another one in a pod.
+func dashboardValues(image, terminalImage string, replicas int64, authority []byte,
+	loopback netip.Addr) map[string]any {
 	return map[string]any{
 		"enabled": true, "image": image, "terminalImage": terminalImage, "replicas": replicas,
 		"host": dashboardHost, "port": int64(gatewayPort),
 		"garden": map[string]any{
 			"server": gardenServer, "certificateAuthority": string(authority), "addresses": []any{"https://" + gardenHost},
 		},
+		"endpoints": []any{map[string]any{
+			"domain": loopback.String(), "address": fmt.Sprintf("%s:%d", nodeIP, apiPort),
+		}},
 		"issuers": []any{map[string]any{
 			"name": "landscape", "title": "Accounts of this landscape", "url": issuerURL, "clientID": dashboardClient,
 			"certificateAuthority": string(authority), "scopes": []any{"openid", "email", "groups"},

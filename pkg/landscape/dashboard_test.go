@@ -3,6 +3,7 @@ package landscape
 import (
 	"bytes"
 	"encoding/base64"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -20,10 +21,10 @@ func TestDashboardOfALandscape(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	authority := []byte("-----BEGIN CERTIFICATE-----\n")
+	authority, loopback := []byte("-----BEGIN CERTIFICATE-----\n"), netip.MustParseAddr("127.0.0.9")
 	values, err := chartutil.ToRenderValues(chart, map[string]any{
 		"authentication": dashboardIssuers(authority),
-		"dashboard":      dashboardValues("dashboard:v1", "terminal:v1", 1, authority),
+		"dashboard":      dashboardValues("dashboard:v1", "terminal:v1", 1, authority, loopback),
 	}, chartutil.ReleaseOptions{Name: "garden", Namespace: gardenNS}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -37,6 +38,7 @@ func TestDashboardOfALandscape(t *testing.T) {
 			"publicURL: https://dashboard.garden.local.trellis.garden\n", "image: dashboard:v1\n",
 			`url: "https://login.garden.local.trellis.garden"`, "secretName: garden-dashboard-session\n",
 			"secretName: garden-dashboard-tls\n", `image: "terminal:v1"`,
+			`{"address":"172.18.0.2:6443","domain":"127.0.0.9"}`,
 		},
 		"authentication.yaml": {
 			"name: " + authenticationConfigMap + "\n", `audiences: ["dashboard"]`, `prefix: "login:"`,

@@ -408,7 +408,7 @@ func (r *run) installGardenProcesses(ctx context.Context, c *cluster, manager se
 		return gardenProcesses{}, err
 	}
 	values["authentication"] = dashboardIssuers(bundle)
-	values["dashboard"] = dashboardValues(image, terminalImage, replicas, bundle)
+	values["dashboard"] = dashboardValues(image, terminalImage, replicas, bundle, r.state.Loopback)
 	r.Step("chart garden")
 	installed, err := c.helm.Install(ctx,
 		helm.Release{Namespace: gardenNS, Name: "garden", Chart: chart, Values: values})

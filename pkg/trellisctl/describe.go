@@ -92,8 +92,7 @@ func describeOperation(out io.Writer, operation *gardencorev1beta1.LastOperation
 	if operation == nil {
 		return nil
 	}
-	fmt.Fprintf(out, "\nOperation: %s, %s\n", oneLine(lastOperation(operation)),
-		orElse(ago(&operation.LastUpdateTime, now), "never updated"))
+	operationLine(out, operation, now)
 	running := runningTasks(operation)
 	if len(running) == 0 && len(failures) == 0 && operation.Description != "" {
 		fmt.Fprintf(out, "  %s\n", oneLine(operation.Description))
@@ -116,6 +115,11 @@ func describeOperation(out io.Writer, operation *gardencorev1beta1.LastOperation
 	}
 	describeErrors(out, failures, now)
 	return nil
+}
+
+func operationLine(out io.Writer, operation *gardencorev1beta1.LastOperation, now time.Time) {
+	fmt.Fprintf(out, "\nOperation: %s, %s\n", oneLine(lastOperation(operation)),
+		orElse(ago(&operation.LastUpdateTime, now), "never updated"))
 }
 
 // runningTasks are those that gardenlet names while an operation runs: it joins them with commas (flow.Progress). At

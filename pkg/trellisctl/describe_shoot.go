@@ -29,7 +29,7 @@ func (s *Session) DescribeShoot(ctx context.Context, out io.Writer, now time.Tim
 		func() error { return shootFacts(out, shoot, now) },
 		func() error { return shootPools(out, shoot) },
 		func() error { return awaited(out, waitingFor(shoot, s.inCommands(shoot), now)) },
-		func() error { return describeOperation(out, shoot.Status.LastOperation, shoot.Status.LastErrors, now) },
+		func() error { return s.describeShootOperation(ctx, out, shoot, now) },
 		func() error { return describeConditions(out, "CONDITION", shoot.Status.Conditions, now) },
 		func() error { return describeConditions(out, "CONSTRAINT", shoot.Status.Constraints, now) },
 		func() error { return describeRotations(out, rotationsOf(shoot), now) },

@@ -55,6 +55,7 @@ func areasWith(s *settings) []area {
 		{"fleet", true, false, "fleets of simulated members", measureFleets},
 		{"placement", true, false, "placement decisions beside Karmada's", measurePlacement},
 		{"garden", true, false, "a garden of 10,000 Shoots", measureGarden},
+		{"dashboard", true, false, "the dashboard with 5,000 Shoots and 500 browsers", measureDashboard},
 		{"gateway", true, false, "a gateway that strangers attack", measureGateway},
 		{
 			"restore", true, false, "an etcd of 1 GB is restored, beside etcdutl; needs 8 GB of disk",

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -71,6 +74,27 @@ func TestUsageTellsOfAllAreas(t *testing.T) {
 	}
 }
 
+// An area that nobody is told of is measured by nobody: README.md, the Makefile and the chapter on tests name each.
+func TestDocsNameAllAreas(t *testing.T) {
+	for file, words := range map[string]*regexp.Regexp{
+		"README.md": regexp.MustCompile(`(?m)^\| .make bench. .*$`),
+		"Makefile":  regexp.MustCompile(`(?m)^# AREAS are some of (.*\n# )*`),
+		// A table, to its end.
+		"docs/testing.md": regexp.MustCompile(`(?m)^\| areas \|.*\n(\|.*\n)+`),
+	} {
+		text, err := os.ReadFile(filepath.Join("..", "..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := words.FindString(string(text))
+		for _, a := range areasWith(&settings{}) {
+			if !regexp.MustCompile(`\b` + a.name + `\b`).MatchString(told) {
+				t.Errorf("%s does not tell of %s among areas: %q", file, a.name, told)
+			}
+		}
+	}
+}
+
 func TestFlags(t *testing.T) {
 	var s settings
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
@@ -96,6 +120,8 @@ func TestFiguresAreReported(t *testing.T) {
 	d := density{names: []string{"dense-0"}}
 	found := slices.Concat(growthFigures(0, zeroCounts, 0, 0), d.figures(0, 0))
 	for _, name := range []string{
+		figureFirstLoad, figureFirstRows, figureAllRows, figureConnected, figureShown50, figureShown99, figureWatches,
+		figureDashboardRest, figureDashboardMemory, figureDashboardPeak,
 		figureRestore, figureRestorePeer, figureTrial, figureKilled, figureUpgrade, figureUpgradeSilent,
 		figureUpgradeWorker,
 	} {

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"flag"
 	"fmt"
 	"net/url"
@@ -34,6 +35,21 @@ func inBrowser(file string) func(t *testing.T) {
 	return func(t *testing.T) {
 		l := open(t)
 		runBrowserTests(t, l, "--test", "--test-reporter=spec", "--test-concurrency=1", "src/"+file+".test.ts")
+	}
+}
+
+// TestFilesOfTheBrowser: each file of test/browser with tests is in a row.
+func TestFilesOfTheBrowser(t *testing.T) {
+	files, err := filepath.Glob("../browser/src/*.test.ts")
+	rows, readErr := os.ReadFile("rows_test.go")
+	if err := errors.Join(err, readErr); err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".test.ts")
+		if !strings.Contains(string(rows), fmt.Sprintf("inBrowser(%q)", name)) {
+			t.Errorf("no row runs %s", file)
+		}
 	}
 }
 

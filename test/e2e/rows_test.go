@@ -25,6 +25,7 @@ var rows = []row{
 	{"member1", []rowTest{
 		{"UseShoot", useShoot},
 		{"TerminalInABrowser", whenChanged(dashboard, inBrowser("terminal"))},
+		{"AccessInABrowser", whenChanged(dashboard, inBrowser("access"))},
 		{"WebhookInShoot", whenChanged(shoots, webhookInShoot)},
 		{"FleetLeadsToItsMembers", whenChanged(clusters, fleetLeadsToItsMembers)},
 		{"LogInThroughABastion", whenChanged(logins, logInThroughABastion)},

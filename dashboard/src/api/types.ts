@@ -11,6 +11,7 @@ interface ObjectMeta {
   labels?: Record<string, string>;
   annotations?: Record<string, string>;
   finalizers?: string[];
+  ownerReferences?: { kind: string; name: string; uid: string }[];
 }
 
 export interface KubernetesObject {

@@ -6,6 +6,7 @@ import { t } from '../i18n';
 import { Failure } from '../ui/Failure';
 import { Loading } from '../ui/Loading';
 import { Facts, Page, Section } from '../ui/Page';
+import { Preview } from '../ui/Preview';
 
 /** Library is a package that the pages are made of. The build writes them all into /licences.json. */
 interface Library {
@@ -55,7 +56,7 @@ function Licence({ library: { name, version, licence, text } }: { library: Libra
   return (
     <details>
       <summary>{title}</summary>
-      <pre className="preview">{text}</pre>
+      <Preview>{text}</Preview>
     </details>
   );
 }

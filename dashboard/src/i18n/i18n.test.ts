@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 
 import { fill, known, preferredLanguage } from '.';
 import en from './en';
-import { absolute, relative } from './time';
+import { absolute, lasting, relative } from './time';
 import zh from './zh';
 
 const english: Record<string, string> = en;
@@ -83,6 +83,13 @@ describe('times', () => {
     ['2026-11-29T13:00:00Z', 'in 2 days'],
     ['2025-10-01T00:00:00Z', 'last year'],
   ])('%s is %s', (time, want) => expect(relative(new Date(time), now)).toBe(want));
+
+  it.each([
+    [-3, '0 seconds'],
+    [59.9, '59 seconds'],
+    [61, '1 minute'],
+    [7_300, '2 hours'],
+  ])('%s seconds last %s', (seconds, want) => expect(lasting(seconds)).toBe(want));
 
   it('are told with their zone', () => expect(absolute(now, 'Asia/Shanghai')).toMatch(/20:00:00/));
 });

@@ -44,6 +44,14 @@ export function dayAndTime(time: Date): string {
   }).format(time);
 }
 
+/** lasting is how long something takes, in its largest unit. */
+export function lasting(seconds: number): string {
+  const whole = Math.max(0, Math.trunc(seconds));
+  const [unit, length] = units.find(([, length]) => whole >= length) ?? ['second', 1];
+  const format = new Intl.NumberFormat(locale(), { style: 'unit', unit, unitDisplay: 'long' });
+  return format.format(Math.trunc(whole / length));
+}
+
 export function number(value: number): string {
   return new Intl.NumberFormat(locale(), { maximumFractionDigits: 1 }).format(value);
 }

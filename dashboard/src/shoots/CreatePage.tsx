@@ -15,6 +15,7 @@ import { Offer } from '../ui/Action';
 import { Failure } from '../ui/Failure';
 import { Empty, Loading } from '../ui/Loading';
 import { Page } from '../ui/Page';
+import { Preview } from '../ui/Preview';
 import { Form } from './Form';
 import { faultsOf, firstAnswers, shootOf, type Answers } from './order';
 import { useProfiles, type OfferedProfile } from './profiles';
@@ -113,9 +114,7 @@ function Wizard({ namespace, profile, credentials, networks }: WizardProps) {
               </Button>
             </Group>
           </div>
-          <pre className="preview" aria-label={t('create.preview')}>
-            {yaml}
-          </pre>
+          <Preview label={t('create.preview')}>{yaml}</Preview>
         </div>
       </Tabs.Panel>
       <Tabs.Panel value="yaml" pt="md">

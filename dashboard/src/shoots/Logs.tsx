@@ -12,6 +12,7 @@ import { Failure } from '../ui/Failure';
 import { useAddress } from '../ui/Filters';
 import { Empty, ListState, Loading } from '../ui/Loading';
 import { Section } from '../ui/Page';
+import { Preview } from '../ui/Preview';
 import { useLog } from './log';
 import { mayLookInside } from './status';
 import type { Shoot } from './types';
@@ -103,11 +104,7 @@ function Lines({ cluster, row, container }: PodLogProps & { container: string })
     <>
       <Failure error={log.error} />
       {log.text === undefined && !log.error && <Loading />}
-      {log.text !== undefined && (
-        <pre className="preview" aria-label={t('logs.of', { name })}>
-          {log.text || t('logs.empty')}
-        </pre>
-      )}
+      {log.text !== undefined && <Preview label={t('logs.of', { name })}>{log.text || t('logs.empty')}</Preview>}
     </>
   );
 }

@@ -1,11 +1,15 @@
 import { Progress, Text } from '@mantine/core';
-import { useState } from 'react';
+import { useMemo, useState } from 'react';
 
+import { resources } from '../api/paths';
 import { known, t } from '../i18n';
+import { useLiveObject } from '../live';
 import { Codes } from '../ui/Conditions';
 import { Section } from '../ui/Page';
 import { ToneBadge, type Tone } from '../ui/Tone';
 import { When } from '../ui/When';
+import { graphIn, graphName, isPresent, type Graph, type GraphMap, type Fault } from './graph';
+import { GraphView } from './GraphView';
 import { follow, operationsOf, type Course, type Task, type TaskState } from './operation';
 import type { Shoot } from './types';
 
@@ -24,6 +28,7 @@ export function Operation({ shoot }: { shoot: Shoot }) {
   const operation = shoot.status?.lastOperation;
   const errors = shoot.status?.lastErrors ?? [];
   const course = useCourse(shoot);
+  const { graph, fault } = useGraph(shoot);
   const waiting = operationsOf(shoot.metadata.annotations);
   const untold = errors.filter(({ taskID }) => !taskID);
   return (
@@ -48,7 +53,11 @@ export function Operation({ shoot }: { shoot: Shoot }) {
           {operation.state !== 'Processing' && <p className="message">{operation.description}</p>}
         </>
       )}
-      {course && course.tasks.length > 0 && operation?.state !== 'Succeeded' && <Tasks tasks={course.tasks} />}
+      {graph && <GraphView graph={graph} errors={errors} isDone={operation?.state === 'Succeeded'} />}
+      {fault && <Text size="sm">{t('graph.notShown', { reason: t(fault.key, fault.values) })}</Text>}
+      {!graph && course && course.tasks.length > 0 && operation?.state !== 'Succeeded' && (
+        <Tasks tasks={course.tasks} />
+      )}
       {untold.map(({ description, codes }) => (
         <div key={description}>
           <p className="message">{description}</p>
@@ -57,6 +66,20 @@ export function Operation({ shoot }: { shoot: Shoot }) {
       ))}
     </Section>
   );
+}
+
+/** The graph of the present operation, if gardenlet told it and the viewer may read it, or why it cannot be shown. */
+function useGraph(shoot: Shoot): { graph?: Graph; fault?: Fault } {
+  const { namespace = '', name } = shoot.metadata;
+  const { object } = useLiveObject<GraphMap>({
+    cluster: 'garden',
+    resource: resources.configmaps,
+    namespace,
+    name: graphName(name),
+  });
+  const { graph, fault } = useMemo(() => (object ? graphIn(object, shoot) : {}), [object, shoot]);
+  if (!graph || graph.tasks.length === 0 || !isPresent(graph, shoot)) return { fault };
+  return { graph };
 }
 
 /** What was seen of an operation while the page was open. */

@@ -196,6 +196,15 @@ func TestMatrix(t *testing.T) {
 			"get list watch create update patch delete", "get list watch", "",
 		},
 		{
+			"core/configmaps garden-one/s.operation", "core/configmaps garden-two/s.operation",
+			"get list watch create update patch delete", "", "",
+		},
+		// A member of the namespace's fleet, on another seed: to read a shoot gives no right to tell of it.
+		{
+			"core/configmaps garden-one/s.operation", "core/configmaps garden-one/member.operation",
+			"get list watch create update patch delete", "", "",
+		},
+		{
 			"core/serviceaccounts seed-one/extension", "core/serviceaccounts seed-two/extension",
 			"get list watch create update patch delete", "get", "",
 		},

@@ -234,7 +234,10 @@ var rules = map[schema.GroupResource]rule{
 	},
 	builtin("configmaps"): {
 		access: access{own, read}, creates: shootNamespace,
-		belongs: []relation{seedNamespace, ofShoot(shootConfigMaps...), readInGraph(kindConfigMap)},
+		belongs: []relation{
+			seedNamespace, ofShoot(shootConfigMaps...), gardenletOnly(ofShoot(shootOperation)),
+			readInGraph(kindConfigMap),
+		},
 	},
 	builtin("serviceaccounts"): {
 		access: access{gardenlet: own, extension: get}, subresources: map[string]access{"token": {gardenlet: create}},
@@ -262,6 +265,8 @@ var (
 		"ssh-keypair.old",
 	}
 	shootConfigMaps = []string{gardencorev1beta1.ShootProjectConfigMapSuffixCACluster, "ca-kubelet"}
+	// shootOperation is for people who look on; no extension has a part in it.
+	shootOperation = gardencorev1beta1.ShootProjectConfigMapSuffixOperation
 )
 
 // IsShootSecret tells whether Secrets and InternalSecrets called <shoot>.<suffix> belong to the shoot.

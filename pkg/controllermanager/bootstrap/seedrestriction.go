@@ -187,14 +187,21 @@ func allowedFinalizers() admissionregistrationv1.Validation {
 		"metadata.finalizers: seeds add none and remove none")
 }
 
-// allowedOwners: only the Lease of a seed has an owner, the Seed.
+// allowedOwners: only the Lease of a seed has an owner, the Seed, and what tells of the operations on a shoot has one,
+// that Shoot, whose deletion does not wait for it.
 func allowedOwners() admissionregistrationv1.Validation {
+	ownedBy := func(kind, name, also string) string {
+		return fmt.Sprintf("variables.owners.all(owner, owner.apiVersion == '%s' && owner.kind == '%s' && "+
+			"owner.name == %s%s)", gardencorev1beta1.SchemeGroupVersion, kind, name, also)
+	}
 	return forbidden(
 		fmt.Sprintf("variables.owners == variables.oldOwners || (request.resource.resource == 'leases' && "+
-			"variables.where == '%s' && "+
-			"variables.owners.all(owner, owner.apiVersion == '%s' && owner.kind == 'Seed' && owner.name == "+
-			"variables.name))", gardencorev1beta1.GardenerSeedLeaseNamespace, gardencorev1beta1.SchemeGroupVersion),
-		"metadata.ownerReferences: what seeds write is owned by nobody, but their Lease by the Seed")
+			"variables.where == '%s' && %s) || (request.resource.resource == 'configmaps' && "+
+			"variables.name.endsWith('.%s') && %s)", gardencorev1beta1.GardenerSeedLeaseNamespace,
+			ownedBy("Seed", "variables.name", ""), gardencorev1beta1.ShootProjectConfigMapSuffixOperation,
+			ownedBy("Shoot", "variables.name.split('.')[0]", " && !owner.?blockOwnerDeletion.orValue(false)")),
+		"metadata.ownerReferences: what seeds write is owned by nobody, but their Lease by the Seed, and what tells "+
+			"of the operation on a Shoot by the Shoot, without blockOwnerDeletion")
 }
 
 // ownEvents: events are about objects that belong to the seed. Everybody may read Seeds, so the right to change it is

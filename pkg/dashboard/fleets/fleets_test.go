@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/dashboard/clusters"
 	"github.com/trellis-garden/trellis/pkg/dashboard/limits"
 	"github.com/trellis-garden/trellis/pkg/dashboard/reply"
+	"github.com/trellis-garden/trellis/pkg/federation/moves"
 	"github.com/trellis-garden/trellis/pkg/federation/plan"
 )
 
@@ -44,9 +46,10 @@ func bound(kind string) *workv1alpha2.ResourceBinding {
 			},
 		},
 		Spec: workv1alpha2.ResourceBindingSpec{
-			Resource: workv1alpha2.ObjectReference{APIVersion: "v1", Kind: kind, Namespace: "shop", Name: "web"},
-			Clusters: []workv1alpha2.TargetCluster{{Name: "one"}},
-			Rollout:  &policyv1alpha1.RolloutStrategy{},
+			Resource:  workv1alpha2.ObjectReference{APIVersion: "v1", Kind: kind, Namespace: "shop", Name: "web"},
+			Placement: &policyv1alpha1.Placement{},
+			Clusters:  []workv1alpha2.TargetCluster{{Name: "one"}},
+			Rollout:   &policyv1alpha1.RolloutStrategy{},
 			GracefulEvictionTasks: []workv1alpha2.GracefulEvictionTask{
 				{FromCluster: "two", Reason: "TaintUntolerated", CreationTimestamp: &metav1.Time{Time: today}},
 			},
@@ -281,22 +284,69 @@ func TestDeletions(t *testing.T) {
 	}
 }
 
+// keptMove is a ConfigMap with a move, as the fleet writes it.
+func keptMove(namespace, name string, m moves.Move) *corev1.ConfigMap {
+	text, _ := json.Marshal([]moves.Move{m})
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{moves.Label: "true"}},
+		Data:       map[string]string{"number": "0", "moves": string(text)},
+	}
+}
+
+func scaled(at time.Time, message string) moves.Move {
+	return moves.Move{
+		Time:   metav1.NewTime(at),
+		Object: moves.Object{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "web"},
+		Type:   "Scale", Reason: "SuccessfulRescale", Message: message,
+	}
+}
+
 func TestMoves(t *testing.T) {
-	got, err := ask(t, newFleet(), "GET moves"+webObject, "")
-	var answer struct{ Items []Move }
+	fleet := newFleet()
+	// Three days ago there was something of which no binding and no event tells any more.
+	earlier := keptMove(moves.Namespace, "fleet-moves-0", scaled(today.Add(-72*time.Hour), "3 replicas"))
+	if err := fleet.Create(t.Context(), earlier); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ask(t, fleet, "GET moves"+webObject, "")
+	var answer struct{ Items []moves.Move }
 	if err != nil || json.Unmarshal([]byte(got), &answer) != nil {
 		t.Fatalf("%s %v", got, err)
 	}
-	var moves []string
+	var told []string
 	for _, m := range answer.Items {
-		moves = append(moves, m.Type+" "+m.Reason)
+		told = append(told, m.Type+" "+m.Reason)
 	}
-	if strings.Join(moves,
-		", ") != "Eviction TaintUntolerated, Decision Success, Rollout NewRevision, Rollout NewRevision" {
-		t.Errorf("got %v", moves)
+	const wanted = "Eviction TaintUntolerated, Decision Success, Rollout NewRevision, Rollout NewRevision, " +
+		"Scale SuccessfulRescale"
+	if strings.Join(told, ", ") != wanted {
+		t.Errorf("got %v", told)
 	}
 	if got, err := ask(t, newFleet(), "GET moves", ""); err != nil || strings.Count(got, `"Eviction"`) != 2 {
 		t.Errorf("of all: %s %v", got, err)
+	}
+}
+
+// What tenants write looks like no move: neither events, of which they may write any, nor what they call like the
+// fleet's own.
+func TestAttackForgedMoves(t *testing.T) {
+	fleet := newFleet()
+	about := corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "web"}
+	for _, forged := range []client.Object{
+		&eventsv1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "forged"}, EventTime: metav1.NewMicroTime(today),
+			Action: "Evict", Reason: "Forged", Regarding: about, ReportingController: "failover",
+		},
+		keptMove("shop", "fleet-moves-0", scaled(today, "forged")),
+	} {
+		if err := fleet.Create(t.Context(), forged); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, question := range []string{"GET moves", "GET moves" + webObject} {
+		if got, err := ask(t, fleet, question, ""); err != nil || strings.Contains(strings.ToLower(got), "forged") {
+			t.Errorf("%s: %s %v", question, got, err)
+		}
 	}
 }
 

@@ -29,7 +29,10 @@ type feeds struct {
 	mutex sync.Mutex
 	open  map[string]*feed
 	// kept is how many bytes all of them keep.
-	kept int64
+	kept     int64
+	rendered renderings
+	// outdated is told of a source whose version the cluster has forgotten.
+	outdated func(key string, version uint64)
 }
 
 // feed is a watch and who hears of it. It ends with the last of them.
@@ -129,8 +132,10 @@ func (f *feed) leave(s *subscription) {
 
 func (f *feed) end() {
 	f.stop()
-	f.feeds.kept -= f.keptBytes
-	f.kept, f.keptBytes = nil, 0
+	for _, c := range f.kept {
+		f.release(c.item)
+	}
+	f.kept = nil
 	if f.feeds.open[f.key] == f {
 		delete(f.feeds.open, f.key)
 	}
@@ -141,7 +146,9 @@ func (f *feed) run(ctx context.Context) {
 	pause := firstPause
 	for ctx.Err() == nil {
 		begun := time.Now()
-		err := f.source.watch(ctx, f.cluster, f.user, f.version(), f.mended, func(c change) { f.tell(ctx, c) })
+		err := f.source.watch(ctx, f.cluster, watching{
+			user: f.user, version: f.version(), begun: f.mended, known: &f.feeds.rendered,
+		}, func(c change) { f.tell(ctx, c) })
 		if ctx.Err() != nil || err != nil && f.failed(err) {
 			return
 		}
@@ -200,18 +207,28 @@ func (f *feed) share() {
 
 func (f *feed) keep(c change) {
 	f.kept = append(f.kept, c)
-	f.count(c.item.size())
+	f.hold(c.item)
 	for len(f.kept) > keptChanges || len(f.kept) > 0 && (f.keptBytes > keptBytes || f.feeds.kept > keptOfAll) {
 		f.floor = max(f.floor, f.kept[0].version)
-		f.count(-f.kept[0].item.size())
+		f.release(f.kept[0].item)
 		f.kept[0] = change{}
 		f.kept = f.kept[1:]
 	}
 }
 
-func (f *feed) count(bytes int64) {
-	f.keptBytes += bytes
-	f.feeds.kept += bytes
+// hold counts an item that is kept. One that several watches keep is there once.
+func (f *feed) hold(i *item) {
+	f.keptBytes += i.size()
+	if i.holders++; i.holders == 1 {
+		f.feeds.kept += i.size()
+	}
+}
+
+func (f *feed) release(i *item) {
+	f.keptBytes -= i.size()
+	if i.holders--; i.holders == 0 {
+		f.feeds.kept -= i.size()
+	}
 }
 
 func (f *feed) sync() {
@@ -238,6 +255,7 @@ func (f *feed) failed(err error) bool {
 	switch {
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), isRotated(err, f.source):
 		f.end()
+		f.feeds.outdated(f.source.String(), f.latest)
 		for s := range f.subscriptions {
 			s.feed = nil
 			s.restart()

@@ -61,6 +61,8 @@ type item struct {
 	fields row
 	// text is what is sent.
 	text json.RawMessage
+	// holders are how many watches keep it; it is the feeds' to change.
+	holders int
 }
 
 // metadata of an object, as far as it is shown.

@@ -337,9 +337,19 @@ const (
 // kinds of what API servers say.
 var kinds = map[string]string{"ADDED": kindAdded, "MODIFIED": kindChanged, "DELETED": kindDeleted, "BOOKMARK": ""}
 
+// watching says from where on changes are read.
+type watching struct {
+	// user whose share of the memory large events take.
+	user    string
+	version uint64
+	// begun is called when the cluster answers.
+	begun func()
+	// known are what was made of objects; nil for none.
+	known *renderings
+}
+
 // watch reads changes after a version until the stream ends, which it does from time to time without an error.
-func (s source) watch(ctx context.Context, cluster *clusters.Cluster, user string, version uint64, begun func(),
-	tell func(change)) (err error) {
+func (s source) watch(ctx context.Context, cluster *clusters.Cluster, w watching, tell func(change)) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer func() {
 		if cause := context.Cause(ctx); err != nil && errors.Is(cause, errSilent) {
@@ -350,14 +360,16 @@ func (s source) watch(ctx context.Context, cluster *clusters.Cluster, user strin
 	query := s.query()
 	query.Set("watch", "true")
 	query.Set("allowWatchBookmarks", "true")
-	query.Set("resourceVersion", strconv.FormatUint(version, 10))
+	query.Set("resourceVersion", strconv.FormatUint(w.version, 10))
 	body, err := s.open(ctx, cluster, query)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
-	begun()
-	return s.readEvents(&stream{body: body, memory: cluster.Memory, user: user, stop: cancel}, tell)
+	w.begun()
+	return s.readEvents(&stream{
+		body: body, memory: cluster.Memory, user: w.user, stop: cancel, known: w.known,
+	}, tell)
 }
 
 // stream of events, each of which may take memory while it is read.
@@ -366,6 +378,7 @@ type stream struct {
 	memory *limits.Bytes
 	user   string
 	stop   context.CancelCauseFunc
+	known  *renderings
 	size   int
 	taken  *limits.Taken
 	timer  *time.Timer
@@ -418,7 +431,7 @@ func (s source) readEvents(e *stream, tell func(change)) error {
 			}
 			return err
 		}
-		c, err := s.changeOf(read.Type, read.Object)
+		c, err := s.changeOf(read.Type, read.Object, e.known)
 		if err != nil {
 			return err
 		}
@@ -426,7 +439,7 @@ func (s source) readEvents(e *stream, tell func(change)) error {
 	}
 }
 
-func (s source) changeOf(kind string, object json.RawMessage) (change, error) {
+func (s source) changeOf(kind string, object json.RawMessage, rendered *renderings) (change, error) {
 	if kind == "ERROR" {
 		status := metav1.Status{}
 		if err := json.Unmarshal(object, &status); err != nil {
@@ -441,7 +454,7 @@ func (s source) changeOf(kind string, object json.RawMessage) (change, error) {
 		err := json.Unmarshal(object, &bookmark)
 		return change{version: parseVersion(bookmark.Metadata.ResourceVersion)}, err
 	}
-	i, err := s.render(object)
+	i, err := rendered.of(s, object)
 	if err != nil {
 		return change{}, err
 	}

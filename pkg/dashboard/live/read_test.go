@@ -169,6 +169,9 @@ func TestAttackListsThatStall(t *testing.T) {
 	}
 }
 
+// alices is a watch of alice.
+var alices = watching{user: "alice", version: 1, begun: func() {}}
+
 func TestLargeEvents(t *testing.T) {
 	event := func(size int) string {
 		return fmt.Sprintf(`{"type":"ADDED","object":{"metadata":{"name":"o-%d","resourceVersion":"1"},"x":%q}}`+"\n", size,
@@ -190,7 +193,7 @@ func TestLargeEvents(t *testing.T) {
 		}
 		cluster := clusterOf(func(*http.Request) io.Reader { return strings.NewReader(strings.Join(texts, "")) }, memory)
 		told := 0
-		err := things.watch(t.Context(), cluster, "alice", 1, func() {}, func(c change) {
+		err := things.watch(t.Context(), cluster, alices, func(c change) {
 			if wanted := fmt.Sprint("o-", test.sizes[told]); c.item.name != wanted {
 				t.Errorf("%s: told of %s, want %s", what, c.item.name, wanted)
 			}
@@ -203,7 +206,7 @@ func TestLargeEvents(t *testing.T) {
 	}
 	memory := limits.NewBytes(64 << 10)
 	cluster := clusterOf(func(*http.Request) io.Reader { return strings.NewReader(event(1) + event(1<<20)) }, memory)
-	err := things.watch(t.Context(), cluster, "alice", 1, func() {}, func(change) {})
+	err := things.watch(t.Context(), cluster, alices, func(change) {})
 	if err == nil || !strings.Contains(err.Error(), "no memory") {
 		t.Errorf("without memory: %v", err)
 	}
@@ -219,7 +222,7 @@ func TestAttackEventsThatStall(t *testing.T) {
 			return io.MultiReader(strings.NewReader(`{"type":"`+strings.Repeat("x", 100<<10)), slow{r.Context(), time.Hour})
 		}, memory)
 		begun := time.Now()
-		err := things.watch(t.Context(), cluster, "alice", 1, func() {}, func(change) {})
+		err := things.watch(t.Context(), cluster, alices, func(change) {})
 		if took := time.Since(begun); !errors.Is(err, errSilent) || took != patience {
 			t.Errorf("%v after %s", err, took)
 		}
@@ -300,14 +303,14 @@ func TestWorksWithoutValues(t *testing.T) {
 // Browsers that read nothing hold no more than all of them may, and those that read are told all the same.
 func TestQueuesOfAllBrowsers(t *testing.T) {
 	server := &Server{}
-	message := make([]byte, 1<<20)
+	text := make([]byte, 1<<20)
 	pushed := 0
 	var queues []*queue
 	for range 64 {
 		q := newQueue(&server.queued)
 		queues = append(queues, q)
 		for range 2 {
-			if q.push(message) {
+			if q.push(text) {
 				pushed++
 			}
 		}
@@ -318,14 +321,37 @@ func TestQueuesOfAllBrowsers(t *testing.T) {
 	if quick := newQueue(&server.queued); !quick.push([]byte("a change")) {
 		t.Error("who reads is given up")
 	} else {
-		quick.sent(len("a change"))
+		quick.sent(message{text: []byte("a change")})
 	}
 	for _, q := range queues {
 		q.close()
-		q.sent(1) // It was on its way.
+		q.sent(message{text: text}) // It was on its way.
 	}
 	if left := server.queued.Load(); left != 0 {
 		t.Errorf("%d are left", left)
+	}
+}
+
+// A change that many watches keep takes memory once.
+func TestChangesThatManyKeep(t *testing.T) {
+	all := &feeds{open: map[string]*feed{}}
+	one := change{version: 1, item: &item{text: make([]byte, 40<<10)}}
+	var open []*feed
+	for n := range 1000 {
+		f := &feed{feeds: all, key: strconv.Itoa(n), stop: func() {}}
+		if f.keep(one); len(f.kept) != 1 || all.kept != one.item.size() {
+			t.Fatalf("watch %d keeps %d, all of them %d bytes", n, len(f.kept), all.kept)
+		}
+		open = append(open, f)
+	}
+	for n, f := range open {
+		if all.kept == 0 {
+			t.Fatalf("%d watches are left, and none keeps anything", len(open)-n)
+		}
+		f.end()
+	}
+	if all.kept != 0 {
+		t.Errorf("%d bytes are left", all.kept)
 	}
 }
 

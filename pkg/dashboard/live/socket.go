@@ -41,6 +41,7 @@ type Server struct {
 	revoked       func(session string) bool
 	now           func() time.Time
 	feeds         *feeds
+	lists         *lists
 	queued        atomic.Int64
 	upgrader      websocket.Upgrader
 
@@ -62,9 +63,10 @@ type reader struct {
 // none, also if they are while a socket is opened.
 func NewServer(c *clusters.Clusters, origin string, subscriptions int, revoked func(session string) bool,
 	now func() time.Time) *Server {
+	shared := &lists{open: map[string]*sharedList{}}
 	return &Server{
 		clusters: c, named: c.Named, subscriptions: subscriptions, revoked: revoked, now: now,
-		feeds:   &feeds{open: map[string]*feed{}},
+		feeds: &feeds{open: map[string]*feed{}, outdated: shared.outdated}, lists: shared,
 		sockets: map[*socket]bool{}, users: map[string]*reader{}, ended: make(chan struct{}),
 		upgrader: websocket.Upgrader{
 			ReadBufferSize: 1024, WriteBufferSize: 4096, WriteBufferPool: &sync.Pool{},
@@ -314,11 +316,11 @@ func (k *socket) write() {
 		}
 		for _, message := range k.queue.take() {
 			_ = k.connection.SetWriteDeadline(time.Now().Add(writeTimeout))
-			if k.connection.WriteMessage(websocket.TextMessage, message) != nil {
+			if message.write(k.connection) != nil {
 				_ = k.connection.Close() // The reader ends, and all else with it.
 				return
 			}
-			k.queue.sent(len(message))
+			k.queue.sent(message)
 		}
 	}
 }

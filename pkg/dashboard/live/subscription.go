@@ -1,11 +1,11 @@
 package live
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +26,8 @@ type subscription struct {
 	over   atomic.Bool
 	// retries of begin, which runs once at a time.
 	retries retries
+	// alone says that the next list is not to be one that others have.
+	alone bool
 
 	// feed and since are the feeds' to change.
 	feed  *feed
@@ -96,8 +98,28 @@ func (s *subscription) follow(cluster *clusters.Cluster, claim uint64) (bool, er
 		return true, nil
 	}
 	defer s.socket.listing.Release(1)
-	first, total := true, 0
-	version, err := s.source.list(s.ctx, cluster, listing{
+	version, total, err := s.list(cluster)
+	if err != nil {
+		return s.ended(), err
+	}
+	attached := s.socket.feeds.attach(s, cluster, version, false, &total)
+	s.alone = !attached // What others have may be older than what is known here.
+	return attached, nil
+}
+
+// list gives the page the list: one that others have as well, or one of its own.
+func (s *subscription) list(cluster *clusters.Cluster) (version uint64, total int, err error) {
+	for range sharedAttempts {
+		if s.alone || !s.isShared() {
+			break
+		}
+		if version, total, err = s.listShared(cluster); !errors.Is(err, errAlone) {
+			return version, total, err
+		}
+	}
+	first := true
+	total = 0
+	version, err = s.source.list(s.ctx, cluster, listing{
 		user: s.socket.user, keep: s.filter.matches,
 		page: func(items []*item) error {
 			err := s.snapshot(items, first)
@@ -105,39 +127,47 @@ func (s *subscription) follow(cluster *clusters.Cluster, claim uint64) (bool, er
 			return err
 		},
 	})
-	if err != nil {
-		return s.ended(), err
-	}
-	return s.socket.feeds.attach(s, cluster, version, false, &total), nil
+	return version, total, err
 }
+
+// sharedAttempts are made to have a list with others: who reads it may go away, and the next one reads it then.
+const sharedAttempts = 2
 
 // messageSize is where a message to a browser ends, unless a single object is larger.
 const messageSize = 512 << 10
 
-// snapshot sends a part of the list. It waits while the page does not keep up, but not for ever.
+// snapshot sends items of the list, in one part at least.
 func (s *subscription) snapshot(items []*item, first bool) error {
-	ctx, cancel := context.WithTimeout(s.ctx, longestPage)
-	defer cancel()
 	for begun := false; len(items) > 0 || !begun; begun = true {
-		var text bytes.Buffer
-		fmt.Fprintf(&text, `{"id":%q,"type":"snapshot","first":%t,"items":[`, s.id, first && !begun)
-		for n := 0; len(items) > 0 && (n == 0 || text.Len()+len(items[0].text) < messageSize); n++ {
-			if n > 0 {
-				text.WriteByte(',')
-			}
-			text.Write(items[0].text)
-			items = items[1:]
-		}
-		text.WriteString("]}")
-		err := s.socket.queue.wait(ctx, text.Bytes())
-		if errors.Is(err, context.DeadlineExceeded) {
-			go s.socket.close(CodeTooSlow, "the browser does not keep up")
-		}
-		if err != nil {
+		var text []byte
+		text, items = joined(items)
+		if err := s.send(message{text: slices.Concat(s.beginOf(first && !begun), text, endOfPart)}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// part sends items of a list that others have as well.
+func (s *subscription) part(items []byte, first bool) error {
+	return s.send(message{text: s.beginOf(first), shared: items, end: endOfPart})
+}
+
+func (s *subscription) beginOf(first bool) []byte {
+	return fmt.Appendf(nil, `{"id":%q,"type":"snapshot","first":%t,"items":[`, s.id, first)
+}
+
+var endOfPart = []byte("]}")
+
+// send waits while the page does not keep up, but not for ever.
+func (s *subscription) send(m message) error {
+	ctx, cancel := context.WithTimeout(s.ctx, longestPage)
+	defer cancel()
+	err := s.socket.queue.wait(ctx, m)
+	if errors.Is(err, context.DeadlineExceeded) {
+		go s.socket.close(CodeTooSlow, "the browser does not keep up")
+	}
+	return err
 }
 
 // tell sends a change that the page does not know yet.

@@ -51,6 +51,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/memberapi"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
+	"github.com/trellis-garden/trellis/pkg/federation/moves"
 	"github.com/trellis-garden/trellis/pkg/federation/outside"
 	"github.com/trellis-garden/trellis/pkg/federation/ownwrites"
 	"github.com/trellis-garden/trellis/pkg/federation/policies"
@@ -184,6 +185,9 @@ func Add(ctx context.Context, mgr manager.Manager, own *ownwrites.Client, option
 	}
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
+		return err
+	}
+	if mgr, err = moves.Add(ctx, mgr); err != nil {
 		return err
 	}
 	changes := &memberChanges{client: mgr.GetClient()}

@@ -385,3 +385,20 @@ func TestAttackAgentBeyondItsBounds(t *testing.T) {
 		}
 	}
 }
+
+// Agents write no ConfigMap, in which the fleet keeps what moved and why.
+func TestAgentsWriteNoConfigMaps(t *testing.T) {
+	rules := slices.Concat(requestRules(), agentRules("one"), workRules(), leaseRules("one"), readRules("authority"))
+	for _, rule := range rules {
+		for _, resource := range rule.Resources {
+			if resource != "*" && resource != "configmaps" {
+				continue
+			}
+			for _, verb := range rule.Verbs {
+				if verb != "get" && verb != "list" && verb != "watch" {
+					t.Errorf("agents may %s %s", verb, resource)
+				}
+			}
+		}
+	}
+}

@@ -99,7 +99,8 @@ func (w *waiter[T]) once(ctx context.Context) (done bool, err error) {
 	}
 	defer stream.Stop()
 	// The read comes after the watch was opened: what happens in between is seen by one of them.
-	if done, err := w.judge(w.read(ctx, key)); done {
+	exists, err := w.read(ctx, key)
+	if done, err := w.judge(ctx, exists, err); done {
 		return true, err
 	}
 	return w.follow(ctx, stream)
@@ -137,14 +138,14 @@ func (w *waiter[T]) follow(ctx context.Context, stream watch.Interface) (done bo
 				return true, err
 			}
 		}
-		if done, err := w.judge(exists, nil); done {
+		if done, err := w.judge(ctx, exists, nil); done {
 			return true, err
 		}
 	}
 }
 
-// judge runs the check and remembers what is missing.
-func (w *waiter[T]) judge(exists bool, err error) (done bool, _ error) {
+// judge runs the check and remembers what is missing, which who looks at the flow is told.
+func (w *waiter[T]) judge(ctx context.Context, exists bool, err error) (done bool, _ error) {
 	if err == nil {
 		err = w.check(exists)
 	}
@@ -152,6 +153,7 @@ func (w *waiter[T]) judge(exists bool, err error) (done bool, _ error) {
 		return true, nil
 	}
 	w.missing = err
+	flow.Awaits(ctx, w.describe(err))
 	return flow.IsPermanent(err), err
 }
 

@@ -29,6 +29,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/restore"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/shootstate"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/status"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/taskgraph"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
 
@@ -57,6 +58,8 @@ type Reconciler struct {
 	Shoots client.Reader
 	// AfterOperation is called with the Shoot after every operation, to have its health checked.
 	AfterOperation func(key client.ObjectKey)
+	// Graphs tells the garden of operations task by task; if nil, nobody does.
+	Graphs *taskgraph.Writer
 	// WrapTask, if set, wraps the tasks of all flows; see flow.Options.
 	WrapTask func(id flow.TaskID, fn flow.TaskFn) flow.TaskFn
 	// AskEtcd asks an etcd-steward for its status; if nil, at the address of its pod.
@@ -185,11 +188,11 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Sho
 		err = takeRestore(ctx, writer, r.Seed, shoot)
 	}
 	if err != nil {
-		return r.failed(ctx, writer, err)
+		return r.notBegun(ctx, writer, err)
 	}
 	op, err := r.prepare(ctx, log, shoot, writer)
 	if err != nil {
-		return r.failed(ctx, writer, err)
+		return r.notBegun(ctx, writer, err)
 	}
 	graph, err := op.ReconcileFlow()
 	if err != nil {
@@ -197,10 +200,12 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Sho
 	}
 	log.Info("Reconciling", "operation", op.Inputs.Shoot.Status.LastOperation.Type, "tasks", graph.Len())
 	started := time.Now()
-	err = graph.Run(op.context(ctx), r.options(writer, log))
+	try := r.Graphs.Begin(ctx, op.Inputs.Shoot, graph)
+	err = graph.Run(op.context(ctx), r.options(writer, log, try))
 	if err == nil && op.Plan.Hibernation != plan.Asleep {
 		err = op.cleanUpSecrets(ctx)
 	}
+	try.End(err)
 	defer r.operated(shoot)
 	if err != nil {
 		return r.failed(ctx, writer, err)
@@ -224,10 +229,10 @@ func (r *Reconciler) succeeded(ctx context.Context, op *Operation, writer *statu
 	return writer.Update(ctx, end)
 }
 
-// options are those of a flow about whose progress the status tells.
-func (r *Reconciler) options(writer *status.Writer, log logr.Logger) flow.Options {
+// options are those of a flow about whose progress the status tells, and of each task of it the graph.
+func (r *Reconciler) options(writer *status.Writer, log logr.Logger, try *taskgraph.Try) flow.Options {
 	options := writer.Options(log)
-	options.Wrap = r.WrapTask
+	options.Wrap, options.Observer = r.WrapTask, try
 	return options
 }
 
@@ -333,6 +338,15 @@ func (r *Reconciler) failed(ctx context.Context, writer *status.Writer, cause er
 	return ctrl.Result{}, cause
 }
 
+// notBegun writes the failure of an operation that had no tasks yet.
+func (r *Reconciler) notBegun(ctx context.Context, writer *status.Writer, cause error) (ctrl.Result, error) {
+	result, err := r.failed(ctx, writer, cause)
+	if ctx.Err() == nil && !apierrors.IsConflict(cause) {
+		r.Graphs.NotBegun(ctx, writer.Current(), cause)
+	}
+	return result, err
+}
+
 // delete runs the flow that removes the shoot, then lets the Shoot go.
 func (r *Reconciler) delete(ctx context.Context, shoot *gardencorev1beta1.Shoot) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(shoot, gardencorev1beta1.GardenerName) {
@@ -342,16 +356,20 @@ func (r *Reconciler) delete(ctx context.Context, shoot *gardencorev1beta1.Shoot)
 	writer := status.NewWriter(r.Garden, shoot)
 	p, err := r.prepareDeletion(ctx, shoot, writer)
 	if err != nil {
-		return r.failed(ctx, writer, err)
+		return r.notBegun(ctx, writer, err)
 	}
 	graph, err := deletion.New(p, r.Garden, r.Seed).Flow()
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	log.Info("Deleting", "tasks", graph.Len())
-	if err := graph.Run(ctx, r.options(writer, log)); err != nil {
+	try := r.Graphs.Begin(ctx, writer.Current(), graph)
+	err = graph.Run(ctx, r.options(writer, log, try))
+	try.End(err)
+	if err != nil {
 		return r.failed(ctx, writer, err)
 	}
+	r.Graphs.Forget(client.ObjectKeyFromObject(shoot))
 	return ctrl.Result{}, r.release(ctx, writer.Current())
 }
 

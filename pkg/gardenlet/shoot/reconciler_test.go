@@ -3,8 +3,12 @@ package shoot
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -15,6 +19,8 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/plan"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/taskgraph"
+	"github.com/trellis-garden/trellis/pkg/operationgraph"
 )
 
 // Nothing is done about the shoots of a stopped seed, whether they are to be made or to be deleted.
@@ -100,4 +106,51 @@ func TestRestoreWithoutState(t *testing.T) {
 	if _, err := r.readState(t.Context(), identity, shoot); err == nil {
 		t.Error("it is not told that there is no state")
 	}
+}
+
+// TestAttackTryWithoutTasks: what cannot be planned has no tasks, and is not told with those of the try before.
+func TestAttackTryWithoutTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shoot := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "garden-p", Name: "s", UID: "u1", Generation: 1,
+			Finalizers: []string{gardencorev1beta1.GardenerName},
+		}}
+		shoot.Spec.SeedName = new("here")
+		before := operationgraph.ConfigMap(shoot)
+		before.Data = map[string]string{operationgraph.DataKey: tasksOfBefore(t)}
+		garden := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithStatusSubresource(shoot).WithObjects(
+			shoot, before, &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "here"}}).Build()
+		r := &Reconciler{Garden: garden, Graphs: &taskgraph.Writer{Garden: garden}, Config: &config.Configuration{
+			SeedConfig: &config.SeedConfig{ObjectMeta: metav1.ObjectMeta{Name: "here"}},
+		}}
+		r.Config.Controllers.Shoot.RetryDuration = &metav1.Duration{Duration: time.Hour}
+		key := client.ObjectKeyFromObject(shoot)
+		_, cause := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+		if cause == nil {
+			t.Fatal("a shoot without a cloud profile is reconciled")
+		}
+		synctest.Wait()
+		now, told := &gardencorev1beta1.Shoot{}, &corev1.ConfigMap{}
+		if err := errors.Join(garden.Get(t.Context(), key, now),
+			garden.Get(t.Context(), client.ObjectKeyFromObject(before), told)); err != nil {
+			t.Fatal(err)
+		}
+		g, err := operationgraph.Read(told, now)
+		if err != nil || len(g.Tasks) > 0 || !strings.HasPrefix(cause.Error(), g.Error) || !g.IsPresent(&now.Status) {
+			t.Errorf("after %v it is told %+v, %v", cause, g, err)
+		}
+	})
+}
+
+// tasksOfBefore is the graph of a try that has failed.
+func tasksOfBefore(t *testing.T) string {
+	t.Helper()
+	text, err := operationgraph.Encode(operationgraph.Graph{
+		Type: "Create", Generation: 1, Started: time.Now(), Ended: time.Now(),
+		Tasks: []operationgraph.Task{{Name: "Deploying etcd", State: operationgraph.Failed, Error: "no"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }

@@ -13,7 +13,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/trellis-garden/trellis/pkg/trellisctl/redact"
+	"github.com/trellis-garden/trellis/pkg/redact"
 )
 
 // MissingFile tells what could not be read, and why.

@@ -41,17 +41,39 @@ const configMaps = policy('browser', '{apiVersion: v1, kind: ConfigMap, labelSel
 {apiVersion: v1, kind: ConfigMap, metadata: {name: browser-${i}, namespace: default, labels: {test: browser}}}
 `).join('');
 
+const rolled = 'rolled-by-clicks';
+
+/** inWaves is a Deployment whose next version waits after member2 until somebody lets it go on. */
+const inWaves = (version: string) => `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: ${rolled}, namespace: default, labels: {app: ${rolled}}}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: ${rolled}}}
+  template:
+    metadata: {labels: {app: ${rolled}}, annotations: {version: ${version}}}
+    spec: {containers: [{name: nginx, image: nginx}], terminationGracePeriodSeconds: 1}
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: ${rolled}, namespace: default}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: ${rolled}}]
+  placement: {clusterAffinity: {clusterNames: [member1, member2]}}
+  rollout: {waves: [{name: canary, clusterAffinity: {clusterNames: [member2]}, pause: true}]}
+`;
+
 async function removeAll() {
   await kubectl('fleet', 'delete', 'configmaps', '-l', selector, '--ignore-not-found');
-  await kubectl('fleet', 'delete', 'deployment', 'clicks', '--ignore-not-found');
-  await kubectl('fleet', 'delete', 'propagationpolicies', 'browser', 'clicks', '--ignore-not-found');
+  await kubectl('fleet', 'delete', 'deployments', 'clicks', rolled, '--ignore-not-found');
+  await kubectl('fleet', 'delete', 'propagationpolicies', 'browser', 'clicks', rolled, '--ignore-not-found');
 }
 
 before(removeAll);
 after(removeAll);
 
-test('a deployment is planned, applied and explained', () =>
-  withVisitors(1, async (visitor) => {
+test('a deployment is planned, saved and explained', () =>
+  withVisitors(2, async (visitor, other) => {
     const { page } = visitor;
     await visitor.loggedIn('project-admin');
     await page.getByRole('link', { name: 'Fleets' }).click();
@@ -74,14 +96,15 @@ test('a deployment is planned, applied and explained', () =>
     await planned.getByRole('row').filter({ hasText: member }).getByText('added').waitFor();
     await look(visitor, 'plan');
     assert.equal((await kubectl('fleet', 'get', 'deployment', 'clicks', '--ignore-not-found', '-o', 'name')).trim(), '', 'the plan changed the fleet');
-    await explained(visitor);
+    await other.loggedIn('project-admin');
+    await other.visit(`${fleet}?tab=objects`);
+    await visitor.confirm(page.getByRole('button', { name: 'Save 2 objects', exact: true }), 'Save 2 objects');
+    await explained(other);
   }));
 
+/** explained begins on a page that was opened before the deployment came, and hears of it by itself. */
 async function explained(visitor: Visitor) {
   const { page } = visitor;
-  await visitor.visit(`${fleet}?tab=objects`);
-  await apply('fleet', application);
-  // The page hears of it by itself.
   const link = page.getByRole('link', { name: 'Deployment default/clicks' });
   await link.waitFor();
   await look(visitor, 'fleet-objects');
@@ -94,6 +117,38 @@ async function explained(visitor: Visitor) {
   // Before the others use up what may be deleted.
   await removeAll();
 }
+
+const versionIn = (cluster: string) =>
+  kubectl(cluster, 'get', 'deployment', rolled, '-o', 'jsonpath={.spec.template.metadata.annotations.version}');
+
+const hasVersion = (cluster: string, version: string) => until(`${version} in ${cluster}`, () => versionIn(cluster), (found) => found === version);
+
+test('a rollout goes on and back by clicks', () =>
+  withVisitors(1, async (visitor) => {
+    const { page } = visitor;
+    await visitor.loggedIn('project-admin');
+    await apply('fleet', inWaves('one'));
+    await hasVersion('member1', 'one');
+    await visitor.visit(`${fleet}?tab=rollouts`);
+    const rollout = visitor.section(`Deployment default/${rolled}`);
+    await rollout.getByText('Completed').first().waitFor();
+    await apply('fleet', inWaves('two'));
+    await hasVersion('member2', 'two');
+    await rollout.getByText('Paused').first().waitFor();
+    assert.equal(await versionIn('member1'), 'one', 'the second wave did not wait');
+    await look(visitor, 'rollout');
+    await visitor.confirm(rollout.getByRole('button', { name: 'Resume', exact: true }), 'Resume');
+    await hasVersion('member1', 'two');
+    await rollout.getByText('Completed').first().waitFor();
+    await rollout.getByRole('button', { name: 'Undo', exact: true }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('combobox', { name: 'Back to' }).waitFor();
+    await dialog.getByRole('button', { name: 'Undo', exact: true }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    for (const cluster of ['member1', 'member2']) await hasVersion(cluster, 'one');
+    await rollout.getByText('RolledBack').first().waitFor();
+    await removeAll();
+  }));
 
 test('deletions are held until they are confirmed', () =>
   withVisitors(1, async (visitor) => {

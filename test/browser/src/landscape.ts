@@ -40,7 +40,12 @@ function run(program: string, input: string, args: string[]): Promise<string> {
 
 /** kubectl asks a cluster as its administrator. */
 export function kubectl(cluster: string, ...args: string[]): Promise<string> {
-  return run(landscape.kubectl, '', ['--kubeconfig', kubeconfigOf(cluster), ...args]);
+  return kubectlBy(kubeconfigOf(cluster), ...args);
+}
+
+/** kubectlBy asks a cluster as a kubeconfig says. */
+export function kubectlBy(kubeconfig: string, ...args: string[]): Promise<string> {
+  return run(landscape.kubectl, '', ['--kubeconfig', kubeconfig, ...args]);
 }
 
 export function apply(cluster: string, manifest: string): Promise<string> {

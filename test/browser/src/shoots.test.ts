@@ -28,9 +28,11 @@ test('a shoot from its creation to its deletion, by clicks', () =>
     await visitor.loggedIn('project-admin');
     await create(visitor);
     await visitor.mark();
+    await visitor.section('Operation').getByRole('figure', { name: /^Tasks of the operation/ }).waitFor();
     await serverIsLost(visitor);
     await gardenIsLost();
     await visitor.section('Operation').getByText('Creation: done').waitFor();
+    await tasksAreDone(visitor);
     await status(visitor, 'healthy');
     assert.ok(await visitor.isMarked(), 'the page was loaded anew');
     await look(visitor, 'shoot');
@@ -64,6 +66,13 @@ async function create(visitor: Visitor) {
   await preview.getByText('workers:').waitFor({ state: 'hidden' });
   await submit.click();
   await visitor.heading(name).waitFor();
+}
+
+/** Each stage of the operation is done, without a new load of the page. */
+async function tasksAreDone(visitor: Visitor) {
+  const stages = visitor.section('Operation').getByRole('list', { name: 'Stages of the operation' }).getByRole('listitem');
+  const isDone = (stage: string) => /: (\d+) of \1 done$/.test(stage.trim());
+  await until('all tasks', () => stages.allInnerTexts(), (texts) => texts.length > 1 && texts.every(isDone));
 }
 
 /** status waits for what the page says first of the shoot. Its sign stands before. */

@@ -6,7 +6,9 @@ package environment
 
 import (
 	"context"
+	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -338,6 +340,16 @@ func (e *Environment) ConfigFor(server, user string, groups ...string) (*rest.Co
 			CAData: e.pki.clusterCA.pem, CertData: issued.certificate, KeyData: issued.key,
 		},
 	}, nil
+}
+
+// ClientAuthority is the certificate and the key, both in PEM, of the authority by which clients of the environment are
+// known: whom it makes certificates for may come in.
+func (e *Environment) ClientAuthority() (certificate, key []byte, err error) {
+	der, err := x509.MarshalPKCS8PrivateKey(e.pki.clusterCA.key)
+	if err != nil {
+		return nil, nil, err
+	}
+	return e.pki.clusterCA.pem, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
 // ClientFor returns a client that authenticates as a user.

@@ -3,6 +3,7 @@ package garden
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -17,6 +18,8 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/taskgraph"
+	"github.com/trellis-garden/trellis/pkg/operationgraph"
 )
 
 // The attacker of these tests has the certificate of a seed's gardenlet, and nothing else.
@@ -343,4 +346,69 @@ func seedSaying(t *testing.T, template *seedmanagementv1alpha1.SeedTemplate) *ru
 		t.Fatal(err)
 	}
 	return &runtime.RawExtension{Raw: raw}
+}
+
+// TestAttackOperationsOfOthers: with the stolen credential of one seed somebody tells lies about the operation on
+// another seed's shoot, or does away with the truth. The victim's gardenlet tells of its own.
+func TestAttackOperationsOfOthers(t *testing.T) {
+	ctx := context.Background()
+	tenants := twoTenants(t)
+	attacker, victim := tenants[0], tenants[1]
+	shoot := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: victim.namespace, Name: "shoot"}}
+	if err := get(shoot); err != nil {
+		t.Fatal(err)
+	}
+	lie := operationgraph.ConfigMap(shoot)
+	mustForbid(t, "telling before the victim does", attacker.gardenlet.Create(ctx, lie.DeepCopy()))
+	writer := &taskgraph.Writer{Garden: victim.gardenlet}
+	writer.NotBegun(ctx, shoot, errors.New("the truth"))
+	told := lie.DeepCopy()
+	eventually(t, func() error { return get(told) })
+	mustForbid(t, "reading", attacker.gardenlet.Get(ctx, client.ObjectKeyFromObject(told), lie))
+	lie = told.DeepCopy()
+	lie.Data = map[string]string{operationgraph.DataKey: "a lie"}
+	mustForbid(t, "overwriting", attacker.gardenlet.Update(ctx, lie))
+	mustForbid(t, "patching", attacker.gardenlet.Patch(ctx, lie, client.MergeFrom(told)))
+	mustForbid(t, "deleting", attacker.gardenlet.Delete(ctx, told))
+	mustForbid(t, "deleting all", attacker.gardenlet.DeleteAllOf(ctx, &corev1.ConfigMap{},
+		client.InNamespace(victim.namespace)))
+	if err := get(told); err != nil {
+		t.Fatal(err)
+	}
+	g, err := operationgraph.Read(told, shoot)
+	if err != nil || g.Error != "the truth" {
+		t.Errorf("the victim's graph is %+v, %v", g, err)
+	}
+}
+
+// TestAttackOperationsOfUsers: a project has a ConfigMap of its own with the name of what tells of the operation on its
+// shoot. The seed's gardenlet leaves it alone.
+func TestAttackOperationsOfUsers(t *testing.T) {
+	ctx := context.Background()
+	who := twoTenants(t)[0]
+	own := newShoot(who.namespace, "own-notes", "seedauth",
+		func(s *gardencorev1beta1.Shoot) { s.Spec.SeedName = &who.seed })
+	notes := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: who.namespace, Name: operationgraph.Name(own.Name)},
+		Data:       map[string]string{"notes": "mine"},
+	}
+	create(t, own, notes)
+	eventually(t, func() error {
+		return who.gardenlet.Get(ctx, client.ObjectKeyFromObject(notes), &corev1.ConfigMap{})
+	})
+	writer := &taskgraph.Writer{Garden: who.gardenlet}
+	writer.NotBegun(ctx, own, errors.New("broken"))
+	eventually(t, func() error {
+		if writer.IsIdle() {
+			return nil
+		}
+		return errors.New("the writer has not given up")
+	})
+	now := notes.DeepCopy()
+	if err := get(now); err != nil || now.ResourceVersion != notes.ResourceVersion {
+		t.Errorf("the user's ConfigMap is %+v, %v", now, err)
+	}
+	if _, err := operationgraph.Read(now, own); !errors.Is(err, operationgraph.ErrForeign) {
+		t.Errorf("reading it as a graph: %v", err)
+	}
 }

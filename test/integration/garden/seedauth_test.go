@@ -26,6 +26,7 @@ import (
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/seedauthorizer"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/bootstrap"
+	"github.com/trellis-garden/trellis/pkg/operationgraph"
 )
 
 // tenant is one of two seeds, with a project whose shoot it runs.
@@ -207,6 +208,7 @@ var matrix = []request{
 	{"", "secrets", "", "garden", "generated-bucket-bucket-S", "get list watch create update patch delete", "", ""},
 	{"", "secrets", "", "seed-S", "token", "get list watch create update patch delete", "get list watch", ""},
 	{"", "configmaps", "", "P", "shoot.ca-cluster", "get list watch create update patch delete", "get list watch", ""},
+	{"", "configmaps", "", "P", "shoot.operation", "get list watch create update patch delete", "", ""},
 	{"", "configmaps", "", "P", "private", "", "", ""},
 	{"", "configmaps", "", "kube-system", "cluster-identity", "get", "get", "get"},
 	{"", "serviceaccounts", "", "seed-S", "extension", "get list watch create update patch delete", "get", ""},
@@ -431,6 +433,20 @@ func seedsWriteTheirOwn(t *testing.T, tenants [2]tenant) {
 		{"a secret of its shoot", makes(&corev1.Secret{ObjectMeta: named(own.namespace, "shoot.monitoring")}), true},
 		{"any secret in its project", makes(&corev1.Secret{ObjectMeta: named(own.namespace, "mine")}), false},
 		{"any config map in its project", makes(&corev1.ConfigMap{ObjectMeta: named(own.namespace, "mine")}), false},
+		{"the operation on its shoot", makes(operationOf(own, nil)), true},
+		{"the operation on another's shoot", makes(operationOf(other, nil)), false},
+		{
+			"the operation on its shoot, gone with another one", makes(operationOf(own,
+				func(owner *metav1.OwnerReference) { owner.Name = "another" })), false,
+		},
+		{
+			"the operation on its shoot, gone with a Secret", makes(operationOf(own,
+				func(owner *metav1.OwnerReference) { owner.APIVersion, owner.Kind = "v1", "Secret" })), false,
+		},
+		{
+			"the operation on its shoot, for which the shoot stays", makes(operationOf(own,
+				func(owner *metav1.OwnerReference) { owner.BlockOwnerDeletion = new(true) })), false,
+		},
 		{"a secret in its namespace", makes(&corev1.Secret{ObjectMeta: named("seed-"+own.seed, "mine")}), true},
 		{"another's lease", makes(&coordinationv1.Lease{ObjectMeta: named(leases, "auth-three")}), false},
 		{"any namespace", makes(&corev1.Namespace{ObjectMeta: named("", "mine")}), false},
@@ -456,6 +472,18 @@ func seedsWriteTheirOwn(t *testing.T, tenants [2]tenant) {
 			return nil
 		})
 	}
+}
+
+// operationOf is what tells of the operation on a tenant's shoot, with an owner that is changed.
+func operationOf(who tenant, change func(*metav1.OwnerReference)) *corev1.ConfigMap {
+	shoot := &gardencorev1beta1.Shoot{
+		ObjectMeta: metav1.ObjectMeta{Namespace: who.namespace, Name: "shoot", UID: "1"},
+	}
+	configMap := operationgraph.ConfigMap(shoot)
+	if change != nil {
+		change(&configMap.OwnerReferences[0])
+	}
+	return configMap
 }
 
 // shootMoves lets another seed report that it has the shoot's control plane, as at the end of a move: the rights follow

@@ -3,6 +3,7 @@ package gardenlet
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,6 +30,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extensionrights"
+	"github.com/trellis-garden/trellis/pkg/operationgraph"
 	"github.com/trellis-garden/trellis/pkg/vpn/gateway"
 )
 
@@ -146,6 +148,7 @@ func testShoot(t *testing.T) {
 	started := time.Now()
 	succeeded(t, shoot)
 	t.Logf("created in %s", time.Since(started))
+	operationIsTold(t, shoot)
 
 	status := shoot.Status
 	if status.TechnicalID != "shoot--demo--member1" ||
@@ -392,6 +395,28 @@ func succeeded(t *testing.T, shoot *gardencorev1beta1.Shoot) {
 			shoot.Status.ObservedGeneration != shoot.Generation {
 			return fmt.Errorf("generation %d, observed %d, operation %+v, errors %+v, seed %v", shoot.Generation,
 				shoot.Status.ObservedGeneration, last, shoot.Status.LastErrors, ptr.Deref(shoot.Spec.SeedName, "none"))
+		}
+		return nil
+	})
+}
+
+// operationIsTold waits until the garden knows that all tasks of the last operation are done.
+func operationIsTold(t *testing.T, shoot *gardencorev1beta1.Shoot) {
+	t.Helper()
+	eventually(t, func() error {
+		told := operationgraph.ConfigMap(shoot)
+		if err := errors.Join(get(shoot), get(told)); err != nil {
+			return err
+		}
+		g, err := operationgraph.Read(told, shoot)
+		if err != nil {
+			return err
+		}
+		if !g.IsPresent(&shoot.Status) || len(g.Tasks) == 0 ||
+			slices.ContainsFunc(g.Tasks, func(task operationgraph.Task) bool {
+				return task.State != operationgraph.Succeeded && task.State != operationgraph.Skipped
+			}) {
+			return fmt.Errorf("the graph is %+v, after %+v", g, shoot.Status.LastOperation)
 		}
 		return nil
 	})

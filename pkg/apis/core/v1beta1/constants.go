@@ -284,6 +284,9 @@ const (
 	ShootSystemComponentsHealthy        ConditionType = "SystemComponentsHealthy"
 	// ShootEtcdBackupReady says whether all changes of etcd-main come to the store of its seed, if that has one.
 	ShootEtcdBackupReady ConditionType = "EtcdBackupReady"
+	// EtcdRestoredOnTrial stands in the message of that condition, before the time (RFC 3339) at which the newest
+	// backups were restored on trial.
+	EtcdRestoredOnTrial = "restored on trial at "
 )
 
 // Constraints of a Shoot.
@@ -370,6 +373,9 @@ const (
 	// ShootProjectConfigMapSuffixCACluster is the suffix of the ConfigMap with the certificates to trust under
 	// DataKeyCACert.
 	ShootProjectConfigMapSuffixCACluster = "ca-cluster"
+	// ShootProjectConfigMapSuffixOperation is the suffix of the ConfigMap that tells of the last operation task by
+	// task (pkg/operationgraph).
+	ShootProjectConfigMapSuffixOperation = "operation"
 	// ShootProjectSecretSuffixCAClient is the suffix of the Secret with the CA that signs client certificates.
 	ShootProjectSecretSuffixCAClient = "ca-client"
 	// SecretTypeCAClient is the type of the Secret with the CA that signs client certificates.

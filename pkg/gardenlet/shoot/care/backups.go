@@ -150,8 +150,8 @@ func storeProblemOf(failure *status.Failure) storeProblem {
 func lesser(store *status.Store) string {
 	var text string
 	if last := store.Verification; !last.Succeeded.IsZero() {
-		text += fmt.Sprintf(" The newest were verified and restored on trial at %s, in %s.", stamp(last.Succeeded),
-			time.Duration(last.Seconds*float64(time.Second)).Round(time.Millisecond))
+		text += fmt.Sprintf(" The newest were verified and %s%s, in %s.", gardencorev1beta1.EtcdRestoredOnTrial,
+			stamp(last.Succeeded), time.Duration(last.Seconds*float64(time.Second)).Round(time.Millisecond))
 	}
 	if failure := store.Failure(status.Verification); failure != nil {
 		text += fmt.Sprintf(" They cannot be restored on trial: %s.", failure.Message)
